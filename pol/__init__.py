@@ -1,7 +1,11 @@
 """pol: a verification and proof-of-learning protocol.
 
-The protocol stands in the package names, in the order in which data flows: arithmetic, graph, execution, commitments,
-training, verification, dispute, incentives, chain, roles, cli. docs/spec/ says what every byte means.
+The names below are the public interface, loaded when they are first used; docs/api.md lists them with their signatures.
+docs/architecture.md shows the packages, in the order in which data flows.
 """
 
+import lazy_loader
+
 __version__ = "0.1.0"
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from kernel_primitives import program_values
 from pol.arithmetic.primitives import Words
 from pol.arithmetic.scalar_program import ScalarProgram
 from pol.commitments.keccak import keccak256
-from pol.execution.cpu import SELF_TEST_DIGEST, CpuExecutor, program_values
+from pol.execution.cpu import SELF_TEST_DIGEST, CpuExecutor
 from pol.execution.reference import next_state
 from pol.graph.step_program import StepProgram
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.execution.native.torch_executor import ALLOWED, wanted
+from pol.execution.native.torch_executor import ALLOWED, selected
 from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.step_program import Component
 
@@ -470,7 +470,7 @@ def graph_of(operation: str, case: Case) -> tuple[AtenGraph, list[Tensor]]:
         AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
     )
     results = ALLOWED[full_name(operation)](*given, **keywords)
-    results = wanted(results if isinstance(results, tuple | list) else [results], given)
+    results = selected(results if isinstance(results, tuple | list) else [results], given)
     outputs = tuple(AtenType(name_of(t.dtype), tuple(t.shape)) for t in results)
     pairs = tuple(sorted((key, plain(value)) for key, value in keywords.items()))
     node = AtenNode(full_name(operation), tuple(plain(item) for item in given), pairs, outputs, "it", "test.py:1: it()")

@@ -17,7 +17,7 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.deploy.deployment import deploy
 from pol.chain.node.connection import Connection
 from pol.cli.commands import commands
-from pol.cli.market.health_server import Vitals, serving
+from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.monitor import MonitorGauges
 from pol.cli.market.party_gauges import PartyGauges
 from pol.roles.party.role import Role
@@ -39,7 +39,7 @@ def known(role: Role) -> set[str]:
     """Names of all metrics that a process shows."""
     found: set[str] = set()
     for gauges in (PartyGauges, MonitorGauges):
-        vitals = Vitals("verifier", role.connection)
+        vitals = HealthMetrics("verifier", role.connection)
         if gauges is PartyGauges:
             PartyGauges(vitals, role)
         else:
@@ -133,7 +133,7 @@ def test_the_health_command_tells_a_well_process_from_none(role: Role) -> None:
     (command,) = {tuple(s["healthcheck"]["test"]) for s in services().values() if s["image"] == "pol"}
     kind, interpreter, *arguments = command
     assert (kind, interpreter) == ("CMD", "python")
-    with serving(Vitals("verifier", role.connection), "127.0.0.1:0") as url:
+    with serve_health(HealthMetrics("verifier", role.connection), "127.0.0.1:0") as url:
         assert url is not None
         here = [argument.replace("http://127.0.0.1:9100", url) for argument in arguments]
         assert here != arguments

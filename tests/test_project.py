@@ -166,7 +166,7 @@ def test_a_bot_operator_needs_no_torch() -> None:
     modules = (
         "pol.chain.deploy.deployment, pol.cli.dispute.replay, pol.cli.market.run, pol.cli.market.stake, "
         "pol.cli.market.explain, pol.cli.verification.verify, pol.report.verification_page, "
-        "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.watch_decisions, "
+        "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.whistleblower_decisions, "
         "pol.training.record.task_proof, pol.verification.profile.profile_document, pol.verification.engines.cores, "
         "pol.verification.examination.proof_examination, pol.verification.examination.screening"
     )

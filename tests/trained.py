@@ -15,8 +15,10 @@ from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
-from pol.training.task.task import LoadedTask, load, publish
-from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, train
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import StepExecutor, environment, train
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_verification import verify_segment

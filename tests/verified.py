@@ -11,8 +11,10 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, capture
 from pol.training.storage.store import Store
-from pol.training.task.task import LoadedTask, load, publish
-from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, to_tensor, to_words, train
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import StepExecutor, environment, to_tensor, to_words, train
 
 STEPS, INTERVAL = 60, 3
 

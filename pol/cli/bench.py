@@ -1,4 +1,4 @@
-"""``pol bench AREA --json``: every figure that the project claims, measured at this moment, ratios side by side."""
+"""``pol bench AREA --json``: measures every figure that the project claims, with ratios to peers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.checkout import laboratory
+from pol.cli.file_output import json_option
 
 if TYPE_CHECKING:
     from lab.benchmarks.figure import Figure
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.option("--markdown", is_flag=True, help="Print docs/benchmarks.md.")
 @click.option("--epochs", type=click.IntRange(1), help="Fewer than the 100 of the litepaper's experiment.")
 def bench(areas: tuple[str, ...], as_json: bool, markdown: bool, epochs: int | None) -> None:
@@ -63,5 +64,5 @@ def as_markdown(figures: dict[str, Figure]) -> str:
 
 
 def shown(value: float) -> str:
-    """A figure in as many digits as it deserves."""
+    """A figure with its significant digits."""
     return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""The verbs of ``pol``. Each is imported when it is called: some need torch or a chain, and most need neither."""
+"""The verbs of ``pol``. Each is imported when it is called, as some need torch or a chain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VERBS = {
     "verify": ("verification.verify", "Verify a learning proof, or that of a learning record."),
     "zk": ("zk.zk", "Prove gradient steps in zero knowledge, and verify such proofs."),
 }
-"""Of each verb: the module under ``pol.cli`` that holds a command of this name, and its line in ``pol --help``."""
+"""By verb: the module under ``pol.cli`` that holds its command, and its line in ``pol --help``."""
 
 
 class _Verbs(click.Group):

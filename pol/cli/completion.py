@@ -1,4 +1,4 @@
-"""``pol completion SHELL``: what makes the tab key complete verbs and options."""
+"""``pol completion SHELL``: the script with which a shell completes verbs and options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHELLS = {
     "zsh": "echo 'eval \"$(pol completion zsh)\"' >> ~/.zshrc",
     "fish": "pol completion fish > ~/.config/fish/completions/pol.fish",
 }
-"""Shells, and what installs it there."""
+"""By shell: the command that installs the script."""
 
 
 @click.command(epilog="Install it for good: " + "; ".join(f"{shell}: {line}" for shell, line in SHELLS.items()))

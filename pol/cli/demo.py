@@ -18,7 +18,8 @@ import click
 from rich.console import Console
 
 from pol.chain.node.connection import Connection
-from pol.demo.scenario_report import Report, to_document, to_json
+from pol.cli.file_output import write_file
+from pol.demo.scenario_report import ScenarioReport, to_document, to_json
 from pol.errors import OperationalError
 from pol.report.narrator import ConsoleNarrator, Narrator
 
@@ -68,15 +69,12 @@ def save_picture(console: Console, path: Path) -> None:
     Raises:
         OperationalError: it can't be written.
     """
-    # The fonts that rich points to lie on somebody's server; a picture should ask nobody for anything.
+    # rich refers to fonts on a web server; the picture must not load anything.
     text = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="pol demo"), flags=re.DOTALL)
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise OperationalError(f"can't write {path}: {error}") from error
+    write_file(path, text.encode())
 
 
-def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narrator: Narrator) -> Report:
+def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narrator: Narrator) -> ScenarioReport:
     """Run the story with its store in ``folder``.
 
     Raises:
@@ -85,17 +83,17 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narr
     try:
         import torch
 
-        from pol.demo.scenario import Story
+        from pol.demo.scenario import Scenario
     except ImportError as error:
         raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
-    # So small a step takes longest where threads wait for each other.
+    # For so small a step, threads only cost time.
     torch.set_num_threads(1)
     url = f"file://{(folder / 'store').resolve()}"
-    return Story(connector(rpc, seed), url, seed, narrator, funder_key).run()
+    return Scenario(connector(rpc, seed), url, seed, narrator, funder_key).run()
 
 
 def connector(rpc: str | None, seed: int) -> Callable[[], Connection]:
-    """Opens a connection for each party; on the embedded chain they all lead to one."""
+    """A factory of connections, one for each party; on the embedded chain they share one node."""
     if rpc is not None:
         return lambda: Connection.to(rpc)
     embedded = Connection.embedded(seed)
@@ -104,7 +102,7 @@ def connector(rpc: str | None, seed: int) -> Callable[[], Connection]:
 
 @contextmanager
 def output_folder(out: Path | None) -> Iterator[Path]:
-    """A folder that becomes ``out`` only if everything went well; whatever happens, nothing half-written stays.
+    """A folder that is moved to ``out`` at the end; after an error nothing half-written stays.
 
     Raises:
         UsageError: ``out`` exists and isn't empty.
@@ -130,7 +128,7 @@ def output_folder(out: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def keep(folder: Path, report: Report, document: dict[str, Any]) -> None:
+def keep(folder: Path, report: ScenarioReport, document: dict[str, Any]) -> None:
     """Write what `pol replay` reads, beside the store."""
     (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     (folder / "deployment.json").write_text(report.deployment.to_json())

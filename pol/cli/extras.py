@@ -1,4 +1,4 @@
-"""Which extra of the package brings a module that isn't installed."""
+"""Finds the extra of the package that installs a missing module."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ EXTRAS = {
     "s3fs": "s3",
     "blake3": "dev",
 }
-"""Top-level modules, and the extras that the modules of this package which import them need."""
+"""By top-level module: the extra that installs it."""
 
 
 def missing_extra(error: BaseException | None) -> str | None:
-    """What to install, if an exception comes from a module of an extra that isn't there; else None."""
+    """Advice if an exception comes from a missing module of an extra, else None."""
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name is not None:
             module = error.name.partition(".")[0]

@@ -1,6 +1,6 @@
-"""What the commands that look at files and records share: exit codes, and where they print.
+"""Shared by commands that read files and records: exit codes, reading and writing of files, the console.
 
-0: fine. 1: differs, or the evidence is bad. 3: could not look. As every verb: docs/guides/commit.md, "Exit codes".
+0: fine. 1: differs, or the evidence is bad. 3: could not be checked. docs/guides/commit.md, "Exit codes".
 """
 
 from __future__ import annotations
@@ -9,21 +9,24 @@ import functools
 import io
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, ParamSpec, cast
 
+import click
 from rich.console import Console
 
-from pol.errors import OperationalError, UnsupportedError
+from pol.errors import OperationalError, ProtocolError, UnsupportedError
 
 P = ParamSpec("P")
 FINE, DIFFERS, UNSEEN = 0, 1, 3
 PIPED_WIDTH = 160
 SHOWN_ROWS = 1000
-"""Of a table, unless all are asked for: laying one row out takes longer than hashing a small tensor."""
+"""The most rows of a table without --all: laying out a row takes longer than hashing a small tensor."""
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def looking(command: Callable[P, int]) -> Callable[P, int]:
-    """A command that could not look if it meets what pol doesn't support: nobody has done anything wrong."""
+def unsupported_is_unseen(command: Callable[P, int]) -> Callable[P, int]:
+    """Decorator: an UnsupportedError of the command ends in exit code 3, as it is no bad evidence."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
@@ -36,7 +39,7 @@ def looking(command: Callable[P, int]) -> Callable[P, int]:
 
 
 class _Printable(io.TextIOBase):
-    """The standard output for what strangers wrote: a control character comes out as its escape, not as a command."""
+    """The standard output for untrusted text: control characters are escaped."""
 
     def write(self, text: str) -> int:
         shown = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
@@ -56,14 +59,37 @@ class _Printable(io.TextIOBase):
         return sys.stdout.encoding
 
 
+def read_file(path: Path, limit: int | None = None, hint: str = "") -> bytes:
+    """The content of a file.
+
+    Raises:
+        ProtocolError: it has more than ``limit`` bytes.
+        OperationalError: it can't be read; the message ends with ``hint``.
+    """
+    try:
+        if limit is not None and path.stat().st_size > limit:
+            raise ProtocolError(f"{path} has more than {limit} bytes: no document of pol has")
+        return path.read_bytes()
+    except OSError as error:
+        raise OperationalError(f"can't read {path}: {error}{hint}") from error
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file; OperationalError if that fails."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise OperationalError(f"can't write {path}: {error}") from error
+
+
 def console() -> Console:
-    """Where tables go; names of tensors are text, not markup. A file or a pipe has room for whole lines."""
+    """The console for tables; names of tensors are text, not markup. A file or a pipe gets whole lines."""
     width = None if sys.stdout.isatty() else PIPED_WIDTH
     return Console(file=cast(IO[str], _Printable()), color_system=None, highlight=False, markup=False, width=width)
 
 
 def shown_bytes(count: int) -> str:
-    """A size in the unit that it deserves."""
+    """A size in the largest unit that leaves at least 1."""
     size, units = float(count), ["B", "kB", "MB", "GB", "TB"]
     while size >= 1000 and len(units) > 1:
         size, units = size / 1000, units[1:]

@@ -8,7 +8,7 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from pol.errors import ProtocolError
-from pol.training.record.signed_heads import load_key
+from pol.training.storage.key_file import load_signing_key
 
 
 def signing_key(ctx: click.Context, param: click.Parameter, value: Path | None) -> Ed25519PrivateKey | None:
@@ -19,6 +19,6 @@ def signing_key(ctx: click.Context, param: click.Parameter, value: Path | None) 
         OperationalError: it can't be read.
     """
     try:
-        return None if value is None else load_key(value)
+        return None if value is None else load_signing_key(value)
     except ProtocolError as error:
         raise click.BadParameter(str(error), ctx, param) from error

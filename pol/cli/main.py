@@ -12,28 +12,28 @@ import threading
 from types import FrameType
 
 AGAIN_SECONDS = 0.5
-"""After which an interrupt that somebody has swallowed is repeated."""
+"""Seconds after which an interrupt is repeated that some library has swallowed."""
 EXIT_PROTOCOL, EXIT_USAGE, EXIT_OPERATIONAL, EXIT_BUG, EXIT_INTERRUPTED, EXIT_UNREAD = 1, 2, 3, 70, 130, 141
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a disk says that takes nothing more. Whatever was being written, it is no bug."""
+"""Errors of a full or broken disk; they are no bug."""
 
 
 def main() -> None:
     """Run one command.
 
-    Exit codes: 1 bad evidence, 2 bad usage, 3 something couldn't be looked at, 70 a bug of pol, 130 interrupted,
-    141 nobody reads the output any more.
+    Exit codes: 1 bad evidence, 2 bad usage, 3 something couldn't be checked, 70 a bug of pol, 130 interrupted,
+    141 the output is closed.
     """
-    if sys.stdout is None:  # closed by who started pol
+    if sys.stdout is None:  # closed by the parent process
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        # Imported here, so that an interrupt during the seconds that this takes is met as well.
+        # The imports are in _run, so that an interrupt during their seconds is handled as well.
         code = _run()
     except KeyboardInterrupt:
         code = _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
     except SystemExit as ended:
-        # Of click with 0, after it has completed a line of a shell; of click and rich else, where nobody reads on.
+        # click exits with 0 after it has completed a line of a shell, and with another code if the output is closed.
         code = EXIT_UNREAD if ended.code else 0
     try:
         sys.stdout.flush()
@@ -45,9 +45,9 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise, and do so again as long as somebody takes the exception for something else: imports of others do.
+    """Raise KeyboardInterrupt, and again later: imports of libraries may take the exception for another one.
 
-    What cleans up behind an interrupt isn't interrupted.
+    Cleaning up after an interrupt isn't interrupted.
     """
     again = threading.Timer(AGAIN_SECONDS, _repeat, (number,))
     again.daemon = True
@@ -88,7 +88,7 @@ def _run() -> int:
         return _fail(" ".join(error.format_message().split()), EXIT_USAGE)
     except PolError as error:
         return _fail(str(error), EXIT_OPERATIONAL if isinstance(error, OperationalError) else EXIT_PROTOCOL)
-    except Exception as error:  # the last resort: say whose fault it is, and keep the evidence
+    except Exception as error:  # the last resort: report a bug with its traceback
         if _is_interrupt(error):
             raise KeyboardInterrupt from error
         if isinstance(error, OSError) and error.errno in NO_ROOM:
@@ -103,17 +103,17 @@ def _run() -> int:
 
 
 def _unwritten(error: OSError) -> int:
-    """The output can't be written: what is still in its buffer isn't tried again when the interpreter ends."""
+    """Report that the output can't be written, and drop its buffer: the interpreter must not write it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return EXIT_UNREAD
-    _say(f"can't write the output: {error.strerror}; make room, or write elsewhere")
+    _print_error(f"can't write the output: {error.strerror}; make room, or write elsewhere")
     return EXIT_OPERATIONAL
 
 
 def _fail(message: str, code: int) -> int:
     if "--json" not in sys.argv:
-        _say(message)
+        _print_error(message)
         return code
     try:
         print(json.dumps({"error": message}), flush=True)
@@ -122,8 +122,8 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _say(message: str) -> None:
-    with contextlib.suppress(OSError):  # the exit code tells all that can be told
+def _print_error(message: str) -> None:
+    with contextlib.suppress(OSError):  # the exit code remains
         print(f"pol: {message}", file=sys.stderr)
 
 

@@ -17,6 +17,7 @@ MAX_MEMBERS = 1 << 20
 """Members of all objects together: four for each tensor of a file with 200,000 of them."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_HEX = re.compile(r"([0-9a-f]{2})*")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}:]', re.DOTALL)
 """A string (or the rest of the bytes, if it has no end: nothing is looked at twice), a bracket or a colon."""
 
@@ -92,6 +93,18 @@ class Fields:
         self._document: Document = document
         self._what = what
 
+    @classmethod
+    def of_document(cls, data: bytes, what: str, kind: str, version: int, names: Iterable[str]) -> "Fields":
+        """The members of a document that states its kind and version besides them.
+
+        Raises:
+            ProtocolError: not a canonical document of this kind, version and these members.
+        """
+        fields = cls(decode(data, what), what, [*names, "kind", "version"])
+        if fields.text("kind") != kind or fields.integer("version") != version:
+            raise EvidenceError(Fault.MALFORMED, f"{what} isn't a {kind} of version {version}")
+        return fields
+
     def value(self, name: str) -> Any:
         """The member, of any type."""
         return self._document[name]
@@ -148,6 +161,15 @@ class Fields:
         if len(values) != len(self.items(name)):
             raise self._wrong(name, "an array of 64 lower-case hexadecimal digits each")
         return [bytes.fromhex(value) for value in values]
+
+    def octets(self, name: str, *sizes: int) -> bytes:
+        """Bytes in lower-case hexadecimal, of one of the sizes if there are any."""
+        text = self.text(name)
+        if not _HEX.fullmatch(text) or (sizes and len(text) // 2 not in sizes):
+            raise self._wrong(
+                name, f"{' or '.join(map(str, sizes)) or 'any number of'} bytes in lower-case hexadecimal"
+            )
+        return bytes.fromhex(text)
 
     def items(self, name: str) -> list[object]:
         """An array."""

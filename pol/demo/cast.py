@@ -1,113 +1,81 @@
-"""Who plays in the demo: keys, funds and what each party has before and after."""
+"""The cast of the demo: honest and cheating parties, each with its own connection and key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from eth_account import Account
-from eth_typing import ChecksumAddress
-from web3.types import Wei
+from random import Random
+from typing import TypedDict
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.desks.vault import StakeVault
-from pol.chain.node.connection import Connection, operational
-from pol.commitments.keccak import keccak256
-from pol.errors import OperationalError
-
-ETHER = 10**18
-PARTIES = (
-    "deployer",
-    "submitter",
-    "honest solver",
-    "cheating solver",
-    "honest verifier",
-    "lying verifier",
-    "whistleblower",
-    "false challenger",
-)
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.node.connection import Connection
+from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier, SkippingSolver
+from pol.demo.funding import PARTIES, Purse
+from pol.roles.party.policy import Policy
+from pol.roles.party.role import Role
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
 
 
-FUND = "jackpot fund"
-"""Nobody's: what pays those who find errors."""
+class PartyArguments(TypedDict):
+    """Arguments of a party: nothing of another party."""
+
+    connection: Connection
+    deployment: Deployment
+    key: bytes
+    store_url: str
+    policy: Policy
 
 
 @dataclass(frozen=True)
-class Balance:
-    """What a party had before and after, and what it spent on gas; wei."""
+class Cast:
+    """The parties."""
 
-    party: str
-    before: int
-    after: int
-    gas: int
-    locked: int = 0
-    """Still its own, and in the vault: the bond of its tickets."""
+    submitter: Submitter
+    solver: Solver
+    cheating_solver: SkippingSolver
+    verifier: Verifier
+    lying_verifier: LyingVerifier
+    whistleblower: Whistleblower
+    false_challenger: BaselessWhistleblower
 
     @property
-    def change(self) -> int:
-        """What the protocol gave or took, gas aside."""
-        return self.after + self.locked - self.before + self.gas
+    def roles(self) -> tuple[Role, ...]:
+        """All but the deployer, in the order of `PARTIES`."""
+        verifiers, watchers = (self.verifier, self.lying_verifier), (self.whistleblower, self.false_challenger)
+        return (self.submitter, self.solver, self.cheating_solver, *verifiers, *watchers)
+
+    def wallets(self, deployer: Wallet) -> dict[str, Wallet]:
+        """The wallet of each party by its name, as in `PARTIES`."""
+        return dict(zip(PARTIES, (deployer, *(role.wallet for role in self.roles)), strict=True))
 
 
-@dataclass(frozen=True)
-class Purse:
-    """Where the parties' keys and money come from.
+def assemble(
+    deployment: Deployment, connect: Callable[[], Connection], purse: Purse, store_url: str, policy: Policy
+) -> Cast:
+    """All parties, each with a connection of its own. The cheating is drawn from the purse's seed."""
 
-    On a test chain money is free and keys follow from the seed, so that a story can be repeated. With a funder's key
-    the parties' keys follow from it, so that nobody else can take what they hold, and it gets back what is left.
-    """
+    def party(name: str) -> PartyArguments:
+        return {
+            "connection": connect(),
+            "deployment": deployment,
+            "key": purse.key(name),
+            "store_url": store_url,
+            "policy": policy,
+        }
 
-    seed: int
-    each: int
-    funder_key: bytes | None = None
+    def random(name: str) -> Random:
+        return Random(f"{purse.seed} {name}")
 
-    def key(self, party: str) -> bytes:
-        """The party's private key."""
-        return keccak256((self.funder_key or b"") + f"pol demo {self.seed} {party}".encode())
-
-    def address(self, party: str) -> ChecksumAddress:
-        """The party's address."""
-        return Account.from_key(self.key(party)).address  # type: ignore[no-any-return]  # eth_account is untyped here
-
-    def fund(self, connection: Connection) -> None:
-        """Give every party its share, from the funder or from an account that the node unlocks.
-
-        Raises:
-            OperationalError: there is no money to be had.
-        """
-        addresses = [self.address(party) for party in PARTIES]
-        if self.funder_key is not None:
-            funder = Wallet.create(connection, self.funder_key)
-            if funder.balance() < self.each * len(addresses):
-                needed = self.each * len(addresses) / ETHER
-                raise OperationalError(f"the funder {funder.address} needs {needed:g} ether on {connection.name}")
-            for address in addresses:
-                funder.transfer(address, self.each)
-            return
-        web3 = connection.web3
-        with operational(f"fund the parties on {connection.name}"):
-            unlocked = web3.eth.accounts
-            if not unlocked:
-                raise OperationalError(
-                    f"{connection.name} has no unlocked account to fund the demo: give a funded key with --funder-key"
-                )
-            for address in addresses:
-                digest = web3.eth.send_transaction({"from": unlocked[0], "to": address, "value": Wei(self.each)})
-                web3.eth.wait_for_transaction_receipt(digest, timeout=180)
-
-    def collect(self, wallets: Iterable[Wallet]) -> None:
-        """Send what is left back to the funder, if there is one."""
-        if self.funder_key is None:
-            return
-        funder = Account.from_key(self.funder_key).address
-        for wallet in wallets:
-            wallet.transfer_all(funder)
-
-
-def balances(wallets: dict[str, Wallet], before: dict[str, int], vault: StakeVault) -> list[Balance]:
-    """What each party has outside of the vault and locked in it."""
-    rows = []
-    for party, wallet in wallets.items():
-        held = vault.balances(wallet.address)
-        rows.append(Balance(party, before[party], wallet.balance() + held.free, wallet.gas_paid, held.locked))
-    return rows
+    return Cast(
+        submitter=Submitter(**party("submitter")),
+        solver=Solver(**party("honest solver")),
+        cheating_solver=SkippingSolver(**party("cheating solver"), random=random("cheating solver")),
+        verifier=Verifier(**party("honest verifier")),
+        lying_verifier=LyingVerifier(**party("lying verifier"), random=random("lying verifier")),
+        whistleblower=Whistleblower(**party("whistleblower")),
+        false_challenger=BaselessWhistleblower(**party("false challenger"), random=random("false challenger")),
+    )

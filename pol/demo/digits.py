@@ -23,10 +23,10 @@ STEPS, INTERVAL, BATCH, HIDDEN = 300, 25, 32, 64
 
 
 def path() -> Path:
-    """Where the data lies: inside an installed package, or at the top of a checkout.
+    """Path of the data: inside an installed package, or at the top of a checkout.
 
     Raises:
-        OperationalError: in neither place.
+        OperationalError: it is in neither place.
     """
     package = Path(pol.__file__).parent
     places = [package / FILE, package.parent / FILE]
@@ -40,7 +40,7 @@ def dataset(file: Path | None = None) -> tuple[Tensor, Tensor]:
     """Images (1797, 64) float32 in [0, 1] and labels (1797,) int64.
 
     Raises:
-        ProtocolError: the file's bytes aren't those this example was published with.
+        ProtocolError: the file's bytes aren't the published ones.
         OperationalError: the file can't be read.
     """
     file = file or path()
@@ -59,7 +59,7 @@ def dataset(file: Path | None = None) -> tuple[Tensor, Tensor]:
 
 
 def order(seed: int, steps: int = STEPS, batch: int = BATCH, samples: int = SAMPLES) -> Tensor:
-    """Which samples each step sees: (steps, batch) int64, one shuffle after another, the remainder of each dropped."""
+    """The samples of each step: (steps, batch) int64, one shuffle after another, each without its remainder."""
     if not (steps >= 1 and 1 <= batch <= samples):
         raise ProtocolError(f"can't draw {steps} batches of {batch} from {samples} samples")
     generator = np.random.Generator(np.random.Philox(key=seed))
@@ -85,7 +85,7 @@ class DigitClassifier(nn.Module):
 
 
 def build_model(seed: int, hidden: int = HIDDEN) -> DigitClassifier:
-    """The classifier, initialised from ``seed`` without touching torch's global generator."""
+    """The classifier, initialized from ``seed`` without touching torch's global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return DigitClassifier(hidden)

@@ -1,6 +1,6 @@
-"""Adversaries: one that lies in one bit of one scalar, one that lies about a sum, one that plays at random.
+"""An adversary that flips one bit of one scalar and computes everything else honestly.
 
-The demo and the tests play them against the honest players; nothing honest imports this module.
+The demo and the tests play it against the honest players; nothing honest imports this module.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,7 @@ from random import Random
 import numpy as np
 
 from pol.arithmetic.primitives import Words, apply
-from pol.commitments.array import LEAF_SIZE
-from pol.commitments.program_hash import ProgramCommitment
-from pol.dispute.moves import Answer, Describe, IllegalMove, Move, OpenBody, Unfold
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import NothingToDispute
-from pol.dispute.position import TREES, Level, Position
-from pol.dispute.rules import answered, described, opened_body, unfolded
 from pol.execution.cpu import CpuNode
 from pol.execution.element import accumulators, body_values
 from pol.execution.executor import Executor
@@ -26,12 +19,12 @@ from pol.execution.operand_sources import Sources
 from pol.execution.reference import next_state
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
-from pol.graph.tensor_type import LEAF_WORDS, unravel
+from pol.graph.tensor_type import unravel
 
 
 @dataclass(frozen=True)
 class Lie:
-    """One flipped bit: in the result of an instruction, at a term of the fold of an element of a node at a step."""
+    """One flipped bit, in the result of one instruction of one term of one element."""
 
     step: int
     node: int
@@ -42,7 +35,7 @@ class Lie:
 
 
 class LyingExecutor:
-    """Executes a program, wrong in one place; everything that follows from the wrong scalar is computed honestly."""
+    """Executes a program with one wrong scalar; everything after it is computed honestly."""
 
     def __init__(
         self, program: StepProgram, constants: Sequence[Words], executor: Executor, lie: Lie, threads: int = 1
@@ -71,7 +64,7 @@ class LyingExecutor:
 
 
 class LyingTrace(SegmentTrace):
-    """An execution that is wrong in one place and consistent with itself everywhere else."""
+    """An execution with one wrong scalar, consistent with itself everywhere else."""
 
     def __init__(self, honest: SegmentTrace, lie: Lie, threads: int = 1) -> None:
         executor = LyingExecutor(honest.program, honest.constants, honest.executor, lie, threads)
@@ -80,7 +73,7 @@ class LyingTrace(SegmentTrace):
         self.lie = lie
 
     def accumulators(self, step: int, node: int, element: int) -> Words:
-        """As claimed: honest before the lie, and what follows from the lie after it."""
+        """As claimed: honest before the lie, and consistent with it afterwards."""
         if (step, node, element) != (self.lie.step, self.lie.node, self.lie.element):
             return super().accumulators(step, node, element)
         return lied_accumulators(self.program.nodes[node], self.lie, self.sources(step))
@@ -94,7 +87,7 @@ class LyingTrace(SegmentTrace):
 
 
 def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
-    """The accumulators of the element that the lie is in."""
+    """The accumulators of the element that holds the lie."""
     values = [int(word) for word in accumulators(node, lie.step, lie.element, sources)[: lie.term + 1]]
     values.append(lied_body(node, lie, values[-1], sources)[-1])
     for term in range(lie.term + 1, node.terms):
@@ -103,7 +96,7 @@ def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
 
 
 def lied_body(node: Node, lie: Lie, accumulator: int, sources: Sources) -> list[int]:
-    """The results of all instructions at the term that the lie is in."""
+    """The results of all instructions of the term that holds the lie."""
     place = (lie.step, *unravel(lie.element, node.type.shape), *unravel(lie.term, node.fold))
     coordinates = [np.asarray(c, np.int64) for c in place]
     readings = read_operands(node, coordinates, sources)
@@ -132,58 +125,3 @@ def draw_lie(trace: SegmentTrace, nodes: Sequence[int], random: Random) -> Lie:
         )
         if LyingTrace(trace, lie).state_root(trace.first_step + trace.steps) != honest:
             return lie
-
-
-class LyingSums(SumEvidence):
-    """A distance that is wrong in one leaf."""
-
-    def __init__(self, honest: SumEvidence, slot: int, leaf: int, excess: int) -> None:
-        super().__init__(honest.program, honest.component, *honest.states)
-        self._lie = (slot, leaf, excess)
-
-    def leaf_sums(self, slot: int) -> list[int]:
-        """As claimed."""
-        sums = super().leaf_sums(slot)
-        if slot == self._lie[0]:
-            sums[self._lie[1]] += self._lie[2]
-        return sums
-
-
-@dataclass(frozen=True)
-class RandomPlayer:
-    """Picks any part and opens any bytes: knows nothing but the rules."""
-
-    random: Random
-    program: StepProgram
-
-    def open(self, position: Position) -> bytes:
-        """Bytes of the right length; zeros where a leaf must have them."""
-        payload = self.random.randbytes(position.expected_bytes)
-        if position.level is not Level.LEAF:
-            return payload
-        words = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
-        return payload[: 4 * words].ljust(LEAF_SIZE, b"\0")
-
-    def move(self, position: Position) -> Move:
-        """Any move but a proof.
-
-        Raises:
-            NothingToDispute: only a proof is left.
-        """
-        p, commitment = position, ProgramCommitment.of(self.program)
-        index = self.random.randrange(len(p.items))
-        if p.level is Level.LEAF:
-            index %= min(LEAF_WORDS, p.count - LEAF_WORDS * p.lo)
-        leaves = p.level in TREES and p.opened_height == p.height
-        if p.level is Level.NODES and leaves:
-            number = p.lo + index
-            descriptor, branch = self.program.nodes[number].encode(), tuple(commitment.node_branch(number))
-            return Describe(index, commitment.header, branch, descriptor, self.open(described(p, index, descriptor)))
-        try:
-            if p.level is Level.LEAF:
-                return Unfold(index, self.open(unfolded(p, index)))
-            if p.level is Level.TERMS and p.boundaries[index + 1] - p.boundaries[index] == 1:
-                return OpenBody(index, self.open(opened_body(p, index)))
-            return Answer(index, self.open(answered(p, index)))
-        except IllegalMove as error:
-            raise NothingToDispute("only a proof is left") from error

@@ -1,4 +1,4 @@
-"""What the demo showed, for people and for programs."""
+"""The results of the demo, for people and programs."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from dataclasses import dataclass
 from typing import Any
 
 from pol.chain.deploy.deployment import Deployment
-from pol.demo.cast import ETHER, Balance
+from pol.demo.funding import ETHER, Balance
 from pol.dispute.dispute_record import DisputeRecord
 from pol.report.last_operation import OneStep
-from pol.report.move_descriptions import Row
+from pol.report.move_descriptions import MoveRow
 
 
 @dataclass(frozen=True)
 class DisputeReport:
-    """One dispute as it went on chain."""
+    """One dispute on chain."""
 
     task_id: bytes
     dispute: int
     winner: str
     ended_by: str
     """"proof", or "resignation" of the side on turn."""
-    rows: tuple[Row, ...]
+    rows: tuple[MoveRow, ...]
     """All transactions after the challenge, in order: moves, and a resignation if there was one."""
     gas: tuple[int, ...]
-    """Of each of them; the last one also settles the claim."""
+    """Gas of each transaction; the last one also settles the claim."""
     record: DisputeRecord
     heads: tuple[bytes, ...]
-    """What the chain held before each transaction."""
+    """Head of the dispute on chain before each transaction."""
     players: tuple[bytes, bytes]
     """Addresses of asserter and challenger."""
     one_step: OneStep | None
 
 
 @dataclass(frozen=True)
-class Report:
-    """What the demo showed."""
+class ScenarioReport:
+    """The results of the demo."""
 
     accepted: bool
     cheating_solver_rejected: bool
@@ -45,26 +45,26 @@ class Report:
     dispute: DisputeReport
     false_dispute: DisputeReport
     balances: tuple[Balance, ...]
-    """Of all parties and of the fund."""
+    """Balances of all parties and of the fund."""
     planted: int
-    """Verdicts that had to be wrong."""
+    """Number of forced errors."""
     catches: int
     """Shares of the jackpot that were paid."""
     accuracy: float
     deployment: Deployment
     task_document: str
     proofs: tuple[str, str]
-    """Digests of the learning proofs that the dispute and the false dispute were about."""
+    """Digests of the learning proofs of the two disputes."""
 
     @property
     def kept_its_promises(self) -> bool:
-        """Whether everybody got what the protocol promises."""
+        """Whether every outcome is the one that the protocol promises."""
         outcomes = (self.accepted, self.cheating_solver_rejected, self.lying_verifier_slashed)
         return all(outcomes) and self.false_challenger_slashed and self.total_change_wei == 0
 
     @property
     def total_change_wei(self) -> int:
-        """What all parties and the fund gained together, gas aside: nothing, or money is where nobody has it."""
+        """Sum of all changes, without gas: zero, or money was lost or made."""
         return sum(b.change for b in self.balances)
 
 
@@ -73,7 +73,7 @@ def ether(wei: int) -> str:
     return f"{wei / ETHER:,.6f} ETH"
 
 
-def to_json(report: Report) -> dict[str, Any]:
+def to_json(report: ScenarioReport) -> dict[str, Any]:
     """The report as ``pol demo --json`` prints it."""
     return {
         "accepted": report.accepted,
@@ -96,7 +96,7 @@ def to_json(report: Report) -> dict[str, Any]:
 
 
 def to_document(dispute: DisputeReport) -> dict[str, Any]:
-    """What `pol replay` and `pol dispute` read."""
+    """The document that `pol replay` and `pol dispute` read."""
     heads, players = ([value.hex() for value in values] for values in (dispute.heads, dispute.players))
     told = {"players": players, "heads": heads, "ended_by": dispute.ended_by, "gas": list(dispute.gas)}
     return dispute.record.to_dict() | told

@@ -1,4 +1,4 @@
-"""Arrays for a step's results, taken from earlier steps as soon as nobody holds them any more."""
+"""Arrays for the results of a step, reused from earlier steps once no caller holds them."""
 
 import sys
 import threading
@@ -15,17 +15,17 @@ def _references(arrays: list[Words], index: int) -> int:
 
 
 _OWN_REFERENCES = _references([np.empty(0, np.uint32)], 0)
-"""What `_references` counts for an array that only its list holds."""
+"""The count of `_references` for an array that only its list holds."""
 
 _TAKEN: Words = np.empty(0, np.uint32)
-"""Stands where an array was taken; held here, so never taken itself."""
+"""Placeholder of an array that was taken; its own count is higher, so it is never taken."""
 
 
-class Recycler:
+class ArrayPool:
     """Arrays of the given types, one set for each step.
 
-    An array that a caller keeps (as the next state, or for a dispute) is never given out again. Memory that was used
-    before saves the page faults of new memory, up to a quarter of a step's time.
+    An array that a caller keeps (as the next state, or for a dispute) is never reused. Reuse saves the page faults of
+    new memory, up to a quarter of a step's time.
     """
 
     def __init__(self, types: Sequence[TensorType]) -> None:
@@ -39,8 +39,8 @@ class Recycler:
             return [self._array(i, type_) for i, type_ in enumerate(self._types)]
 
     def keep(self, arrays: Sequence[Words]) -> None:
-        """Remember the arrays of a step: once nobody else holds one of them, it is given out again."""
-        # Of two steps, because callers usually drop the arrays of one step only when they have those of the next.
+        """Remember the arrays of a step, for reuse once no caller holds them."""
+        # Two steps: callers usually drop the arrays of one step only once they have those of the next.
         with self._lock:
             self._earlier = [list(arrays), *self._earlier[:1]]
 

@@ -10,23 +10,20 @@ from weakref import WeakSet
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.arithmetic.scalar_program import ScalarProgram
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
-from pol.execution.array_pool import Recycler
-from pol.execution.operand_reads import source_words
-from pol.execution.operand_sources import Sources
-from pol.execution.reference import check_tensors
-from pol.graph.node import MAX_STEP, Node
+from pol.execution.array_pool import ArrayPool
+from pol.execution.operand_sources import Sources, check_step, check_tensors, source_words
+from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 
 SELF_TEST_DIGEST = bytes.fromhex("f9eb37793e79f95d587102a8d192934ac2c6aa849fd7d821d0c0cad6fc4b3bd9")
-"""keccak-256 of what every primitive and a matrix product make of fixed words (kernels/runtime/self_test.cpp)."""
+"""keccak-256 of the results of all primitives and a matrix product on fixed words (kernels/runtime/self_test.cpp)."""
 
 
 class CpuExecutor:
-    """Executes one step at a time; `threads` changes no bit, 0 takes all that the machine has.
+    """Executes one step at a time; `threads` changes no bit, 0 means all cores.
 
     Raises ProtocolError if the program is invalid or the constants are not of its types, OperationalError if this
     machine's arithmetic is not that of docs/spec/arithmetic.md.
@@ -44,7 +41,7 @@ class CpuExecutor:
         types = [node.type for node in program.nodes]
         if not all(0 <= node < len(types) for node in observed):
             raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(types) - 1}")
-        # Nodes that a replay yields, each once, and where in them the next state and the observed values stand.
+        # The nodes that a replay returns, each once, and the positions of next state and observed values among them.
         kept = list(dict.fromkeys([*(slot.producer for slot in program.slots), *observed]))
         self._state_places = [kept.index(slot.producer) for slot in program.slots]
         self._observed_places = [kept.index(node) for node in observed]
@@ -58,8 +55,8 @@ class CpuExecutor:
         except _kernels.MalformedError as error:
             raise ProtocolError(f"the step program cannot be executed: {error}") from error
         _native.add(self)
-        self._outputs = Recycler(types)
-        self._results = Recycler([types[node] for node in kept])
+        self._outputs = ArrayPool(types)
+        self._results = ArrayPool([types[node] for node in kept])
 
     def run(self, state: Sequence[Words], step: int) -> list[Words]:
         """Outputs of all nodes at this step; ProtocolError if the state is not of the program's types."""
@@ -80,14 +77,8 @@ class CpuExecutor:
         self._results.keep(results)
         return [results[i] for i in self._state_places], [results[i] for i in self._observed_places]
 
-    @property
-    def arena_words(self) -> int:
-        """Words of memory that `advance` works in, besides its arguments and results."""
-        return self._kernel.arena_words
-
     def _check(self, state: Sequence[Words], step: int) -> None:
-        if not 0 <= step <= MAX_STEP:
-            raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
+        check_step(step)
         check_tensors("state slot", self._state_types, state)
 
 
@@ -109,8 +100,7 @@ class CpuNode:
 
     def run(self, step: int, sources: Sources) -> Words:
         """The node's output; ProtocolError if a source is missing or not of the operand's type."""
-        if not 0 <= step <= MAX_STEP:
-            raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
+        check_step(step)
         output = np.empty(self._node.type.shape, np.uint32)
         operands = [source_words(operand, sources) for operand in self._node.operands]
         self._kernel.run(step, output, operands, self._threads)
@@ -118,31 +108,23 @@ class CpuNode:
 
 
 _native: WeakSet[CpuExecutor | CpuNode] = WeakSet()
-"""What holds native objects."""
+"""Holders of native objects."""
 
 
 @atexit.register
 def _release() -> None:
-    """Give native objects back while the interpreter still runs.
+    """Free native objects while the interpreter still runs.
 
-    Some libraries, torch among them, keep Python objects for as long as the process lives, and with them what these
-    reach. The kernels would report what is left then as a leak.
+    Some libraries, torch among them, keep Python objects alive until the process ends. The kernels would report the
+    native objects that these reach as leaks.
     """
     for holder in list(_native):
         del holder._kernel
 
 
-def program_values(program: ScalarProgram, inputs: Sequence[Words]) -> Words:
-    """The result of every instruction on equally long input arrays, shape [instructions, lanes]; for tests."""
-    lanes = len(inputs[0]) if inputs else 1
-    results = np.empty((len(program.instructions), lanes), np.uint32)
-    _kernels.program_values(program.encode(), np.array(inputs[: program.inputs], np.uint32), results, lanes)
-    return results
-
-
 @functools.cache
 def check_machine(isa: str) -> None:
-    """OperationalError if the kernels compute other bits here than the specification asks for (looks once per set)."""
+    """OperationalError if the kernels do not follow the specification here; checked once per instruction set."""
     digest = keccak256(_kernels.self_test_words())
     if digest != SELF_TEST_DIGEST:
         raise OperationalError(

@@ -1,4 +1,4 @@
-"""One element of one node, seen as a dispute sees it: accumulators, instruction results, reads with addresses."""
+"""One element of one node in the detail of a dispute: accumulators, instruction results, reads with addresses."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pol.graph.tensor_type import unravel
 
 
 @dataclass(frozen=True)
-class Read:
-    """What one operand reads: an address in its source, or None where the fill word stands in."""
+class OperandRead:
+    """One read of an operand: an address in its source (None for the fill word), and the word."""
 
     operand: int
     address: int | None
@@ -69,13 +69,13 @@ def body_values(node: Node, step: int, element: int, term: int, accumulator: int
     return [int(value) for value in values(node.body, inputs)]
 
 
-def reads(node: Node, step: int, element: int, term: int, sources: Sources) -> list[Read]:
-    """What each operand reads at one term, in operand order."""
+def reads(node: Node, step: int, element: int, term: int, sources: Sources) -> list[OperandRead]:
+    """The reads of all operands at one term, in operand order."""
     readings = read_operands(node, _point(node, step, element, term), sources)
     result = []
     for number, reading in enumerate(readings):
         address = int(reading.addresses)
-        result.append(Read(number, None if address == FILLED else address, int(reading.words)))
+        result.append(OperandRead(number, None if address == FILLED else address, int(reading.words)))
     return result
 
 

@@ -1,4 +1,4 @@
-"""What every executor of a step program does."""
+"""The interface of all executors of step programs."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
@@ -15,7 +15,7 @@ class Executor(Protocol):
         ...
 
     def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
-        """The state after ``step``, and what is observed on the way; the bits of `run`."""
+        """The state after ``step``, and the observed values; the bits of `run`."""
         ...
 
 

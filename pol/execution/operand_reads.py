@@ -1,4 +1,4 @@
-"""Operand reads of a node at given coordinates (docs/spec/program.md, "Meaning of a node"), vectorised."""
+"""Operand reads of a node at given coordinates (docs/spec/program.md, "Meaning of a node"), vectorized."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
-from pol.execution.operand_sources import Sources
-from pol.graph.node import Affine, InputKind, Node, Operand, Source
+from pol.execution.operand_sources import Sources, source_words
+from pol.graph.node import Affine, InputKind, Node
 
 Indices = npt.NDArray[np.int64]
 
@@ -72,21 +71,3 @@ def evaluate(affine: Affine, coordinates: Sequence[Indices]) -> Indices:
         if stride:
             value = value + np.int64(stride) * coordinate
     return value
-
-
-def source_words(operand: Operand, sources: Sources) -> Words:
-    """The tensor that the operand reads, flat; ProtocolError if it is missing or of another shape."""
-    tensors = {
-        Source.STATE: sources.state,
-        Source.CONSTANT: sources.constants,
-        Source.NODE: sources.nodes,
-    }[operand.source]
-    if operand.index >= len(tensors):
-        raise ProtocolError(f"{operand.source.name} {operand.index} is missing: {len(tensors)} tensors were given")
-    tensor = tensors[operand.index]
-    if tensor.dtype != np.uint32 or tensor.shape != operand.type.shape:
-        raise ProtocolError(
-            f"{operand.source.name} {operand.index} is {tensor.dtype} {tensor.shape}, "
-            f"the operand wants words of shape {operand.type.shape}"
-        )
-    return tensor.reshape(-1)

@@ -1,4 +1,4 @@
-"""Runs a step program by the letter of docs/spec/program.md, in NumPy: what kernels are tested against."""
+"""The reference executor: docs/spec/program.md to the letter, in NumPy. Kernels are tested against it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import numpy as np
 
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
 from pol.execution.operand_reads import Indices, read_operands, registers
-from pol.execution.operand_sources import Sources
-from pol.graph.node import MAX_STEP, Node
+from pol.execution.operand_sources import Sources, check_step, check_tensors
+from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
-from pol.graph.tensor_type import TensorType, unravel
+from pol.graph.tensor_type import unravel
 
 
 class ReferenceExecutor:
-    """Executes one step at a time; vectorised over the elements of an output, sequential over the terms of a fold.
+    """Executes one step at a time; vectorized over the elements of an output, sequential over the terms of a fold.
 
     Raises ProtocolError if the program is invalid or the constants are not of its types.
     """
@@ -51,8 +50,7 @@ def next_state(program: StepProgram, outputs: Sequence[Words]) -> list[Words]:
 
 def evaluate_node(node: Node, step: int, sources: Sources) -> Words:
     """The node's whole output, of the node's shape."""
-    if not 0 <= step <= MAX_STEP:
-        raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
+    check_step(step)
     shape = node.type.shape
     mesh: list[Indices] = list(np.meshgrid(*(np.arange(n) for n in shape), indexing="ij", sparse=True))
     accumulator: Words = np.full(shape, node.init, np.uint32)
@@ -63,14 +61,3 @@ def evaluate_node(node: Node, step: int, sources: Sources) -> Words:
         result = run(node.body, registers(node, coordinates, readings, accumulator))
         accumulator = np.array(np.broadcast_to(result, shape), order="C")  # ascontiguousarray would make rank 0 rank 1
     return accumulator
-
-
-def check_tensors(what: str, types: Sequence[TensorType], tensors: Sequence[Words]) -> None:
-    """ProtocolError unless these are dense arrays of words of the given types."""
-    if len(types) != len(tensors):
-        raise ProtocolError(f"{len(tensors)} tensors were given for {len(types)} of kind {what}")
-    for index, (type_, tensor) in enumerate(zip(types, tensors, strict=True)):
-        if tensor.dtype != np.uint32 or tensor.shape != type_.shape or not tensor.flags.c_contiguous:
-            raise ProtocolError(
-                f"{what} {index} must be a dense uint32 array of shape {type_.shape}, got {tensor.dtype} {tensor.shape}"
-            )

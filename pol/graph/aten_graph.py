@@ -1,4 +1,4 @@
-"""The captured step as a flat record of ATen operations: pure data that survives a trip through JSON."""
+"""The captured step as a flat record of ATen operations: pure data, with its JSON document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
 VERSION = 1
 LOWERING_VERSION = 4
-"""Which lowering gives the step program of a graph; it goes up when any graph would give another program."""
+"""The version of the lowering from graph to step program; it rises when any graph would give another program."""
 MAX_NESTING = 2
 MAX_DIGITS = 20
 WORD_TYPES = {"float32": DType.F32, "bfloat16": DType.F32, "int64": DType.I32, "int32": DType.I32, "bool": DType.I32}
@@ -21,7 +21,7 @@ WORD_TYPES = {"float32": DType.F32, "bfloat16": DType.F32, "int64": DType.I32, "
 
 
 class InputRole(StrEnum):
-    """What an input of the graph is."""
+    """The role of an input of the graph."""
 
     STATE = "state"
     CONSTANT = "constant"
@@ -79,7 +79,7 @@ class AtenInput:
 
 @dataclass(frozen=True)
 class AtenNode:
-    """One ATen operation, e.g. "aten.addmm.default", with its name for people and the user's line."""
+    """One ATen operation, e.g. "aten.addmm.default", with a readable name and the user's line."""
 
     operation: str
     arguments: tuple[Argument, ...]
@@ -87,6 +87,11 @@ class AtenNode:
     outputs: tuple[AtenType, ...]
     name: str
     source: str
+
+    @property
+    def all_arguments(self) -> tuple[Argument, ...]:
+        """Arguments and values of keywords."""
+        return (*self.arguments, *(value for _, value in self.keywords))
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class AtenGraph:
         if self.inputs[-1].type != AtenType("int64", ()):
             raise ProtocolError("the step of an ATen graph is an int64 scalar")
         for position, node in enumerate(self.nodes):
-            for reference in references((*node.arguments, *(value for _, value in node.keywords))):
+            for reference in references(node.all_arguments):
                 self._check(reference, len(self.inputs) + position)
         for reference in (*self.next_state, *(reference for _, reference in self.observed)):
             self._check(reference, len(self.inputs) + len(self.nodes))
@@ -151,7 +156,7 @@ class AtenGraph:
 
     @classmethod
     def from_dict(cls, document: object) -> AtenGraph:
-        """The graph in a stranger's document; ProtocolError unless it is well-formed."""
+        """The graph in an untrusted document; ProtocolError unless it is well-formed."""
         fields = _object(document, {"version", "lowering", "inputs", "nodes", "next_state", "observed"})
         if fields["version"] != VERSION:
             raise ProtocolError(f"ATen graph version {fields['version']!r}: this implementation knows {VERSION}")

@@ -1,4 +1,4 @@
-"""Reading the big-endian fields of descriptors, with every shortfall a ProtocolError."""
+"""Big-endian fields of descriptors; a truncated descriptor is a ProtocolError."""
 
 from __future__ import annotations
 

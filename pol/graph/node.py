@@ -26,7 +26,7 @@ _E = TypeVar("_E", bound=IntEnum)
 
 
 class Source(IntEnum):
-    """Where an operand reads."""
+    """The kind of tensor that an operand reads."""
 
     STATE = 1
     CONSTANT = 2
@@ -34,7 +34,7 @@ class Source(IntEnum):
 
 
 class InputKind(IntEnum):
-    """What feeds an input register of a node's scalar program."""
+    """The value in an input register of a node's scalar program."""
 
     ACCUMULATOR = 1
     OPERAND = 2
@@ -165,7 +165,7 @@ class Node:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """How many values each coordinate (step, element..., fold...) can take."""
+        """The number of values of each coordinate (step, element..., fold...)."""
         return (MAX_STEP + 1, *self.type.shape, *self.fold)
 
     def encode(self) -> bytes:

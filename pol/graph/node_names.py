@@ -1,4 +1,4 @@
-"""What people call the parts of a step program; never hashed into it (docs/spec/program.md, last section)."""
+"""Readable names of the parts of a step program; never hashed into it (docs/spec/program.md, last section)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pol.errors import ProtocolError
 
 @dataclass(frozen=True)
 class NodeName:
-    """A node for people: its name, the user's line "file.py:12: code" and the ATen operation it came from."""
+    """Where a node comes from: its name, the user's line "file.py:12: code" and the ATen operation."""
 
     name: str
     source: str
@@ -19,7 +19,7 @@ class NodeName:
 
 
 @dataclass(frozen=True)
-class Names:
+class ProgramNames:
     """Names of slots, constants and nodes in program order, and which nodes are observed (the loss)."""
 
     slots: tuple[str, ...]
@@ -37,8 +37,8 @@ class Names:
         }
 
     @classmethod
-    def from_dict(cls, document: object) -> Names:
-        """Names read from a stranger's document; ProtocolError unless it is exactly of the form of `to_dict`."""
+    def from_dict(cls, document: object) -> ProgramNames:
+        """Names read from an untrusted document; ProtocolError unless it is exactly of the form of `to_dict`."""
         if not isinstance(document, dict) or set(document) != {"slots", "constants", "nodes", "observed"}:
             raise ProtocolError("names need exactly the fields slots, constants, nodes and observed")
         nodes = document["nodes"]

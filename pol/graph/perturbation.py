@@ -1,8 +1,8 @@
-"""Other programs of the same step: numbers of the state are moved by about their last bits where they enter a sum.
+"""Perturbs the state by about its last bits where it enters a sum, to measure the effect of other kernels.
 
 Reordering moves a sum by its own rounding. Other kernels move it further, and then a branch that depends on its sign (a
-ReLU) is another one. A small relative error of each factor is an error of that size of every term: like rounding, it
-doesn't shrink where terms cancel. It isn't carried into the next state: what an optimizer adds to a number is no fold.
+ReLU) may flip. A relative error of each factor is a relative error of every term: like rounding, it doesn't shrink
+where terms cancel. The next state itself isn't perturbed: the update of an optimizer is no fold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pol.graph.tensor_type import DType, TensorType
 
 DOMAIN = b"pol/perturb/1"
 BITS = 16
-"""Numbers are moved by up to 2^-16 of themselves: what Winograd's transforms do to a convolution (docs/adr/0021)."""
+"""Numbers move by up to 2^-16 of themselves, as Winograd's transforms move a convolution (docs/adr/0021)."""
 _WORD_BITS = 31
 
 

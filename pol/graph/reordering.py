@@ -1,4 +1,4 @@
-"""Other programs of the same mathematics: sums re-associated as a seed says, to measure what order alone changes.
+"""Re-associates the sums of a program as a seed says, to measure the effect of summation order alone.
 
 A sum over K terms becomes L partial sums, interleaved or in blocks, which are then joined one after the other or in
 halves. L and both choices come from SHA-256 of the seed and the node's number, so equal seeds give equal bytes. Partial
@@ -15,14 +15,13 @@ from operator import add
 
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.registers import Float, program_of
-from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
+from pol.graph.node import MAX_BOUNDS, Affine, Bound, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import MAX_ELEMENTS, MAX_RANK, DType, TensorType
 
 DOMAIN = b"pol/reorder/1"
 FEWEST_TERMS = 4
 MOST_LANES = 32
-MAX_BOUNDS = 4
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from pol.graph.tensor_type import DType, TensorType
 MAGIC = b"polstep2"
 MAX_SCALE = 23
 MAX_LIST = 2**31
-"""Slots, constants or nodes: no tree of the court is higher than 31 (contracts/dispute/Descriptor.sol)."""
+"""The most slots, constants or nodes: trees of the court have at most 31 levels (contracts/dispute/Descriptor.sol)."""
 MAX_STEPS = 2**32 - 1
-"""Of a training: addresses count the step in 32 bits (docs/spec/program.md, "Limits")."""
+"""The most steps of a training: addresses count the step in 32 bits (docs/spec/program.md, "Limits")."""
 
 
 class Component(IntEnum):
@@ -104,13 +104,10 @@ class StepProgram:
                 raise ProtocolError(f"slot {position} is {slot.type}, its producer {slot.producer} gives {produced}")
 
     def keeps(self, position: int) -> bool:
-        """Whether a slot's next value is always its present one: a mask, a table."""
+        """Whether no step changes a slot: a mask, a table."""
         slot = self.slots[position]
         node = self.nodes[slot.producer]
-        strides = [1]
-        for dimension in reversed(slot.type.shape[1:]):
-            strides.append(strides[-1] * dimension)
-        address = Affine(0, (0, *reversed(strides[: len(slot.type.shape)])))
+        address = Affine(0, (0, *slot.type.strides))
         moved = (Operand(Source.STATE, position, slot.type, address),)
         return (node.operands, node.body, node.fold) == (moved, _MOVE, ())
 

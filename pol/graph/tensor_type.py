@@ -1,4 +1,4 @@
-"""What a tensor is: its word type and its shape (docs/spec/commitments.md, "Tensor")."""
+"""The type of a tensor: its word type and its shape (docs/spec/commitments.md, "Tensor")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAF_WORDS = 64
 
 
 class DType(IntEnum):
-    """How the words of a tensor are read; booleans are I32 0/1."""
+    """The encoding of a tensor's words; booleans are I32 0/1."""
 
     F32 = 1
     I32 = 2

@@ -1,4 +1,4 @@
-"""How much work a step program is, in units that depend on nothing but its bytes.
+"""The work of a step program, in units that depend on nothing but its bytes.
 
 One evaluation of a scalar program costs the weights of its primitives plus one unit per operand read; a node costs that
 times its elements times its terms. Weights stand for cost on ordinary processors: moving, comparing, integer and

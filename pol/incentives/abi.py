@@ -1,4 +1,4 @@
-"""Hashes as contracts compute them: keccak-256 over ``abi.encode``."""
+"""Contract hashes: keccak-256 over ``abi.encode``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ADDRESS = 20
 def abi_hash(*values: int | bytes | str) -> bytes:
     """The keccak-256 of ``abi.encode(values)``: 32 bytes.
 
-    Integers are of any unsigned type, 20 bytes are an address, 32 bytes a word, text is a string. Structs and arrays of
-    fixed size are written as their members.
+    Integers are unsigned, 20 bytes are an address, 32 bytes a word, text is a string. Structs and fixed-size arrays are
+    passed as their members.
 
     Raises:
-        ProtocolError: a value that is none of these.
+        ProtocolError: a value of another kind.
     """
     head, tail = b"", b""
     for value in values:

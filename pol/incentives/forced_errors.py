@@ -1,4 +1,4 @@
-"""When a verdict has to be wrong on purpose, and how: mirror of `contracts/incentives/ForcedErrors.sol`.
+"""Forced errors in verdicts: mirror of `contracts/incentives/ForcedErrors.sol`.
 
 Rules: docs/spec/incentives.md, "Forced errors". Hashes, seeds, secrets, salts and task ids have 32 bytes.
 """
@@ -13,13 +13,13 @@ from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 
 ONE = 1 << 32
-"""A rate is this times its probability."""
+"""Rates are probabilities times this."""
 LEAST_RATE = ONE // 256
 LARGEST_RATE = ONE // 4
 
 
 def check_rate(rate: int) -> None:
-    """Check that a deployment may have this rate.
+    """Check the bounds of a deployment's rate.
 
     Raises:
         ProtocolError: it is below one error in 256 verdicts or above one in four.
@@ -31,10 +31,10 @@ def check_rate(rate: int) -> None:
 
 
 def rate_of(probability: Fraction) -> int:
-    """The rate that gives a probability, rounded down.
+    """The rate of a probability, rounded down.
 
     Raises:
-        ProtocolError: no deployment may have it.
+        ProtocolError: it is out of bounds.
     """
     rate = int(probability * ONE)
     check_rate(rate)
@@ -42,13 +42,13 @@ def rate_of(probability: Fraction) -> int:
 
 
 def commitment(account: bytes, task_id: bytes, secret: bytes) -> bytes:
-    """What a verifier fixes its secret with when it claims a seat; ``account`` has 20 bytes."""
+    """A verifier's commitment to its secret when it claims a seat; ``account`` has 20 bytes."""
     return abi_hash(account, task_id, secret)
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A verifier's seating when its seed is known: everything that its secret says about its verdict."""
+    """A seating with its seed: together with the secret they decide whether and where the verdict errs."""
 
     seed: bytes
     task_id: bytes
@@ -56,11 +56,11 @@ class Assignment:
     secret: bytes
 
     def is_forced(self, rate: int) -> bool:
-        """Whether the verdict has to be wrong."""
+        """Whether the verdict has to err."""
         return self._draw("forced") < rate << 224
 
     def index(self, draws: int) -> int:
-        """Which of the claims of the ``draws`` segments is the wrong one.
+        """Index of the wrong claim among those of the ``draws`` segments.
 
         Raises:
             ProtocolError: there are no draws.
@@ -71,18 +71,18 @@ class Assignment:
 
     @property
     def error_root(self) -> bytes:
-        """What that claim gives as its replay."""
+        """The replay root of the wrong claim."""
         return abi_hash("error", self.seed, self.task_id, self.seating, self.secret)
 
     def sealed(self, salt: bytes, claim: SegmentClaim) -> bytes:
-        """What hides the claim that takes its place."""
+        """The commitment to the true claim."""
         segment, start, end, replay, distances, references = astuple(claim)
         return abi_hash(
             "sealed", self.task_id, self.seating, salt, segment, start, end, replay, *distances, *references
         )
 
     def plant(self, truth: SegmentClaim) -> SegmentClaim:
-        """What is posted in the place of the true claim: it differs in nothing else than its replay."""
+        """The posted claim: the true one with the error root as its replay."""
         return replace(truth, replay=self.error_root)
 
     def _draw(self, purpose: str) -> int:

@@ -1,4 +1,4 @@
-"""What a watch pays and what a task pays for it: mirror of `contracts/incentives/Jackpot.sol`.
+"""Watch rewards, and the tax that pays for them: mirror of `contracts/incentives/Jackpot.sol`.
 
 Rules: docs/spec/incentives.md, "The jackpot". Amounts are integers in the smallest unit of the asset.
 """
@@ -13,19 +13,19 @@ from pol.incentives.forced_errors import ONE, check_rate
 
 
 @dataclass(frozen=True)
-class Jackpot:
-    """What a deployment has fixed.
+class JackpotRules:
+    """The jackpot's rules, fixed by a deployment.
 
     Raises:
-        ProtocolError: there is no such deployment.
+        ProtocolError: the numbers are out of bounds.
     """
 
     watchers: int
-    """Tickets that watch a seating, on average."""
+    """Average number of tickets that watch a seating."""
     shares: int
-    """Catches of a task that are paid, at most."""
+    """Most watch rewards of a task."""
     rate: int
-    """How often verdicts are wrong on purpose, times 2^32."""
+    """Rate of forced errors, times 2^32."""
 
     def __post_init__(self) -> None:
         check_rate(self.rate)
@@ -33,26 +33,26 @@ class Jackpot:
             raise ProtocolError(f"{self.watchers} watchers need at least {2 * self.watchers} shares, not {self.shares}")
 
     def share(self, reserved: int) -> int:
-        """What a catch is paid of what is reserved for its task, whoever else has caught the error.
+        """One watch reward from the jackpot reserved for a task, independent of other rewards.
 
         Raises:
-            ProtocolError: nothing that the contract reserves.
+            ProtocolError: the contract reserves no such amount.
         """
         if not self.shares <= reserved < 1 << 128:
             raise ProtocolError(f"a reserve of {reserved} has no shares: name at least {self.shares}, below 2^128")
         return reserved // self.shares
 
     def paid(self, reserved: int, catches: int) -> int:
-        """What all catches of a task are paid together."""
+        """All watch rewards of a task together."""
         return self.share(reserved) * min(catches, self.shares)
 
     def tax(self, reserved: int) -> int:
-        """What a task that got a verdict pays the fund: five quarters of the most that it costs on average."""
+        """Tax of a task with a verdict: five quarters of its highest average cost to the fund."""
         return -(-reserved * self.watchers * self.rate * 5 // (self.shares * ONE * 4))
 
 
 def watch_commitment(account: bytes, task_id: bytes, seating: int, index: int, entry: bytes, salt: bytes) -> bytes:
-    """What a watcher posts that has found the claim ``index`` wrong and computed its whole ``entry``: 32 bytes.
+    """A watcher's commitment to the true ``entry`` of the false claim ``index``: 32 bytes.
 
     ``entry`` is the hash of the true claim and of the second look at it (docs/spec/market.md, "Identifiers").
     """

@@ -1,8 +1,8 @@
-"""Who gets what: the integer mirror of `contracts/market/Split.sol` and of the desks that split by it.
+"""Payouts: integer mirror of `contracts/market/Split.sol` and of the desks that use it.
 
-Every function is one row, or two that are alike, of the table "Who pays whom" (docs/spec/market.md): it takes a `Deal`
-and returns the `Payout`, in the smallest unit of the asset. A payout sums to what the row releases; shares round down
-and the fund of the jackpot gets the rest, so the whole of a slash never goes to the party that proved it.
+Every function is one row, or two similar ones, of the table "Who pays whom" (docs/spec/market.md): it takes a `Deal`
+and returns a `Payout`, in the smallest unit of the asset. A payout sums to the released amount. Shares round down and
+the jackpot's fund gets the rest, so a slash never goes entirely to the party that proved it.
 """
 
 from __future__ import annotations
@@ -14,53 +14,53 @@ from pol.errors import ProtocolError
 WHOLE = 10_000
 """Basis points in a whole."""
 SUBMITTER_OF_SOLVER_STAKE = 5_000
-"""Of the stake of a solver that is rejected, misses its deadline or withholds data, to the submitter."""
+"""Part of a lost solver's stake that goes to the submitter."""
 DEMANDER_OF_SOLVER_STAKE = 625
-"""Of the stake of a solver that withholds data, to whoever asked for them."""
+"""Part of the stake of a solver that withholds data that goes to the demander."""
 SUBMITTER_OF_VERIFIER_STAKE = 5_000
-"""Of the stake of a profiler or verifier that misses its deadline, to the submitter."""
+"""Part of the stake of a verifier that misses its deadline that goes to the submitter."""
 CLAIMER_OF_VERIFIER_STAKE = 625
-"""Of the same stake of a verifier, to the account that claims the default: it has brought the rounds of the beacon."""
+"""Part of the same stake that goes to the claimer of the default, which brought the beacon rounds."""
 CHALLENGER_OF_VERIFIER_STAKE = 5_000
-"""Of the stake of a profiler or verifier that lost a dispute or leaked its secret, to who proved it."""
+"""Part of the stake of a profiler or verifier that lost a dispute or leaked its secret that goes to the prover."""
 VERIFIER_OF_BOND = 5_000
-"""Of the bond of a challenger that lost a dispute, to who answered for what was challenged."""
+"""Part of the bond of a challenger that lost that goes to the challenged party."""
 TREASURY_OF_PRICE = 50
-"""Of the price that a solver is paid, to the treasury on top of it."""
+"""Part of the solver's price that the treasury gets on top of it."""
 WORK = 1 << 32
-"""Units of work that the unit price of the terms pays."""
+"""Work units that the unit price of the terms pays."""
 MAX_AMOUNT = 1 << 112
 """No amount of the terms is above it."""
 MAX_DOUBLINGS = 3
-"""Challenges that double the bond: from the smallest that the terms may ask for to the largest."""
+"""Number of challenges that double the bond: from the smallest admitted bond to the largest."""
 
 
 @dataclass(frozen=True)
 class Deal:
-    """What the parties of one task put in.
+    """The amounts of one task.
 
     Raises:
         ProtocolError: amounts that the market does not admit.
     """
 
     maximum: int
-    """The most that a solver can be paid, see `maximum_price`."""
+    """Highest price of the solver, see `maximum_price`."""
     price: int
-    """Agreed with the solver."""
+    """Price agreed with the solver."""
     verifier_fee: int
-    """Of the verifier, and as much of the profiler."""
+    """Fee of the verifier, and also of the profiler."""
     solver_stake: int
     verifier_stake: int
     bond: int
-    """What the challenger put up, see `bond_after`."""
+    """Bond of the challenger, see `bond_after`."""
     tax: int = 0
-    """What the task pays to the fund, see `jackpot.Jackpot.tax`."""
+    """Tax for the fund, see `JackpotRules.tax`."""
     share: int = 0
-    """What a catch is paid, see `jackpot.Jackpot.share`."""
+    """One watch reward, see `JackpotRules.share`."""
     profiled: bool = True
-    """The task has a profile, so its submitter pays a profiler too; not in exact mode."""
+    """Whether the submitter also pays a profiler; not in exact mode."""
     looked: int = 0
-    """What the solver pays for the second looks of the verdict that stands, see `look_fee`."""
+    """Fee of the solver for the second looks of the final verdict, see `look_fee`."""
 
     def __post_init__(self) -> None:
         for name, amount in vars(self).items():
@@ -81,27 +81,27 @@ class Deal:
 
     @property
     def escrow(self) -> int:
-        """What the submitter locks: the maximum price and the treasury's part of it, the fees, and the tax."""
+        """Escrow of the submitter: the maximum price with the treasury's part, the fees, and the tax."""
         return self.bidding_escrow + (self.verifier_fee if self.profiled else 0)
 
     @property
     def bidding_escrow(self) -> int:
-        """What is left of it when solvers bid: the profiler has been paid."""
+        """The escrow when solvers bid: the profiler has been paid."""
         return self.maximum + share_up(self.maximum, TREASURY_OF_PRICE) + self.verifier_fee + self.tax
 
 
 @dataclass(frozen=True)
 class Payout:
-    """What each party is credited when something is released."""
+    """Credits of each party when an amount is released."""
 
     submitter: int = 0
     solver: int = 0
     holder: int = 0
-    """Of the seat: the profiler or the verifier."""
+    """The profiler or the verifier in the seat."""
     challenger: int = 0
-    """Or whoever else has proved or found something."""
+    """The challenger, or another party that proved or found something."""
     fund: int = 0
-    """Of the jackpot."""
+    """The jackpot's fund."""
     treasury: int = 0
 
     @property
@@ -121,19 +121,19 @@ def share_up(amount: int, points: int) -> int:
 
 
 def maximum_price(work_units: int, unit_price: int) -> int:
-    """The most that a solver can be paid: work times price, rounded up."""
+    """Highest price of the solver: work times unit price, rounded up."""
     return -(-work_units * unit_price // WORK)
 
 
 def look_fee(fee: int, looks: int, draws: int) -> int:
-    """What one second look, of ``looks`` reruns, costs the solver; ``fee`` is for the replay of ``draws`` segments."""
+    """Cost to the solver of a second look of ``looks`` reruns; ``fee`` pays the replay of ``draws`` segments."""
     return -(-fee * looks // draws) if looks else 0
 
 
 def bond_after(bond: int, verifier_stake: int, earlier: int) -> int:
-    """What a challenger puts up against a verdict or profile that has seen ``earlier`` challenges.
+    """The bond of a challenger after ``earlier`` challenges of the same verdict or profile.
 
-    Each has doubled the bond of the terms; it is never more than what the challenger wins if it is right.
+    Each doubles the bond of the terms, up to what a right challenger wins.
     """
     return min(bond << min(earlier, MAX_DOUBLINGS), share_down(verifier_stake, CHALLENGER_OF_VERIFIER_STAKE))
 
@@ -174,19 +174,19 @@ def rejected_though_repeated(deal: Deal) -> Payout:
 
 
 def challenger_right(deal: Deal) -> Payout:
-    """The verdict or the profile falls in a dispute: releases the bond and the stake of who answered for it."""
+    """The verdict or the profile falls in a dispute: releases the bond and the stake of the challenged party."""
     proved = _proved(deal)
     return Payout(challenger=deal.bond + proved.challenger, fund=proved.fund)
 
 
 def challenger_wrong(deal: Deal) -> Payout:
-    """What was challenged stands: releases the bond."""
+    """The challenged verdict or profile stands: releases the bond."""
     share = share_down(deal.bond, VERIFIER_OF_BOND)
     return Payout(holder=share, fund=deal.bond - share)
 
 
 def challenge_moot(deal: Deal) -> Payout:
-    """What was challenged has fallen otherwise: releases the bond."""
+    """The challenged verdict or profile has fallen otherwise: releases the bond."""
     return Payout(challenger=deal.bond)
 
 
@@ -217,7 +217,7 @@ def solver_defaulted(deal: Deal) -> Payout:
 
 
 def data_withheld(deal: Deal, *, stood: bool) -> Payout:
-    """The solver doesn't show what it has committed to: releases its stake and that of a seated verifier.
+    """The solver withholds committed data: releases its stake and that of a seated verifier.
 
     ``stood``: a verdict was posted and stood, so its verifier is paid. An auction begins anew with the same escrow.
     """
@@ -266,6 +266,6 @@ def cancelled_bidding(deal: Deal) -> Payout:
 
 
 def _proved(deal: Deal) -> Payout:
-    """A stake is lost to who has proved why."""
+    """A stake is split between the prover and the fund."""
     share = share_down(deal.verifier_stake, CHALLENGER_OF_VERIFIER_STAKE)
     return Payout(challenger=share, fund=deal.verifier_stake - share)

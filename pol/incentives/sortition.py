@@ -1,36 +1,30 @@
-"""Who is drawn for a duty: mirror of `contracts/incentives/Sortition.sol` and `Ranks.sol`.
+"""Draws of tickets for duties: mirror of `contracts/incentives/Sortition.sol` and `Ranks.sol`.
 
 Rules: docs/spec/incentives.md, "Weights and draws". Seeds and task ids have 32 bytes, accounts 20.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from operator import itemgetter
 
-from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 
 RANKS = 1 << 256
-MOST_TICKETS = (1 << 32) - 1
-"""Of one account."""
 
 
-class Duty(StrEnum):
-    """What tickets are drawn for."""
+class DrawnDuty(StrEnum):
+    """The duty that tickets are drawn for."""
 
     SEAT = "seat"
     WATCH = "watch"
 
 
 @dataclass(frozen=True)
-class Draw:
+class TicketDraw:
     """One draw: its round was fixed at the second ``since``, and then gave ``seed``."""
 
-    duty: Duty
+    duty: DrawnDuty
     task_id: bytes
     seating: int
     since: int
@@ -38,7 +32,7 @@ class Draw:
 
     @property
     def purpose(self) -> bytes:
-        """What is drawn with the seed: 32 bytes."""
+        """The purpose of the draw, which its ranks hash: 32 bytes."""
         return abi_hash(str(self.duty), self.task_id, self.seating)
 
     def rank(self, account: bytes, ticket: int) -> int:
@@ -47,66 +41,5 @@ class Draw:
 
 
 def watch_limit(total: int, watchers: int) -> int:
-    """Tickets whose rank is below this watch: ``watchers`` of ``total`` on average, all if there are no more."""
+    """Tickets ranked below this watch: ``watchers`` of ``total`` on average; all if there are no more."""
     return RANKS if total <= watchers else RANKS // total * watchers
-
-
-@dataclass
-class Weights:
-    """Tickets over time, rebuilt from what the contract has emitted, in its order. Times are seconds."""
-
-    _accounts: dict[bytes, list[tuple[int, int]]] = field(default_factory=dict)
-    _total: list[tuple[int, int]] = field(default_factory=list)
-
-    def set(self, account: bytes, tickets: int, at: int) -> None:
-        """``account`` has ``tickets`` after the event in the second ``at``.
-
-        Raises:
-            ProtocolError: an event of the past, or a number of tickets that the contract doesn't admit.
-        """
-        if not 0 <= tickets <= MOST_TICKETS:
-            raise ProtocolError(f"no account has {tickets} tickets: 0 to {MOST_TICKETS} are possible")
-        if self._total and at < self._total[-1][0]:
-            raise ProtocolError(f"second {at} is over: read the events in their order")
-        trace = self._accounts.setdefault(account, [])
-        _push(self._total, at, _latest(self._total) - _latest(trace) + tickets)
-        _push(trace, at, tickets)
-
-    def tickets(self, account: bytes, t: int) -> int:
-        """Tickets that count in a draw whose round was fixed at ``t``."""
-        trace = self._accounts.get(account, [])
-        return min(_before(trace, t), _latest(trace))
-
-    def total(self, t: int) -> int:
-        """Tickets of all at the end of the second before ``t``."""
-        return _before(self._total, t)
-
-    def ranked(self, draw: Draw) -> list[tuple[int, bytes, int]]:
-        """Rank, account and ticket of all that count, the smallest rank first: the first that claims gets a seat."""
-        return sorted((draw.rank(*holder), *holder) for holder in self._holders(draw.since))
-
-    def watching(self, draw: Draw, watchers: int) -> list[tuple[bytes, int]]:
-        """Account and ticket of all that are drawn to watch."""
-        limit = watch_limit(self.total(draw.since), watchers)
-        return [holder for holder in self._holders(draw.since) if draw.rank(*holder) < limit]
-
-    def _holders(self, t: int) -> Iterator[tuple[bytes, int]]:
-        for account in self._accounts:
-            for ticket in range(self.tickets(account, t)):
-                yield account, ticket
-
-
-def _latest(trace: list[tuple[int, int]]) -> int:
-    return trace[-1][1] if trace else 0
-
-
-def _push(trace: list[tuple[int, int]], at: int, value: int) -> None:
-    if trace and trace[-1][0] == at:
-        trace.pop()
-    trace.append((at, value))
-
-
-def _before(trace: list[tuple[int, int]], t: int) -> int:
-    """The value at the end of the second before ``t``."""
-    number = bisect_right(trace, t - 1, key=itemgetter(0))
-    return trace[number - 1][1] if number else 0

@@ -1,4 +1,4 @@
-"""The recorder in a loop of one's own over objects that an Accelerator has prepared.
+"""The recorder in the user's own loop over objects that an Accelerator has prepared.
 
 recorder = AcceleratedRecorder("runs/first", accelerator, model, optimizer, every=100, scheduler=scheduler)
 for epoch in range(recorder.resume(), epochs):
@@ -26,8 +26,8 @@ from pol.training.storage.store import Store
 class AcceleratedRecorder(Recorder):
     """A recorder whose steps are those of the optimizer: batches that only add to gradients don't count.
 
-    store, options: those of `Recorder`. accelerator, model, optimizer, scheduler: prepared; `skip_first_batches` isn't
-    needed, `batches` goes on after the batches that were used.
+    store, options: those of `Recorder`. accelerator, model, optimizer, scheduler: prepared. `skip_first_batches` isn't
+    needed, as `batches` skips the used batches.
 
     Raises:
         UnsupportedError: several processes.
@@ -53,18 +53,18 @@ class AcceleratedRecorder(Recorder):
             accelerator.unwrap_model(model, keep_torch_compile=False),
             getattr(optimizer, "optimizer", optimizer),
             scaler=accelerator.scaler,
-            parts={"accelerator": _Progress(accelerator), **(parts or {})},
+            parts={"accelerator": _AcceleratorState(accelerator), **(parts or {})},
             **options,
         )
 
     def step(self) -> None:
-        """A batch is over: counts if the optimizer has stepped."""
+        """End a batch; it counts as a step if the optimizer has stepped."""
         if self._accelerator.sync_gradients:
             super().step()
 
 
-class _Progress:
-    """What an Accelerator remembers beside its objects: batches of a step, and the seeds of the loaders' orders."""
+class _AcceleratorState:
+    """An Accelerator's own state: batches of a step, and the seeds of the loaders' orders."""
 
     def __init__(self, accelerator: Accelerator):
         self._accelerator = accelerator
@@ -77,7 +77,7 @@ class _Progress:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there.
+        """Restore them.
 
         Raises:
             ProtocolError: another number of prepared loaders.
@@ -91,7 +91,7 @@ class _Progress:
 
 
 def sampler_seed(loader: Any) -> int | None:
-    """The seed that with the epoch fixes the order of a prepared loader; None if the order is drawn otherwise."""
+    """The seed of a prepared loader's order, which the epoch varies; None if the order is drawn otherwise."""
     return getattr(loader.get_sampler(), "initial_seed", None) if hasattr(loader, "get_sampler") else None
 
 

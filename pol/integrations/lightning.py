@@ -1,6 +1,6 @@
 """The recorder inside the Trainer of Lightning (`lightning` or `pytorch_lightning`).
 
-recording = Recording("runs/first", every=100)
+recording = LightningRecording("runs/first", every=100)
 trainer = Trainer(callbacks=[recording], ...)
 trainer.fit(module, recording.batches(loader), ckpt_path=recording.resume())
 """
@@ -30,46 +30,44 @@ except ImportError:
     from pytorch_lightning import Callback, LightningModule, Trainer, __version__
 
 
-class Recording(Callback):  # type: ignore[misc]  # lightning declares no types to mypy here
+class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares no types to mypy here
     """Records the complete state of a Lightning training every so many optimizer steps, and resumes it bit by bit.
 
-    A state is recorded, and put back, between two batches, when validation is over and the next batch isn't drawn yet;
-    so the batches of the training have to come through `batches`. Every optimizer step counts once, and so does a batch
-    in which several optimizers step.
+    A state is recorded and restored between two batches, after validation and before the next batch is drawn, so the
+    batches of the training have to come through `batches`. Every optimizer step counts once, and so does a batch in
+    which several optimizers step.
 
-    options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
+    parts, options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
     """
 
-    def __init__(self, store: Store | str, *, every: int = 100, **options: Any):
+    def __init__(self, store: Store | str, *, every: int = 100, parts: Mapping[str, Any] | None = None, **options: Any):
         self.store = store_of(store)
         self.recorder: Recorder | None = None
         self._every = every
-        self._options = options
+        self._parts, self._options = parts or {}, options
         self._trainer: Any = None
         self._global_step = 0
 
     def batches(self, loader: Any) -> RecordedBatches:
-        """The loader, to be given to `Trainer.fit` in its place."""
+        """The loader, recorded; give it to `Trainer.fit` in place of the original."""
         return RecordedBatches(self, loader)
 
     def resume(self) -> str | None:
-        """What `Trainer.fit` takes as ``ckpt_path``: a file, or None if nothing is recorded yet.
+        """The ``ckpt_path`` for `Trainer.fit`: a file, or None if nothing is recorded yet.
 
-        The file has what makes the trainer count on from there; all the rest is put back before the first batch.
+        The file holds the trainer's counts; all other state is restored before the first batch.
 
         Raises:
             ProtocolError: the store holds something else than the record of a Lightning training.
             OperationalError: the store failed.
         """
-        found = newest_checkpoint.load(self.store)
-        if found is None:
+        components = newest_checkpoint.components_of(self.store, "lightning")
+        if components is None:
             return None
-        if "lightning" not in found.components:
-            raise ProtocolError(f"{self.store.url} holds the record of another kind of training: give another store")
         folder = Path(tempfile.mkdtemp(prefix="pol-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        torch.save(_checkpoint(found.components), folder / "resume.ckpt")
-        # Lightning can't know that the loader is begun again where it was left.
+        torch.save(_checkpoint(components), folder / "resume.ckpt")
+        # Lightning can't know that the loader continues where it was left.
         warnings.filterwarnings("ignore", ".*your dataloader is not resumable.*")
         return str(folder / "resume.ckpt")
 
@@ -88,7 +86,7 @@ class Recording(Callback):  # type: ignore[misc]  # lightning declares no types 
         self._trainer, self.recorder = trainer, None
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Moves the cursor on: the trainer counts the batches, so it leaves a loader at its last one.
+        """Ends the epoch of the cursor: the trainer counts batches and never draws a loader to its end.
 
         Raises:
             ProtocolError: the trainer was given a loader of its own.
@@ -104,12 +102,12 @@ class Recording(Callback):  # type: ignore[misc]  # lightning declares no types 
             self.recorder.close()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Waits until what has been recorded is stored: whoever catches the error may resume in this process."""
+        """Waits until all checkpoints are stored, so that this process may resume after the error."""
         if self.recorder is not None:
             self.recorder.flush()
 
     def between_batches(self) -> Recorder:
-        """Record, or put back, the state; called before a batch is drawn."""
+        """Record or restore the state; called before a batch is drawn."""
         if self.recorder is None:
             self.recorder = self._open()
         else:
@@ -125,13 +123,12 @@ class Recording(Callback):  # type: ignore[misc]  # lightning declares no types 
         trainer = self._trainer
         if trainer is None:
             raise ProtocolError("give the recording to the trainer too: Trainer(callbacks=[recording])")
-        parts: dict[str, Any] = {"lightning": _Progress(trainer), **self._options.get("parts", {})}
+        parts: dict[str, Any] = {"lightning": _LightningState(trainer), **self._parts}
         parts |= {f"optimizer_{i}": optimizer for i, optimizer in enumerate(trainer.optimizers)}
         parts |= {f"scheduler_{i}": config.scheduler for i, config in enumerate(trainer.lr_scheduler_configs)}
         if trainer.precision_plugin.state_dict():
             parts["scaler"] = trainer.precision_plugin
-        options = {name: value for name, value in self._options.items() if name != "parts"}
-        recorder = Recorder(self.store, trainer.lightning_module, every=self._every, parts=parts, **options)
+        recorder = Recorder(self.store, trainer.lightning_module, every=self._every, parts=parts, **self._options)
         recorder.resume()
         self._global_step = trainer.global_step
         return recorder
@@ -141,10 +138,10 @@ class RecordedBatches:
     """A loader whose batches are recorded.
 
     Raises:
-        UnsupportedError: a loader without a length, of which Lightning draws a batch ahead.
+        UnsupportedError: a loader without a length; Lightning draws such a loader a batch ahead.
     """
 
-    def __init__(self, recording: Recording, loader: Any):
+    def __init__(self, recording: LightningRecording, loader: Any):
         try:
             len(loader)
         except TypeError as error:
@@ -169,10 +166,10 @@ class RecordedBatches:
                 return
 
 
-class _Progress:
-    """What a Lightning trainer remembers beside its objects: its loops, and the states of callbacks.
+class _LightningState:
+    """A Lightning trainer's own state: its loops, and the states of callbacks.
 
-    Callbacks that write checkpoints are left out: what they remember is paths, which differ between equal runs.
+    Callbacks that write checkpoints are left out: they hold paths, which differ between equal runs.
     """
 
     def __init__(self, trainer: Trainer):
@@ -194,7 +191,9 @@ class _Progress:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Lightning has read the same from the file of `Recording.resume`; one count it moves on when it restarts.
+        """Check that Lightning has read the same from the file of `LightningRecording.resume`.
+
+        It moves one count on when it restarts, which is put back here.
 
         Raises:
             ProtocolError: it hasn't.
@@ -209,7 +208,7 @@ class _Progress:
 
 
 def _writes_checkpoints(callback: Callback) -> bool:
-    """By the name of a base class: both packages have one of it."""
+    """Decided by the name of a base class, which both packages have."""
     return any(base.__name__ == "Checkpoint" for base in type(callback).__mro__)
 
 

@@ -1,6 +1,6 @@
 """The recorder inside the Trainer of Hugging Face transformers.
 
-recording = Recording(trainer, "runs/first", every=100)
+recording = TransformersRecording(trainer, "runs/first", every=100)
 trainer.train(resume_from_checkpoint=recording.resume())
 """
 
@@ -28,23 +28,31 @@ from pol.training.state.trainer_state import module_state
 from pol.training.storage.store import Store
 
 CLOCK = ("_runtime", "_per_second")
-"""Endings of the figures in a log that are read off a clock: no two runs have the same."""
+"""Endings of logged figures that depend on a clock, which differ between equal runs."""
 
 
-class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares no types
+class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transformers declares no types
     """Records the complete state of a Trainer every so many optimizer steps, and resumes it bit by bit.
 
-    It adds itself to the trainer's callbacks, and takes its place in `Trainer.get_batch_samples`: a state is recorded,
-    and put back, between two steps, when evaluation and logging are over and the next batches aren't drawn yet. The
-    batches of an epoch that had been used are drawn again in the random state in which the epoch began.
+    It adds itself to the trainer's callbacks and wraps `Trainer.get_batch_samples`: a state is recorded and restored
+    between two steps, after evaluation and logging and before the next batches are drawn. The used batches of an epoch
+    are drawn again in the random state at its begin.
 
-    options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
+    parts, options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
 
     Raises:
         UnsupportedError: a trainer of several processes, or one whose optimizer is sharded.
     """
 
-    def __init__(self, trainer: Trainer, store: Store | str, *, every: int = 100, **options: Any):
+    def __init__(
+        self,
+        trainer: Trainer,
+        store: Store | str,
+        *,
+        every: int = 100,
+        parts: Mapping[str, Any] | None = None,
+        **options: Any,
+    ):
         if trainer.args.world_size > 1 or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
             raise UnsupportedError(
                 "the trainer's state is spread over several processes: use pol.integrations.distributed in a loop of "
@@ -54,7 +62,7 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
         self.recorder: Recorder | None = None
         self._trainer = trainer
         self._every = every
-        self._options = options
+        self._parts, self._options = parts or {}, options
         self._batches: Iterator[Any] | None = None
         self._epoch = -1
         self._draw = trainer.get_batch_samples
@@ -62,24 +70,22 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
         trainer.add_callback(self)
 
     def resume(self) -> str | None:
-        """What `Trainer.train` takes as ``resume_from_checkpoint``: a folder, or None if nothing is recorded yet.
+        """The ``resume_from_checkpoint`` for `Trainer.train`: a folder, or None if nothing is recorded yet.
 
-        The folder has what makes the trainer count on from there; all the rest is put back before the first step.
+        The folder holds the trainer's counts; all other state is restored before the first step.
 
         Raises:
             ProtocolError: the store holds something else than the record of a Trainer.
             OperationalError: the store failed.
         """
-        found = newest_checkpoint.load(self.store)
-        if found is None:
+        components = newest_checkpoint.components_of(self.store, "trainer")
+        if components is None:
             return None
-        if "trainer" not in found.components:
-            raise ProtocolError(f"{self.store.url} holds the record of another kind of training: give another store")
         folder = Path(tempfile.mkdtemp(prefix="pol-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        tensors = module_state(found.components, self._trainer.model.state_dict())
+        tensors = module_state(components, self._trainer.model.state_dict())
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "trainer_state.json").write_text(json.dumps(found.components["trainer"]["state"]["state"]))
+        (folder / "trainer_state.json").write_text(json.dumps(components["trainer"]["state"]["state"]))
         return str(folder)
 
     def on_train_begin(
@@ -97,11 +103,11 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
-        """Moves the cursor on, and records the last steps: after this, the best model may be put in place."""
+        """Ends the epoch of the cursor and records the last steps, before the trainer may load the best model."""
         recorder = self.recorder
         if recorder is None:
             return
-        # A trainer counts the batches, so it leaves a loader at its last one; and in the middle if it has to stop.
+        # A trainer counts batches and never draws a loader to its end; it leaves the middle of one if it has to stop.
         if float(state.epoch).is_integer() and recorder.epoch == self._epoch:
             recorder.state.cursor.end_epoch()
         if control.should_training_stop or state.global_step >= state.max_steps:
@@ -140,8 +146,8 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
             every=self._every,
             scheduler=trainer.lr_scheduler,
             scaler=trainer.accelerator.scaler,
-            parts={"trainer": _Progress(trainer), **self._options.get("parts", {})},
-            **{name: value for name, value in self._options.items() if name != "parts"},
+            parts={"trainer": _TrainerCounts(trainer), **self._parts},
+            **self._options,
         )
         recorder.resume()
         if recorder.steps != trainer.state.global_step:
@@ -152,14 +158,14 @@ class Recording(TrainerCallback):  # type: ignore[misc]  # transformers declares
         return recorder
 
 
-class _Progress:
-    """What a Trainer remembers beside its objects."""
+class _TrainerCounts:
+    """A Trainer's own state."""
 
     def __init__(self, trainer: Trainer):
         self._trainer = trainer
 
     def state_dict(self) -> dict[str, Any]:
-        """Its TrainerState without clock times, states of callbacks, and what it adds up between two logs."""
+        """Its TrainerState without clock times, states of callbacks, and sums since the last log."""
         trainer = self._trainer
         callbacks = [*trainer.callback_handler.callbacks, trainer.control]
         exported = TrainerState(stateful_callbacks=[c for c in callbacks if isinstance(c, ExportableState)])
@@ -178,7 +184,7 @@ class _Progress:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what the folder of `Recording.resume` has no place for."""
+        """Restore the state that the folder of `TransformersRecording.resume` has no place for."""
         trainer = self._trainer
         trainer._tr_loss = state["loss"].to(trainer.args.device)
         trainer._globalstep_last_logged = state["last_logged"]

@@ -1,1 +1,1 @@
-"""Pages and pictures for people. What strangers wrote is text in them, whatever it looks like."""
+"""Pages and pictures for people. Strangers' input is always escaped text in them."""

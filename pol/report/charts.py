@@ -10,14 +10,14 @@ from pol.report.html_elements import Markup, element, join
 
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 28, 40
-# Okabe and Ito: told apart by whoever doesn't see red and green.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+# The color-blind-safe palette of Okabe and Ito.
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 INK, FAINT, LIMIT = "#212529", "#ced4da", "#d55e00"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The area of a chart: from numbers to places."""
+    """The area of a chart: maps numbers to coordinates."""
 
     low_x: float
     high_x: float
@@ -25,17 +25,17 @@ class Frame:
     high_y: float
 
     def x(self, value: float) -> float:
-        """Where a number stands from left to right."""
+        """The horizontal coordinate of a number."""
         return LEFT + (value - self.low_x) / ((self.high_x - self.low_x) or 1.0) * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
-        """Where a number stands from bottom to top; beyond the area, at its edge."""
+        """The vertical coordinate of a number, clamped to the area."""
         inside = min(max(value, self.low_y), self.high_y)
         return HEIGHT - BOTTOM - (inside - self.low_y) / ((self.high_y - self.low_y) or 1.0) * (HEIGHT - TOP - BOTTOM)
 
 
 def marks(series: Mapping[str, Sequence[tuple[int, float]]], limit: float | None, title: str, x_title: str) -> Markup:
-    """Marks ``(x, share)`` on a logarithmic scale; 0 stands at the bottom, what is infinite or undefined at the top."""
+    """Marks ``(x, share)`` on a logarithmic scale; 0 is at the bottom, infinite and undefined values at the top."""
     points = [point for values in series.values() for point in values]
     decades = [math.log10(y) for _, y in points if 0.0 < y < math.inf] + ([math.log10(limit)] if limit else [])
     low, high = math.floor(min(decades, default=-1.0)) - 1.0, math.ceil(max(decades, default=0.0)) + 1.0
@@ -54,35 +54,35 @@ def marks(series: Mapping[str, Sequence[tuple[int, float]]], limit: float | None
         for x, share in values:
             place = low if share == 0.0 else math.log10(share) if 0.0 < share < math.inf else high
             told = element("title", f"{name}, {x_title} {x}: {share:.3g}")
-            colour = COLOURS[number % len(COLOURS)]
-            parts.append(element("circle", told, cx=frame.x(x) + shift, cy=frame.y(place), r=3.2, fill=colour))
+            color = COLORS[number % len(COLORS)]
+            parts.append(element("circle", told, cx=frame.x(x) + shift, cy=frame.y(place), r=3.2, fill=color))
     return _svg([*parts, *_legend(list(series))], title)
 
 
 def lines(series: Mapping[str, Sequence[Sequence[tuple[int, float]]]], title: str, x_title: str) -> Markup:
-    """Each series as lines through its runs of points; a number that isn't finite leaves a gap."""
+    """Each series as lines through its runs of points; a non-finite number leaves a gap."""
     points = [p for runs in series.values() for run in runs for p in run if math.isfinite(p[1])]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     frame = Frame(min(xs, default=0), max(xs, default=1), min(ys, default=0.0), max(ys, default=1.0))
     steps = [frame.low_y + i * (frame.high_y - frame.low_y) / 4 for i in range(5)]
     parts = [_grid(frame, {step: f"{step:.3g}" for step in steps}), *_ticks(frame, x_title)]
     for number, runs in enumerate(series.values()):
-        colour = COLOURS[number % len(COLOURS)]
+        color = COLORS[number % len(COLORS)]
         for run in runs:
             for piece in _finite(run):
-                parts.append(_line([(frame.x(x), frame.y(y)) for x, y in piece], colour))
+                parts.append(_line([(frame.x(x), frame.y(y)) for x, y in piece], color))
     return _svg([*parts, *_legend(list(series))], title)
 
 
-def strip(count: int, colours: Mapping[int, str], told: Mapping[int, str], title: str) -> Markup:
-    """All of ``count`` segments side by side, some of them coloured."""
+def strip(count: int, colors: Mapping[int, str], told: Mapping[int, str], title: str) -> Markup:
+    """A strip of ``count`` segments, some of them colored."""
     width, height = WIDTH - LEFT - RIGHT, 22
     cell = width / max(1, count)
     parts = [element("rect", x=LEFT, y=4, width=width, height=height, fill="#e9ecef")]
-    for segment, colour in sorted(colours.items()):
+    for segment, color in sorted(colors.items()):
         tip = element("title", told[segment])
         x = LEFT + segment * cell
-        parts.append(element("rect", tip, x=x, y=4, width=max(cell - 0.5, 1.0), height=height, fill=colour))
+        parts.append(element("rect", tip, x=x, y=4, width=max(cell - 0.5, 1.0), height=height, fill=color))
     parts.append(_text(LEFT, height + 20, "0", "start"))
     parts.append(_text(WIDTH - RIGHT, height + 20, str(count - 1), "end"))
     return _svg(parts, title, height + 26)
@@ -124,21 +124,21 @@ def _legend(names: Sequence[str]) -> list[Markup]:
     parts = []
     for i, name in enumerate(names[:6]):
         x = LEFT + 10 + i * 130
-        parts.append(element("circle", cx=x, cy=10, r=4, fill=COLOURS[i]))
+        parts.append(element("circle", cx=x, cy=10, r=4, fill=COLORS[i]))
         parts.append(_text(x + 8, 14, name[:18], "start"))
     return parts
 
 
-def _line(points: Sequence[tuple[float, float]], colour: str, *, width: float = 1.5, dashed: bool = False) -> Markup:
+def _line(points: Sequence[tuple[float, float]], color: str, *, width: float = 1.5, dashed: bool = False) -> Markup:
     if len(points) == 1:
-        return element("circle", cx=points[0][0], cy=points[0][1], r=1.5, fill=colour)
+        return element("circle", cx=points[0][0], cy=points[0][1], r=1.5, fill=color)
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dash = "5 4" if dashed else "none"
-    return element("polyline", points=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash)
+    return element("polyline", points=path, fill="none", stroke=color, stroke_width=width, stroke_dasharray=dash)
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str = INK) -> Markup:
-    return element("text", text, x=x, y=y, text_anchor=anchor, fill=colour)
+def _text(x: float, y: float, text: str, anchor: str, color: str = INK) -> Markup:
+    return element("text", text, x=x, y=y, text_anchor=anchor, fill=color)
 
 
 def _few(low: int, high: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""A recorded dispute taken apart for an auditor: every move with what lay open, what was opened, and where it is."""
+"""A recorded dispute for an auditor: every move with its place, the parts that lay open, and the parts it opened."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep
 from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.last_operation import OneStep, one_step
-from pol.report.move_descriptions import Row, opening_row, part, resignation_row, row, who
+from pol.report.move_descriptions import MoveRow, opening_row, part, resignation_row, row, side_name
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where in the computation a dispute stands, as far as that is agreed."""
+class DisputePlace:
+    """The agreed place of a dispute in the computation."""
 
     step: int | None = None
     node: str | None = None
     source: str | None = None
-    """The line of the user's code that the node comes from."""
+    """The line of user code behind the node."""
     element: int | None = None
     term: int | None = None
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One part of what a side has opened, and its value: a root, a sum or a word, in hexadecimal."""
+class OpenedPart:
+    """One opened part and its value: a root, a sum or a word, in hexadecimal."""
 
     part: str
     value: str
 
 
 @dataclass(frozen=True)
-class Entry:
+class DisputeEntry:
     """One transaction of a dispute; number 0 is the challenge itself."""
 
     number: int
-    row: Row
+    row: MoveRow
     gas: int | None
-    place: Place
-    lay_open: tuple[Shown, ...]
-    """What the other side had opened before."""
+    place: DisputePlace
+    lay_open: tuple[OpenedPart, ...]
+    """Parts that the other side had opened before."""
     picked: int | None
-    """Which of these was picked."""
-    opened: tuple[Shown, ...]
+    """Index of the picked part."""
+    opened: tuple[OpenedPart, ...]
     opening: str | None
-    """Commitment to it; None if nothing was opened."""
+    """Commitment to the opened parts; None if nothing was opened."""
     one_step: OneStep | None
     winner: str | None = None
-    """Of the dispute, if it ended here."""
+    """Winner of the dispute, if it ended here."""
     outcome: str | None = None
-    """How it ended."""
+    """How the dispute ended."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -67,17 +67,19 @@ class Entry:
 
 
 def entries(
-    record: DisputeRecord, names: Names, gas_of: Callable[[int], int | None] = lambda number: None
-) -> Iterator[Entry]:
-    """All moves of a dispute, every rule checked on the way; ``gas_of`` a move, counted from 1, if it is known.
+    record: DisputeRecord, names: ProgramNames, gas_of: Callable[[int], int | None] = lambda number: None
+) -> Iterator[DisputeEntry]:
+    """All moves of a dispute, with every rule checked. ``gas_of`` gives the gas of a move, counted from 1, if known.
 
     Raises:
         ProtocolError: a move is illegal.
     """
     start = record.start
-    yield Entry(0, opening_row(start), None, Place(), (), None, shown_at(start), start.opening.hex(), None)
+    yield DisputeEntry(
+        0, opening_row(start), None, DisputePlace(), (), None, shown_at(start), start.opening.hex(), None
+    )
     for number, (position, move, after) in enumerate(record.walk(), 1):
-        yield Entry(
+        yield DisputeEntry(
             number,
             row(position, move, after),
             gas_of(number),
@@ -87,13 +89,13 @@ def entries(
             () if isinstance(after, DisputeEnded) else shown_at(after),
             None if isinstance(after, DisputeEnded) else after.opening.hex(),
             one_step(position, move, names) if isinstance(move, ProveStep) else None,
-            who(after.winner) if isinstance(after, DisputeEnded) else None,
+            side_name(after.winner) if isinstance(after, DisputeEnded) else None,
             after.detail if isinstance(after, DisputeEnded) else None,
         )
 
 
-def given_up(record: DisputeRecord, names: Names, how: str, gas: int | None = None) -> Entry:
-    """The end of a dispute in which the side on turn made no more move.
+def given_up(record: DisputeRecord, names: ProgramNames, how: str, gas: int | None = None) -> DisputeEntry:
+    """The end of a dispute whose side on turn made no more move.
 
     Raises:
         ProtocolError: a proof has ended it.
@@ -102,21 +104,21 @@ def given_up(record: DisputeRecord, names: Names, how: str, gas: int | None = No
     last: Position | DisputeEnded = ends[-1] if ends else record.start
     if isinstance(last, DisputeEnded):
         raise ProtocolError("a proof has ended the dispute; nobody has given up")
-    outcome = f"the {who(last.turn)} made no more move ({how})"
+    outcome = f"the {side_name(last.turn)} made no more move ({how})"
     found = (place_of(last, None, names), shown_at(last), None, (), None, None)
-    return Entry(len(record.moves) + 1, resignation_row(last), gas, *found, who(last.turn.other), outcome)
+    return DisputeEntry(len(record.moves) + 1, resignation_row(last), gas, *found, side_name(last.turn.other), outcome)
 
 
-def shown_at(position: Position) -> tuple[Shown, ...]:
-    """All parts that lie open at a position."""
+def shown_at(position: Position) -> tuple[OpenedPart, ...]:
+    """All open parts of a position."""
     count = len(position.items)
     if position.level is Level.LEAF:
         count = min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)
-    return tuple(Shown(part(position, i), f"0x{picked(position, i).hex()}") for i in range(count))
+    return tuple(OpenedPart(part(position, i), f"0x{picked(position, i).hex()}") for i in range(count))
 
 
-def place_of(position: Position, move: Move | None, names: Names) -> Place:
-    """Where a dispute stands; with the node that ``move`` describes, if it does."""
+def place_of(position: Position, move: Move | None, names: ProgramNames) -> DisputePlace:
+    """The place of a dispute, with the node that ``move`` describes, if any."""
     facts: Facts = position.facts
     step = node = element = term = None
     if isinstance(move, Describe):
@@ -133,5 +135,5 @@ def place_of(position: Position, move: Move | None, names: Names) -> Place:
                 step = facts.step
         facts = facts.before
     if node is None:
-        return Place(step)
-    return Place(step, names.nodes[node].name, names.nodes[node].source, element, term)
+        return DisputePlace(step)
+    return DisputePlace(step, names.nodes[node].name, names.nodes[node].source, element, term)

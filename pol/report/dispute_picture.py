@@ -1,20 +1,20 @@
-"""A dispute as a picture: a row for each move, cut into the parts that lay open; what was picked is the next row."""
+"""A dispute as a picture: a row for each move, divided into the open parts; the picked part becomes the next row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pol.report.dispute_entries import Entry
+from pol.report.dispute_entries import DisputeEntry
 from pol.report.html_elements import Markup, element
 
 WIDTH, ROW, BAR, GAP = 360, 70, 18, 30
-COLOURS = {"asserter": "var(--asserter)", "challenger": "var(--challenger)"}
-"""Of the sides, as the page's style has them."""
+COLORS = {"asserter": "var(--asserter)", "challenger": "var(--challenger)"}
+"""Colors of the sides, as in the page's style."""
 LINE, OPEN, FUNNEL = "#adb5bd", "#e9ecef", "#f1f3f5"
 
 
-def picture(entries: Sequence[Entry]) -> Markup:
-    """All moves from the challenge down to what is left; entries of one dispute, oldest first."""
+def picture(entries: Sequence[DisputeEntry]) -> Markup:
+    """All moves of one dispute, oldest first, from the challenge down to the last open part."""
     rows = [entry for entry in entries if entry.lay_open]
     parts: list[Markup] = []
     for number, entry in enumerate(rows):
@@ -32,12 +32,12 @@ def picture(entries: Sequence[Entry]) -> Markup:
     )
 
 
-def _row(entry: Entry, y: float) -> list[Markup]:
-    colour, count = COLOURS[entry.row.side], len(entry.lay_open)
+def _row(entry: DisputeEntry, y: float) -> list[Markup]:
+    color, count = COLORS[entry.row.side], len(entry.lay_open)
     told = f"{entry.number}. {entry.row.side}: {entry.row.picked or entry.row.move}"
     more = f"of {count} at {entry.row.level.lower().replace('_', ' ')}"
     text = [
-        element("text", told, x=0, y=y + 14, style=f"fill: {colour}", font_size=13, font_weight="bold"),
+        element("text", told, x=0, y=y + 14, style=f"fill: {color}", font_size=13, font_weight="bold"),
         element("text", more, x=0, y=y + 27, font_size=10.5, class_="faint", fill="#6c757d"),
     ]
     cells = []
@@ -46,7 +46,7 @@ def _row(entry: Entry, y: float) -> list[Markup]:
         picked = index == entry.picked
         tip = element("title", f"{entry.lay_open[index].part}: {entry.lay_open[index].value}")
         width = max(right - left - (1 if count < WIDTH / 4 else 0), 0.5)
-        style = f"fill: {colour if picked else OPEN}"
+        style = f"fill: {color if picked else OPEN}"
         cells.append(element("rect", tip, x=left, y=y + GAP, width=width, height=BAR, style=style, stroke=LINE))
     return [*text, *cells]
 

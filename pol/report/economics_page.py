@@ -1,4 +1,4 @@
-"""Pages about a design and about a simulation: what tempts whom, and what a population does."""
+"""Pages about a design and a simulation: incentives to deviate, and the behavior of a population."""
 
 from __future__ import annotations
 
@@ -7,62 +7,27 @@ from math import exp
 
 from pol.incentives.game.parameter_design import Design
 from pol.incentives.game.payoffs import Choice
-from pol.incentives.simulation.population import EPOCH, Result
 from pol.report import charts
-from pol.report.html_elements import Markup, document, element, join, table
+from pol.report.html_elements import PLAIN_STYLE, Markup, document, element, join, table
 
-STYLE = """
-body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;
-  padding: 0 1em; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; } svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 3px 12px 3px 0; }
-td { border-top: 1px solid #dee2e6; }
-"""
 POINTS = 200
 
 
 def design_page(found: Design, rows: Sequence[Sequence[str]], title: str) -> str:
-    """A design: its parameters, what fabricating is worth, how stakes and draws go together, what watching pays."""
+    """A page about a design: its parameters, the value of fabricating, and the pay of watching."""
     sections = (
         element("h1", title),
         table(("parameter", "value"), rows),
-        _section("What fabricating segments brings, beside honesty, as a part of the price", _temptation(found)),
-        _section("A false verdict is found, by the share of tickets that one hand holds", _coalitions(found)),
-        _section("A ticket has been paid at least once, by the number of its watches", _patience(found)),
+        section("What fabricating segments brings, beside honesty, as a part of the price", _temptation(found)),
+        section("A false verdict is found, by the share of tickets that one hand holds", _coalitions(found)),
+        section("A ticket has been paid at least once, by the number of its watches", _patience(found)),
     )
-    return document("pol econ design", STYLE, *sections)
+    return document("pol econ design", PLAIN_STYLE, *sections)
 
 
-def simulation_page(result: Result, rows: Sequence[Sequence[str]], title: str) -> str:
-    """A simulation: what happened in its epochs, and what each kind earned."""
-    counted: dict[str, list[tuple[int, float]]] = {
-        "lies that stand": [],
-        "fabricated, paid": [],
-        "drawn that watch": [],
-    }
-    enrolled = []
-    for number, epoch in enumerate(result.epochs):
-        at = (number + 1) * EPOCH
-        counted["lies that stand"].append((at, _of(epoch.lies - epoch.lies_caught, epoch.seatings)))
-        counted["fabricated, paid"].append((at, _of(epoch.fabricated, epoch.tasks)))
-        counted["drawn that watch"].append((at, _of(epoch.watches, epoch.drawn)))
-        enrolled.append((at, float(epoch.enrolled)))
-    shares = charts.lines({name: [run] for name, run in counted.items()}, "shares by task", "task")
-    sections = (
-        element("h1", title),
-        _section("Shares of verdicts, tasks and watches", shares),
-        _section("Whistleblowers that are enrolled", charts.lines({"enrolled": [enrolled]}, "whistleblowers", "task")),
-        table(("role", "kind", "parties", "earned by each and task", "catches"), rows),
-    )
-    return document("pol econ simulate", STYLE, *sections)
-
-
-def _section(title: str, chart: Markup) -> Markup:
+def section(title: str, chart: Markup) -> Markup:
+    """A chart below its heading."""
     return join((element("h2", title), chart))
-
-
-def _of(count: int, total: int) -> float:
-    return count / total if total else 0.0
 
 
 def _temptation(found: Design) -> Markup:

@@ -1,4 +1,4 @@
-"""A picture of how two trainings part: tensors by checkpoints, coloured by the logarithm of the relative distance."""
+"""Heat map of two diverging trainings: tensors by checkpoints, colored by the logarithm of the relative distance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Column:
 
 
 def write_heat_map(file: Path, title: str, columns: Sequence[Column]) -> None:
-    """Write the picture as SVG.
+    """Write the heat map as SVG.
 
     Raises:
         OperationalError: the file can't be written.
@@ -44,7 +44,7 @@ def write_heat_map(file: Path, title: str, columns: Sequence[Column]) -> None:
 
 
 def heat_map(title: str, columns: Sequence[Column]) -> str:
-    """The picture; of more than 200 tensors those that are farthest apart, in the order of names."""
+    """The heat map as SVG; of more than 200 tensors the most distant ones, in the order of names."""
     cells = [{row.name: row for row in column.rows} for column in columns]
     names = sorted({name for column in cells for name in column}, key=str.encode)
     left_out = max(0, len(names) - ROWS)
@@ -64,14 +64,14 @@ def heat_map(title: str, columns: Sequence[Column]) -> str:
         for y, name in enumerate(names):
             row = cells[x].get(name)
             parts.append(
-                f'<rect x="{left:.1f}" y="{_TOP + y * _ROW}" width="{cell:.1f}" height="{_ROW}" fill="{_colour(row)}" '
+                f'<rect x="{left:.1f}" y="{_TOP + y * _ROW}" width="{cell:.1f}" height="{_ROW}" fill="{_color(row)}" '
                 f'stroke="#ffffff" stroke-width="0.5"><title>{escape(_told(name, column.title, row))}</title></rect>'
             )
     parts.append(_text(margin, _TOP - 22, "step" if len(columns) > 1 else ""))
     parts += _legend(margin, bottom + 22)
     height = bottom + 84
     if left_out:
-        parts.append(_text(12, height - 8, f"{left_out} tensors that are nearer to each other are not shown"))
+        parts.append(_text(12, height - 8, f"{left_out} nearer tensors are not shown"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
         f'viewBox="0 0 {width:.0f} {height}" font-family="sans-serif">\n'
@@ -92,9 +92,9 @@ def _legend(left: float, top: float) -> list[str]:
         parts.append(f'<rect x="{x}" y="{top + 6}" width="{width}" height="12" fill="{_scale(decade)}"/>')
         if decade % 3 == 0:
             parts.append(_text(x + width / 2, top + 31, f"1e{decade}" if decade else "1", anchor="middle"))
-    for i, (colour, what) in enumerate(((EQUAL, "equal"), (ODD, "missing or infinite"))):
+    for i, (color, what) in enumerate(((EQUAL, "equal"), (ODD, "missing or infinite"))):
         x = left + (HIGH - LOW + 1) * width + 20
-        parts.append(f'<rect x="{x}" y="{top + 4 + 16 * i}" width="12" height="12" fill="{colour}"/>')
+        parts.append(f'<rect x="{x}" y="{top + 4 + 16 * i}" width="12" height="12" fill="{color}"/>')
         parts.append(_text(x + 17, top + 14 + 16 * i, what))
     return parts
 
@@ -105,7 +105,7 @@ def _rank(row: TensorComparison | None) -> float:
     return row.distance.relative if row.distance is not None else math.inf
 
 
-def _colour(row: TensorComparison | None) -> str:
+def _color(row: TensorComparison | None) -> str:
     far = _rank(row)
     if far < 0:
         return EQUAL

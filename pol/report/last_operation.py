@@ -1,4 +1,4 @@
-"""The scalar operation in which a dispute ends, for people: where in the model it stands, on which words it works."""
+"""The scalar operation that ends a dispute, for people: its place in the model, and its operands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pol.dispute.arbitration import disputed, executed
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Position
 from pol.dispute.rules import picked
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 
 
 @dataclass(frozen=True)
 class OneStep:
-    """The scalar operation, or the chunk of a chain of fma, that the chain executed."""
+    """The scalar operation, or the chunk of an fma chain, that the chain executed."""
 
     step: int
     node: str
@@ -28,21 +28,21 @@ class OneStep:
     instruction: int
     op: str
     operands: tuple[int, ...]
-    """None of a chunk."""
+    """Empty for a chunk."""
     claimed: int
-    """By the side that lost."""
+    """The word claimed by the losing side."""
     computed: int
 
     @property
     def place(self) -> str:
-        """Which scalar of the node."""
+        """The scalar of the node in words."""
         first, last = self.terms
         terms = f"k = {first}" if first == last else f"k = {first} to {last}"
         return f"element {self.element}, {terms}, instruction {self.instruction}"
 
     @property
     def expression(self) -> str:
-        """What is executed, on which words."""
+        """The operation and its operands."""
         if self.operands:
             return f"{self.op}({', '.join(shown(word, self.op) for word in self.operands)})"
         return f"{self.terms[1] - self.terms[0] + 1} {self.op} in a row"
@@ -63,8 +63,8 @@ class OneStep:
         }
 
 
-def one_step(position: Position, proof: ProveStep, names: Names, claimed: int | None = None) -> OneStep:
-    """What a proof executes; ``claimed`` is given where it isn't what the proof was to refute.
+def one_step(position: Position, proof: ProveStep, names: ProgramNames, claimed: int | None = None) -> OneStep:
+    """The operation that a proof executes; ``claimed`` replaces the word that the proof was to refute.
 
     Raises:
         ProtocolError: the proof doesn't open what is agreed.
@@ -86,7 +86,7 @@ def one_step(position: Position, proof: ProveStep, names: Names, claimed: int | 
 
 
 def shown(word: int, op: str) -> str:
-    """A word in hexadecimal and as what the primitive takes it for."""
+    """A word in hexadecimal and as the number that the primitive reads."""
     if op.startswith("F"):
         return f"0x{word:08x} = {struct.unpack('<f', struct.pack('<I', word))[0]:.9g}"
     return f"0x{word:08x} = {word}"

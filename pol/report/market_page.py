@@ -1,4 +1,4 @@
-"""Pages about a market: tasks, verdicts against thresholds, and disputes that narrow down to one operation."""
+"""Pages about a market: tasks, verdicts with thresholds, and disputes down to one operation."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pol.chain.desks.task_registry import Status
 from pol.claims.acceptance_rule import EXACT
 from pol.dispute.position import Side
 from pol.graph.step_program import Component
-from pol.report.dispute_entries import Entry, entries
-from pol.report.dispute_picture import COLOURS, picture
+from pol.report.dispute_entries import DisputeEntry, entries
+from pol.report.dispute_picture import COLORS, picture
 from pol.report.html_elements import Markup, document, element, join, table
 from pol.report.last_operation import shown
-from pol.roles.monitor.market_view import DisputeView, MarketView, Reason, TaskView
+from pol.roles.monitor.market_view import DisputeView, EndReason, MarketView, TaskView
 from pol.verification.examination.verification_report import limit_shares
 from pol.verification.verdict.verdict import Outcome
 
 ETHER = 10**18
 BAR_LIMIT = 1.5
-"""Where a bar of a distance ends, in shares of its limit."""
+"""Full length of a distance bar, in shares of the limit."""
 STYLE = """
 :root { color-scheme: light dark; --ink: #212529; --faint: #6c757d; --line: #dee2e6; --card: #fff; --back: #f8f9fa;
   --good: #009e73; --bad: #d55e00; --link: #0072b2; --asserter: #0072b2; --challenger: #d55e00; }
@@ -50,7 +50,7 @@ th, td { text-align: left; padding: 4px 12px 4px 0; vertical-align: top; } td { 
 p.note { color: var(--faint); font-size: 13px; }
 """
 Link = Callable[[str, str], str]
-"""Where a task or a dispute is shown: ``link("task", key)``."""
+"""URL of a task or a dispute: ``link("task", key)``."""
 
 
 def overview(view: MarketView, link: Link) -> Markup:
@@ -81,7 +81,7 @@ def overview(view: MarketView, link: Link) -> Markup:
 
 
 def whole(view: MarketView) -> str:
-    """Everything as one file that opens from disk."""
+    """The whole market as one self-contained file."""
 
     def link(kind: str, key: str) -> str:
         return f"#{kind}-{key}"
@@ -97,7 +97,7 @@ def whole(view: MarketView) -> str:
 
 
 def task_page(task: TaskView, now: int, link: Link) -> Markup:
-    """One task: what it waits for, its verdict, its disputes, and what happened."""
+    """One task: its state, verdict, disputes and events."""
     t, terms = task.task, task.terms
     facts = element(
         "div",
@@ -132,13 +132,13 @@ def task_page(task: TaskView, now: int, link: Link) -> Markup:
         listed = table(("dispute", "about", "state", "challenger", "bond"), rows)
         parts.append(element("div", element("h2", "Disputes"), listed, class_="card"))
     rows_of_time = ((_when(h.time), element("code", h.who[:10]) if h.who else "", h.what) for h in task.happenings)
-    story = table(("time", "who", "what"), rows_of_time)
-    parts.append(element("div", element("h2", "What happened"), story, class_="card"))
+    events = table(("time", "who", "what"), rows_of_time)
+    parts.append(element("div", element("h2", "What happened"), events, class_="card"))
     return join(parts)
 
 
 def dispute_page(task: TaskView, dispute: DisputeView, now: int, link: Link) -> Markup:
-    """One dispute: whose turn it is, and how it narrows."""
+    """One dispute: the side on turn, and all moves."""
     back = element("a", element("code", task.task_id.hex()[:8]), href=link("task", task.task_id.hex()))
     facts = element(
         "div",
@@ -158,7 +158,7 @@ def dispute_page(task: TaskView, dispute: DisputeView, now: int, link: Link) -> 
     return join(parts)
 
 
-def _narrowing(dispute: DisputeView, moves: list[Entry]) -> list[Markup]:
+def _narrowing(dispute: DisputeView, moves: list[DisputeEntry]) -> list[Markup]:
     places = [entry.place for entry in moves]
     found = [element("div", picture(moves), class_="picture")]
     last = next((place for place in reversed(places) if place.node is not None), None)
@@ -186,26 +186,26 @@ def _narrowing(dispute: DisputeView, moves: list[Entry]) -> list[Markup]:
 
 
 def _side(name: str) -> Markup:
-    return element("span", name, style=f"color: {COLOURS[name]}")
+    return element("span", name, style=f"color: {COLORS[name]}")
 
 
 def _turn(dispute: DisputeView, now: int) -> list[str | Markup]:
     if dispute.winner is not Side.NONE:
         how = {
-            Reason.TIMEOUT: "the other side ran out of time",
-            Reason.RESIGNED: "the other side gave up",
-            Reason.STEP: "the chain executed the operation itself",
-            Reason.SLOT: "the chain checked a slot of the state",
-            Reason.SUM: "the chain added up a distance",
-            Reason.OTHER_COMPONENT: "the claim is of another component",
-            Reason.NONE: "its events are missing",
+            EndReason.TIMEOUT: "the other side ran out of time",
+            EndReason.RESIGNED: "the other side gave up",
+            EndReason.STEP: "the chain executed the operation itself",
+            EndReason.SLOT: "the chain checked a slot of the state",
+            EndReason.SUM: "the chain added up a distance",
+            EndReason.OTHER_COMPONENT: "the claim is of another component",
+            EndReason.NONE: "its events are missing",
         }[dispute.reason]
         paid = "Stakes and bonds have moved." if dispute.settled else "Anybody may settle it."
         return [element("b", f"The {dispute.winner.name.lower()} has won: {how}. "), paid]
     left = max(0, dispute.until - now)
     side = dispute.last.turn.name.lower() if dispute.last is not None else "side on turn"
     share = min(1.0, left / dispute.clock) if dispute.clock else 0.0
-    bar = element("i", style=f"width: {share:.1%}; background: {COLOURS.get(side, '#6c757d')}")
+    bar = element("i", style=f"width: {share:.1%}; background: {COLORS.get(side, '#6c757d')}")
     told = (
         f"The {side} moves, or loses in {_span(left)}." if left else f"The {side} is out of time: anybody may say so."
     )
@@ -232,8 +232,8 @@ def _verdict(task: TaskView) -> Markup:
 def _bar(value: float, *, exact: bool) -> Markup:
     top = 1.0 if exact else BAR_LIMIT
     width = min(value, top) / top
-    colour = "var(--bad)" if exact or value > 1 else "var(--good)"
-    parts = [element("i", style=f"width: {width:.1%}; background: {colour}")]
+    color = "var(--bad)" if exact or value > 1 else "var(--good)"
+    parts = [element("i", style=f"width: {width:.1%}; background: {color}")]
     if not exact:
         parts.append(element("u", style=f"left: {1 / top:.1%}"))
     told = f"{value:.3g} of {'the way' if exact else 'the limit'}"

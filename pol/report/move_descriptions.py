@@ -1,4 +1,4 @@
-"""Moves of a dispute in words: who moved, what was picked, what is left of the disagreement."""
+"""Moves of a dispute in words: the side, the picked part, and the remaining disagreement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANGES = {
     Level.SUM_SLOTS: "slot",
     Level.SUM_LEAVES: "leaf",
 }
-"""What the ranges of a level count."""
+"""Unit of the ranges of a level."""
 
 
 RESIGNATION_BYTES = 93
@@ -28,50 +28,50 @@ HEADING = f"{'side':<10} {'move':<12} {'picks':<18} {'what is left of it':<25}"
 
 
 @dataclass(frozen=True)
-class Row:
+class MoveRow:
     """One move, in words."""
 
     side: str
     level: str
-    """Where the dispute stood."""
+    """Level before the move."""
     move: str
     picked: str
     remains: str
-    """What is disputed afterwards."""
+    """Disputed part after the move."""
     bytes: int
-    """Of calldata."""
+    """Bytes of calldata."""
 
 
-def row(position: Position, move: Move, after: Position | DisputeEnded) -> Row:
+def row(position: Position, move: Move, after: Position | DisputeEnded) -> MoveRow:
     """A move in words."""
     remains = "nothing: decided" if isinstance(after, DisputeEnded) else open_at(after)
     kind = type(move).__name__
     size = len(encode(0, position, move))
-    return Row(who(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
+    return MoveRow(side_name(position.turn), position.level.name, kind, picked_by(position, move), remains, size)
 
 
-def opening_row(position: Position) -> Row:
-    """The challenger's opening, by which a dispute begins, in words; it is sent with the challenge."""
-    return Row(who(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
+def opening_row(position: Position) -> MoveRow:
+    """The challenger's opening, which is sent with the challenge, in words."""
+    return MoveRow(side_name(Side.CHALLENGER), "", "Start", "the claim", open_at(position), len(position.opened))
 
 
-def resignation_row(position: Position) -> Row:
-    """The end of a side that has no move left, in words."""
-    return Row(who(position.turn), position.level.name, "Resign", "", "nothing: given up", RESIGNATION_BYTES)
+def resignation_row(position: Position) -> MoveRow:
+    """A resignation in words."""
+    return MoveRow(side_name(position.turn), position.level.name, "Resign", "", "nothing: given up", RESIGNATION_BYTES)
 
 
-def who(side: Side) -> str:
+def side_name(side: Side) -> str:
     """A side in words."""
     return side.name.lower()
 
 
 def picked_by(position: Position, move: Move) -> str:
-    """The part that a move is about."""
+    """The part that a move picks."""
     return "state after step" if isinstance(move, OpenState) else part(position, move.index)
 
 
 def part(position: Position, index: int) -> str:
-    """One of the parts that lie open."""
+    """One of the open parts, in words."""
     match position.level:
         case Level.LEAF:
             return f"element {LEAF_WORDS * position.lo + index}"
@@ -86,7 +86,7 @@ def part(position: Position, index: int) -> str:
 
 
 def open_at(position: Position) -> str:
-    """What lies open at a position."""
+    """The open parts of a position, in words."""
     match position.level:
         case Level.LEAF:
             return f"leaf {position.lo}, {min(LEAF_WORDS, position.count - LEAF_WORDS * position.lo)} words"
@@ -99,7 +99,7 @@ def open_at(position: Position) -> str:
     return f"{what}, {len(position.items)} part{'s' * (len(position.items) != 1)}"
 
 
-def line(found: Row, gas: int = 0) -> str:
+def line(found: MoveRow, gas: int = 0) -> str:
     """A move in a line, as below `HEADING`."""
     price = f"{gas:>8,}" if gas else ""
     return f"{found.side:<10} {found.move:<12} {found.picked:<18} {found.remains:<25}{price}".rstrip()

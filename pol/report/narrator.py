@@ -1,4 +1,4 @@
-"""How a long command tells what it does: plain words and progress for people, nothing for programs."""
+"""Narration of long commands: text and progress for people, nothing for programs."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ Advance = Callable[[int, int], None]
 
 
 class Narrator(Protocol):
-    """Where a story is told."""
+    """Receives the narration of a command."""
 
     def chapter(self, title: str) -> None:
-        """A new chapter begins."""
+        """Begin a new chapter."""
         ...
 
     def say(self, text: str) -> None:
-        """Something happened."""
+        """Add a paragraph."""
         ...
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Numbers that belong side by side."""
+        """Add a table."""
         ...
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Advance]:
-        """Something takes a while."""
+        """Show progress while the block runs."""
         ...
 
 
 class ConsoleNarrator:
-    """Tells a person on a terminal."""
+    """Narrates on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -1,4 +1,4 @@
-"""One page about a verification that opens from disk and asks nobody for anything."""
+"""A self-contained page about a verification."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from collections.abc import Mapping
 from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
 from pol.report import charts
-from pol.report.html_elements import Markup, document, element, join, table
+from pol.report.html_elements import PLAIN_STYLE, Markup, document, element, join, table
 from pol.verification.examination.proof_examination import SegmentDraw
 from pol.verification.examination.screening import SUSPICIOUS
 from pol.verification.examination.verification_report import VerificationReport, draw_reasons, limit_shares
 from pol.verification.verdict.verdict import Outcome
 
 OUTCOMES = {Outcome.ACCEPTED: "#009e73", Outcome.REJECTED: "#d55e00", Outcome.INCONCLUSIVE: "#868e96"}
-STYLE = """
-body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;
-  padding: 0 1em; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+STYLE = (
+    PLAIN_STYLE
+    + """
 .verdict { color: #fff; padding: .8em 1em; border-radius: 4px; } .verdict b { font-size: 1.3em; }
 code { font: 13px monospace; overflow-wrap: anywhere; } .wide { overflow-x: auto; }
-svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 3px 12px 3px 0; }
-td { border-top: 1px solid #dee2e6; vertical-align: top; }
 p.note { color: #495057; font-size: 13px; }
 """
+)
 MOST_ROWS = 500
 
 
@@ -65,7 +62,7 @@ def _subject(found: VerificationReport) -> Markup:
             shown = (
                 f"{c.name.lower()} {relative_limit(t):.3g}" for c, t in zip(Component, found.thresholds, strict=True)
             )
-            rows |= {"limits": "of the distance travelled: " + ", ".join(shown)}
+            rows |= {"limits": "of the distance traveled: " + ", ".join(shown)}
     return join((element("h2", "What was verified"), _pairs(rows)))
 
 
@@ -74,9 +71,9 @@ def _draw(found: VerificationReport) -> Markup:
     if draw is None:
         return Markup()
     told = {result.verdict.segment: result.verdict for result in found.verdict.examined}
-    colours = {segment: OUTCOMES[verdict.outcome] for segment, verdict in told.items()}
+    colors = {segment: OUTCOMES[verdict.outcome] for segment, verdict in told.items()}
     tips = {s: f"segment {s}: {v.outcome.name.lower()}, {_chosen(draw, s)}" for s, v in told.items()}
-    picture = charts.strip(draw.segments, colours, tips, "all segments, the replayed ones coloured by their outcome")
+    picture = charts.strip(draw.segments, colors, tips, "all segments, the replayed ones colored by their outcome")
     sentences = (element("p", sentence) for sentence in draw_reasons(found))
     if draw.seed is None:
         return join((element("h2", "What was drawn, and why"), picture, *sentences))
@@ -123,7 +120,7 @@ def _segments(found: VerificationReport) -> Markup:
     if not examined or found.subject is None or found.draw is None:
         return Markup()
     interval = found.subject.task.document.interval
-    # What isn't accepted comes first, so that it is never what is left out.
+    # Segments that aren't accepted come first, so that they are never left out.
     order = sorted(examined, key=lambda r: (r.verdict.outcome is Outcome.ACCEPTED, r.verdict.segment))
     rows = []
     for result in order[:MOST_ROWS]:
@@ -152,9 +149,11 @@ def _screen(found: VerificationReport) -> Markup:
     points = [(s.segment, s.moved) for s in sorted(found.suspicions, key=lambda s: s.segment)]
     chart = charts.marks({"moved": points}, None, "movement of the parameters by segment", "segment")
     rows = [[str(s.segment), f"{s.moved:.4g}", f"{s.score:.3g}"] for s in found.suspicions[:10]]
-    note = "How far the parameters move in each segment, from checkpoints alone. The score is how far off they and the "
+    note = (
+        "Movement of the parameters in each segment, from checkpoints alone. The score says how unusual they and the "
+    )
     note += "optimizer's state are, in length or direction; 1 is typical. A segment "
-    note += f"from {SUSPICIOUS:g} on doesn't look like its neighbours: a hint where to replay, and no evidence."
+    note += f"from {SUSPICIOUS:g} on differs from its neighbors: a hint where to replay, and no evidence."
     head = ["segment", "moved", "score"]
     return join((element("h2", "Screen"), element("p", note, class_="note"), chart, table(head, rows)))
 

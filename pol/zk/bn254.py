@@ -1,9 +1,9 @@
 """Numbers of the curve BN254, also called alt_bn128 (EIP-196, EIP-197)."""
 
 R = 21888242871839275222246405745257275088548364400416034343698204186575808495617
-"""Order of the groups: what a circuit's numbers are modulo."""
+"""Order of the groups, the modulus of a circuit's numbers."""
 Q = 21888242871839275222246405745257275088696311157297823662689037894645226208583
-"""What coordinates are modulo."""
+"""Modulus of the coordinates of points."""
 
 
 def to_field(value: int) -> int:

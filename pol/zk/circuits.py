@@ -1,4 +1,4 @@
-"""The circuits that pol has: a folder each in circuits/, or one of your own."""
+"""Circuits: each is a folder, in circuits/ or the user's own."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pol
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 
 NETWORK, CIRCUIT, MANIFEST, STEP = "network.json", "circuit.json", "manifest.json", "step.py"
 MIN_LOGROWS, MAX_LOGROWS = 11, 22
 
 
 class Visibility(StrEnum):
-    """What a proof shows of the vectors that go into a step and of the one that comes out of it."""
+    """What a proof reveals of the input vectors of a step and of its result."""
 
     PUBLIC = "public"  # every number
     HASHED = "hashed"  # a Poseidon hash of each vector
@@ -32,11 +32,11 @@ class Circuit:
     """A network with the settings of its proofs: log2 of the rows for each visibility, base and number of digits.
 
     Every number that is rounded has an absolute value below ``base ** digits``, or there is no proof. ``examples``: how
-    to draw inputs to try it with.
+    to draw example inputs.
     """
 
     name: str
-    network: Network
+    network: StepNetwork
     logrows: dict[Visibility, int]
     base: int
     digits: int
@@ -54,7 +54,7 @@ class Circuit:
         return next(iter(self.logrows))
 
     def digest(self, visibility: Visibility) -> bytes:
-        """keccak-256 of everything that the keys depend on, but for the reference string and the prover's version."""
+        """keccak-256 of everything that the keys depend on, except reference string and version of the prover."""
         settings: dict[str, Any] = {
             "network": self.network.digest.hex(),
             "visibility": str(visibility),
@@ -73,9 +73,9 @@ class Circuit:
 
 
 def folder() -> Path:
-    """Where the circuits lie: inside an installed package, or at the top of a checkout.
+    """The folder of the circuits: inside an installed package, or at the top of a checkout.
 
-    Raises OperationalError: in neither place.
+    Raises OperationalError if there is none.
     """
     package = Path(pol.__file__).parent
     places = [package / "circuits", package.parent / "circuits"]
@@ -86,23 +86,23 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """Of all circuits that pol has."""
+    """The names of all circuits of pol."""
     return sorted(path.parent.name for path in folder().glob(f"*/{CIRCUIT}"))
 
 
 def load(name: str | Path) -> Circuit:
     """A circuit of pol by its name, or of your own by its folder.
 
-    Raises ProtocolError if its files aren't what they should be, OperationalError if there are none.
+    Raises ProtocolError for malformed files, OperationalError if there are none.
     """
     place = Path(name) if isinstance(name, Path) or "/" in name else folder() / name
     try:
         raw = canonical_json.parse((place / CIRCUIT).read_bytes(), str(place / CIRCUIT))
-        network = Network.from_json((place / NETWORK).read_bytes())
+        network = StepNetwork.from_json((place / NETWORK).read_bytes())
     except FileNotFoundError as error:
         raise OperationalError(f"there is no circuit {name}; pol has {', '.join(names())}") from error
     try:
         logrows = {Visibility(key): int(value) for key, value in raw["logrows"].items()}
         return Circuit(place.name, network, logrows, int(raw["base"]), int(raw["digits"]), raw.get("examples", {}))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ProtocolError(f"{place / CIRCUIT} lacks something, or has something else there: {error!r}") from error
+        raise ProtocolError(f"{place / CIRCUIT} is malformed: {error!r}") from error

@@ -1,4 +1,4 @@
-"""Vectors to try a circuit with."""
+"""Inputs of a circuit: drawn examples, or from a JSON file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from random import Random
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 from pol.zk.circuits import Circuit
-from pol.zk.fixed_point import Integers, integers, quantise
-from pol.zk.network import Node
+from pol.zk.fixed_point import Integers, integers, quantize
+from pol.zk.network import NetworkNode
 
 ONE_HOT = "one-hot"
 Range = tuple[int, float, float]
-"""So many numbers, between two bounds."""
+"""A count of numbers, and the bounds to draw them between."""
 
 
 def example(circuit: Circuit, seed: int) -> list[Integers]:
@@ -27,8 +27,8 @@ def example(circuit: Circuit, seed: int) -> list[Integers]:
 def read_inputs(circuit: Circuit, path: Path, skip: int = 0) -> list[Integers]:
     """Inputs from a JSON file, but for the first ``skip``: lists of numbers by name, in row-major order.
 
-    Whole numbers of a list named `NAME.integers` are taken as they are, at the network's scale: so a vector after a
-    step is given to the next one without rounding. Raises ProtocolError if one is missing or has another size.
+    Whole numbers of a list named `NAME.integers` are at the network's scale: so the vector after a step goes into the
+    next one without rounding. Raises ProtocolError if one is missing or has another size.
     """
     try:
         raw = canonical_json.parse(path.read_bytes(), str(path))
@@ -45,17 +45,17 @@ def read_inputs(circuit: Circuit, path: Path, skip: int = 0) -> list[Integers]:
         if exact and not all(type(value) is int for value in values):
             raise ProtocolError(f"{path}: {name}.integers are whole numbers")
         try:
-            found.append(integers(values, node.shape) if exact else quantise(values, network.scale).reshape(node.shape))
+            found.append(integers(values, node.shape) if exact else quantize(values, network.scale).reshape(node.shape))
         except (TypeError, ValueError) as error:
             raise ProtocolError(f"{path}: {name} holds something that is no number") from error
     return found
 
 
-def _drawn(random: Random, node: Node, how: str | Sequence[Range] | None, scale: int) -> Integers:
+def _drawn(random: Random, node: NetworkNode, how: str | Sequence[Range] | None, scale: int) -> Integers:
     if how == ONE_HOT:
         rows = [random.randrange(node.shape[-1]) for _ in range(node.size // node.shape[-1])]
         flat = [int(column == row) << scale for row in rows for column in range(node.shape[-1])]
         return integers(flat, node.shape)
     ranges = [(node.size, -0.5, 0.5)] if how is None or isinstance(how, str) else how
     values = [random.uniform(low, high) for count, low, high in ranges for _ in range(int(count))]
-    return quantise(values, scale).reshape(node.shape)
+    return quantize(values, scale).reshape(node.shape)

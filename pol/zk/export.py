@@ -1,4 +1,4 @@
-"""Write the networks of circuits/ from their steps, or say what differs: python -m pol.zk.export [--check]."""
+"""Writes the networks of circuits/ from their steps, or names those that differ: python -m pol.zk.export [--check]."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 from pol.errors import OperationalError
 from pol.zk.circuits import CIRCUIT, NETWORK, STEP, folder
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 from pol.zk.tracing import trace
 
 SCALE = 20
@@ -17,7 +17,7 @@ SCALE = 20
 
 
 def step_module(place: Path) -> ModuleType:
-    """The module that defines a circuit's step, for whoever trusts it: it is executed.
+    """The module that defines a circuit's step. It is executed, so it has to be trusted.
 
     Raises OperationalError if there is none.
     """
@@ -29,8 +29,8 @@ def step_module(place: Path) -> ModuleType:
     return module
 
 
-def network_of(place: Path) -> Network:
-    """What the step of a circuit is as a network."""
+def network_of(place: Path) -> StepNetwork:
+    """The network of a circuit's step."""
     module = step_module(place)
     return trace(module.step, module.INPUTS, SCALE)
 

@@ -1,4 +1,4 @@
-"""The integer rule: what every operation of a network means, exactly (docs/spec/zk.md, "The integer rule")."""
+"""The integer rule: the exact result of every operation of a network (docs/spec/zk.md, "The integer rule")."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pol.errors import ProtocolError
-from pol.zk.network import Kind, Network, Node, exact_scale
-
-ALIGNED = frozenset({Kind.ADD, Kind.SUB, Kind.CONCAT})
-"""Operations whose operands are brought to one scale first."""
+from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 
 Integers = npt.NDArray[np.object_]
 """Python integers of any size, in an array."""
 
 
-def quantise(values: npt.ArrayLike, scale: int) -> Integers:
+def quantize(values: npt.ArrayLike, scale: int) -> Integers:
     """Nearest multiples of 2**-scale, as integers; ties go away from zero.
 
     Raises ProtocolError for a number that isn't finite.
@@ -31,7 +28,7 @@ def quantise(values: npt.ArrayLike, scale: int) -> Integers:
     return integers(flat, array.shape)
 
 
-def dequantise(values: Integers, scale: int) -> npt.NDArray[np.float64]:
+def dequantize(values: Integers, scale: int) -> npt.NDArray[np.float64]:
     """The numbers that integers stand for; exact below 2**53."""
     return np.asarray(values, dtype=np.float64) * 2.0**-scale
 
@@ -70,11 +67,11 @@ def square_root(value: int, scale: int) -> int:
     """Root of value * 2**scale, rounded to nearest. Raises ProtocolError for a negative value."""
     if value < 0:
         raise ProtocolError("the step takes the root of a negative number: it has no proof")
-    # It lies half-way between two integers for none: the square of that is no integer.
+    # No root lies half-way between two integers: the square of such a number is no integer.
     return (math.isqrt(4 * (value << scale)) + 1) // 2
 
 
-def evaluate(network: Network, inputs: Sequence[Integers]) -> list[Integers]:
+def evaluate(network: StepNetwork, inputs: Sequence[Integers]) -> list[Integers]:
     """Every node of the network by the integer rule, its inputs included.
 
     Raises ProtocolError if an input has another shape, or a division or root isn't defined.
@@ -88,49 +85,58 @@ def evaluate(network: Network, inputs: Sequence[Integers]) -> list[Integers]:
     values: list[Integers] = list(inputs)
     for number in range(len(inputs), len(network.nodes)):
         node = network.nodes[number]
-        scales = [network.scales[operand] for operand in node.operands]
-        exact = exact_scale(node, network.scale, scales)
-        operands = [values[operand] for operand in node.operands]
-        if node.kind in ALIGNED:
-            operands = [operand << (exact - scale) for operand, scale in zip(operands, scales, strict=True)]
-        values.append(rescale(_apply(node, operands, network.scale), exact - network.scales[number]))
+        left, right = network.shifts(number)
+        operands = [values[operand] << bits for operand, bits in zip(node.operands, left, strict=True)]
+        values.append(rescale(_apply(node, operands, network.scale), right))
     return values
 
 
-def step(network: Network, inputs: Sequence[Integers]) -> Integers:
+def step(network: StepNetwork, inputs: Sequence[Integers]) -> Integers:
     """The vector after the step, by the integer rule."""
     return evaluate(network, inputs)[-1]
 
 
-def _apply(node: Node, operands: list[Integers], scale: int) -> Integers:
+def _apply(node: NetworkNode, operands: list[Integers], scale: int) -> Integers:
     match node.kind:
-        case Kind.CONSTANT:
+        case NetworkOp.CONSTANT:
             return integers(node.values, node.shape)
-        case Kind.ADD:
+        case NetworkOp.ADD:
             return np.asarray(operands[0] + operands[1])
-        case Kind.SUB:
+        case NetworkOp.SUB:
             return np.asarray(operands[0] - operands[1])
-        case Kind.MUL:
+        case NetworkOp.MUL:
             return np.asarray(operands[0] * operands[1])
-        case Kind.GATE:
+        case NetworkOp.GATE:
             return np.asarray(operands[0] * (operands[1] > 0).astype(object))
-        case Kind.MATMUL:
+        case NetworkOp.MATMUL:
             return np.asarray(operands[0] @ operands[1])
-        case Kind.SHIFT:
-            return operands[0]
-        case Kind.SUM:
+        case NetworkOp.SUM:
             return np.asarray(operands[0].sum(axis=node.axis, keepdims=True))
-        case Kind.RECIPROCAL:
+        case NetworkOp.RECIPROCAL:
             return integers([reciprocal(x, scale) for x in operands[0].ravel()], node.shape)
-        case Kind.SQRT:
+        case NetworkOp.SQRT:
             return integers([square_root(x, scale) for x in operands[0].ravel()], node.shape)
-        case Kind.RESHAPE:
-            return operands[0].reshape(node.shape)
-        case Kind.TRANSPOSE:
-            return operands[0].T
-        case Kind.SLICE:
-            return operands[0][..., node.begin : node.begin + node.shape[-1]]
-        case Kind.CONCAT:
-            return np.concatenate(operands, axis=-1)
-        case Kind.INPUT:
+        case NetworkOp.INPUT:
             raise ProtocolError("an input has no operands")
+        case _:
+            return rearranged(node, operands)
+
+
+def rearranged(node: NetworkNode, operands: Sequence[Integers]) -> Integers:
+    """The result of an operation that only moves elements, of any type.
+
+    Raises AssertionError for one that computes.
+    """
+    match node.kind:
+        case NetworkOp.SHIFT:
+            return operands[0]
+        case NetworkOp.RESHAPE:
+            return operands[0].reshape(node.shape)
+        case NetworkOp.TRANSPOSE:
+            return operands[0].T
+        case NetworkOp.SLICE:
+            return operands[0][..., node.begin : node.begin + node.shape[-1]]
+        case NetworkOp.CONCAT:
+            return np.concatenate(list(operands), axis=-1)
+        case _:
+            raise AssertionError(f"{node.kind} computes")

@@ -36,7 +36,7 @@ def copied() -> ScalarProgram:
 
 
 def joined(parts: int) -> ScalarProgram:
-    """The one of several words that isn't filled with zero."""
+    """Bitwise or: of several words at most one isn't the fill word, zero."""
     return program_of(lambda *words: reduce(or_, words), *[Word] * parts)
 
 

@@ -1,4 +1,4 @@
-"""Calls to native provers, each in a process of its own."""
+"""Calls to native provers, each in its own process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pol.errors import OperationalError
 WORKER = "pol.zk.ezkl.worker"
 TIMEOUT = 3600.0
 VERSION = "23.0.5"
-"""Of EZKL: other versions have other circuits, keys and arguments."""
+"""The version of EZKL: other versions have other circuits, keys and arguments."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a call gave, and what it cost: seconds on the wall and of all threads, and bytes of memory at its peak."""
+class ProverResult:
+    """The result of a call and its cost: seconds of wall time and of all threads, and peak memory in bytes."""
 
     result: Any
     seconds: float
@@ -29,7 +29,7 @@ class Answer:
     peak_bytes: int
 
 
-def call(name: str, timeout: float | None = None, /, **arguments: Any) -> Answer:
+def call(name: str, timeout: float | None = None, /, **arguments: Any) -> ProverResult:
     """One call of `pol.zk.ezkl.worker`, for an hour at most if no ``timeout`` (seconds) is given.
 
     Raises OperationalError if the prover is missing, refuses, panics, dies or takes too long.
@@ -53,14 +53,14 @@ def call(name: str, timeout: float | None = None, /, **arguments: Any) -> Answer
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise OperationalError(f"the prover's {name} failed: {answer['error']}{_reason(done.stdout + done.stderr)}")
-    return Answer(answer["result"], answer["seconds"], answer["processor_seconds"], answer["peak_bytes"])
+    return ProverResult(answer["result"], answer["seconds"], answer["processor_seconds"], answer["peak_bytes"])
 
 
 def require() -> None:
     """Raises OperationalError, saying what to do, if EZKL isn't installed or is of another version."""
     if importlib.util.find_spec("ezkl") is None:
         raise OperationalError(
-            "EZKL is not installed: pip install 'pol[zk]' (it has no licence: see docs/guides/zk.md)"
+            "EZKL is not installed: pip install 'pol[zk]' (it has no license: see docs/guides/zk.md)"
         )
     from importlib.metadata import version
 
@@ -78,11 +78,11 @@ def _ending(code: int) -> str:
 
 
 def _last(text: str) -> str:
-    return next(reversed(text.strip().splitlines()), "it said nothing")
+    return next(reversed(text.strip().splitlines()), "without output")
 
 
 def _reason(text: str) -> str:
-    """What EZKL says in its log only."""
+    """A cause that EZKL writes only to its log."""
     lines = [line for line in text.splitlines() if "too large" in line or "ERROR" in line]
     if not lines:
         return ""

@@ -1,4 +1,4 @@
-"""A gradient step as a list of few operations on whole tensors: what every circuit, proof and program is made from.
+"""A gradient step as a list of operations on whole tensors: the source of every circuit, proof and program.
 
 docs/spec/zk.md, "Network".
 """
@@ -14,16 +14,16 @@ from typing import Any
 
 import rfc8785
 
-from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
+from pol.zk.document_files import read_document
 
 VERSION = 1
 MAX_SCALE = 28
 
 
-class Kind(StrEnum):
-    """What a node does; docs/spec/zk.md, "Operations"."""
+class NetworkOp(StrEnum):
+    """The operation of a node; docs/spec/zk.md, "Operations"."""
 
     INPUT = "input"
     CONSTANT = "constant"
@@ -43,34 +43,36 @@ class Kind(StrEnum):
 
 
 OPERANDS = {
-    Kind.INPUT: 0,
-    Kind.CONSTANT: 0,
-    Kind.ADD: 2,
-    Kind.SUB: 2,
-    Kind.MUL: 2,
-    Kind.SHIFT: 1,
-    Kind.GATE: 2,
-    Kind.MATMUL: 2,
-    Kind.SUM: 1,
-    Kind.RECIPROCAL: 1,
-    Kind.SQRT: 1,
-    Kind.RESHAPE: 1,
-    Kind.TRANSPOSE: 1,
-    Kind.SLICE: 1,
+    NetworkOp.INPUT: 0,
+    NetworkOp.CONSTANT: 0,
+    NetworkOp.ADD: 2,
+    NetworkOp.SUB: 2,
+    NetworkOp.MUL: 2,
+    NetworkOp.SHIFT: 1,
+    NetworkOp.GATE: 2,
+    NetworkOp.MATMUL: 2,
+    NetworkOp.SUM: 1,
+    NetworkOp.RECIPROCAL: 1,
+    NetworkOp.SQRT: 1,
+    NetworkOp.RESHAPE: 1,
+    NetworkOp.TRANSPOSE: 1,
+    NetworkOp.SLICE: 1,
 }
-"""How many operands each kind has; a concatenation has any number."""
+"""The number of operands of each operation; a concatenation has any number."""
+ALIGNED = frozenset({NetworkOp.ADD, NetworkOp.SUB, NetworkOp.CONCAT})
+"""Operations whose operands are brought to one scale first."""
 
 
 @dataclass(frozen=True)
-class Node:
-    """One tensor: its kind, the nodes it is made from, its shape.
+class NetworkNode:
+    """One tensor: its operation, the nodes that it is computed from, its shape.
 
     ``values``: of a constant, integers at the scale of the network. ``bits``: of a shift, which divides by 2**bits.
     ``axis``: of a sum, which keeps it with size 1. A slice (from ``begin``) and a concatenation are along the last
     dimension; a transposition swaps two dimensions.
     """
 
-    kind: Kind
+    kind: NetworkOp
     shape: tuple[int, ...]
     operands: tuple[int, ...] = ()
     values: tuple[int, ...] = ()
@@ -85,7 +87,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Network:
+class StepNetwork:
     """Nodes in topological order, the inputs first; the last one is the vector after the step.
 
     Numbers are integers that stand for multiples of 2**-scale. Input 0 is the vector before the step.
@@ -94,7 +96,7 @@ class Network:
 
     scale: int
     inputs: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[NetworkNode, ...]
 
     def __post_init__(self) -> None:
         if not 1 <= self.scale <= MAX_SCALE:
@@ -102,13 +104,13 @@ class Network:
         if not self.inputs or len(self.nodes) <= len(self.inputs):
             raise ProtocolError("a network has an input and a node that isn't one")
         for number, node in enumerate(self.nodes):
-            if (node.kind is Kind.INPUT) != (number < len(self.inputs)):
+            if (node.kind is NetworkOp.INPUT) != (number < len(self.inputs)):
                 raise ProtocolError(f"node {number}: the inputs come first, and there are {len(self.inputs)}")
             if any(not 0 <= operand < number for operand in node.operands):
                 raise ProtocolError(f"node {number} reads a node that isn't before it")
             expected = expected_shape(node, [self.nodes[operand].shape for operand in node.operands])
             if expected is not None and expected != node.shape:
-                raise ProtocolError(f"node {number} ({node.kind}) has shape {node.shape}, but it makes {expected}")
+                raise ProtocolError(f"node {number} ({node.kind}) has shape {node.shape}, its operands give {expected}")
         if self.nodes[-1].shape != self.nodes[0].shape:
             raise ProtocolError("the vector after the step has another shape than the one before it")
         if self.scales[-1] != self.scale:
@@ -123,10 +125,17 @@ class Network:
         scales: list[int] = []
         for number, node in enumerate(self.nodes):
             exact = exact_scale(node, self.scale, [scales[operand] for operand in node.operands])
-            if node.kind in {Kind.RECIPROCAL, Kind.SQRT} and scales[node.operands[0]] != self.scale:
+            if node.kind in {NetworkOp.RECIPROCAL, NetworkOp.SQRT} and scales[node.operands[0]] != self.scale:
                 raise ProtocolError(f"node {number}: a {node.kind} is of a number at the scale of the network")
-            scales.append(exact if node.kind is Kind.SHIFT else min(exact, self.scale))
+            scales.append(exact if node.kind is NetworkOp.SHIFT else min(exact, self.scale))
         return tuple(scales)
+
+    def shifts(self, number: int) -> tuple[tuple[int, ...], int]:
+        """Left shifts that bring a node's operands to one scale, and the right shift that rounds its exact result."""
+        node = self.nodes[number]
+        scales = [self.scales[operand] for operand in node.operands]
+        exact = exact_scale(node, self.scale, scales)
+        return tuple(exact - s if node.kind in ALIGNED else 0 for s in scales), exact - self.scales[number]
 
     def to_json(self) -> bytes:
         """Canonical JSON (RFC 8785)."""
@@ -135,10 +144,10 @@ class Network:
                 "kind": str(node.kind),
                 "shape": list(node.shape),
                 **({"operands": list(node.operands)} if node.operands else {}),
-                **({"values": list(node.values)} if node.kind is Kind.CONSTANT else {}),
-                **({"axis": node.axis} if node.kind is Kind.SUM else {}),
-                **({"begin": node.begin} if node.kind is Kind.SLICE else {}),
-                **({"bits": node.bits} if node.kind is Kind.SHIFT else {}),
+                **({"values": list(node.values)} if node.kind is NetworkOp.CONSTANT else {}),
+                **({"axis": node.axis} if node.kind is NetworkOp.SUM else {}),
+                **({"begin": node.begin} if node.kind is NetworkOp.SLICE else {}),
+                **({"bits": node.bits} if node.kind is NetworkOp.SHIFT else {}),
             }
             for node in self.nodes
         ]
@@ -150,36 +159,32 @@ class Network:
         return keccak256(self.to_json())
 
     @classmethod
-    def from_json(cls, data: bytes) -> Network:
+    def from_json(cls, data: bytes) -> StepNetwork:
         """The network in a file. Raises ProtocolError for anything that `to_json` would not write."""
-        raw = canonical_json.parse(data, "not a network: it")
-        try:
-            nodes = tuple(_read_node(entry) for entry in raw["nodes"])
-            network = cls(raw["scale"], tuple(raw["inputs"]), nodes)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(f"not a network: {error!r}") from error
-        if network.to_json() != data:
-            raise ProtocolError("not a network: its JSON isn't canonical, or has fields that nobody reads")
-        return network
+        return read_document(
+            data,
+            "not a network",
+            lambda raw: cls(raw["scale"], tuple(raw["inputs"]), tuple(_read_node(entry) for entry in raw["nodes"])),
+        )
 
 
-def exact_scale(node: Node, scale: int, operands: Sequence[int]) -> int:
+def exact_scale(node: NetworkNode, scale: int, operands: Sequence[int]) -> int:
     """Scale at which a node's result needs no rounding; a reciprocal's and a root's is the network's."""
     match node.kind:
-        case Kind.INPUT | Kind.CONSTANT | Kind.RECIPROCAL | Kind.SQRT:
+        case NetworkOp.INPUT | NetworkOp.CONSTANT | NetworkOp.RECIPROCAL | NetworkOp.SQRT:
             return scale
-        case Kind.SHIFT:
+        case NetworkOp.SHIFT:
             return operands[0] + node.bits
-        case Kind.MUL | Kind.MATMUL:
+        case NetworkOp.MUL | NetworkOp.MATMUL:
             return operands[0] + operands[1]
-        case Kind.GATE:
+        case NetworkOp.GATE:
             return operands[0]
         case _:
             return max(operands)
 
 
-def expected_shape(node: Node, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Shape that a node makes of its operands; None where the node itself says it.
+def expected_shape(node: NetworkNode, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Shape of the result by the operands' shapes; None where the node itself determines it.
 
     Raises ProtocolError if the operands don't fit.
     """
@@ -189,33 +194,33 @@ def expected_shape(node: Node, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
     if len(shapes) != OPERANDS.get(kind, max(len(shapes), 1)):
         raise ProtocolError(f"{kind} takes {OPERANDS[kind]} operands, got {len(shapes)}")
     match kind:
-        case Kind.INPUT:
+        case NetworkOp.INPUT:
             return None
-        case Kind.CONSTANT:
+        case NetworkOp.CONSTANT:
             return None if len(node.values) == node.size else ()
-        case Kind.ADD | Kind.SUB | Kind.MUL | Kind.GATE:
+        case NetworkOp.ADD | NetworkOp.SUB | NetworkOp.MUL | NetworkOp.GATE:
             return broadcast(*shapes)
-        case Kind.MATMUL:
+        case NetworkOp.MATMUL:
             (a, b) = shapes
             return (a[0], b[1]) if len(a) == len(b) == 2 and a[1] == b[0] else ()
-        case Kind.SUM:
+        case NetworkOp.SUM:
             return tuple(1 if axis == node.axis else size for axis, size in enumerate(shapes[0]))
-        case Kind.RECIPROCAL | Kind.SQRT | Kind.SHIFT:
+        case NetworkOp.RECIPROCAL | NetworkOp.SQRT | NetworkOp.SHIFT:
             return shapes[0]
-        case Kind.RESHAPE:
+        case NetworkOp.RESHAPE:
             return None if math.prod(shapes[0]) == node.size else ()
-        case Kind.TRANSPOSE:
+        case NetworkOp.TRANSPOSE:
             return (shapes[0][1], shapes[0][0]) if len(shapes[0]) == 2 else ()
-        case Kind.SLICE:
+        case NetworkOp.SLICE:
             fits = node.begin >= 0 and node.begin + node.shape[-1] <= shapes[0][-1]
             return (*shapes[0][:-1], node.shape[-1]) if fits else ()
-        case Kind.CONCAT:
+        case NetworkOp.CONCAT:
             same = len({shape[:-1] for shape in shapes}) == 1
             return (*shapes[0][:-1], sum(shape[-1] for shape in shapes)) if same else ()
 
 
 def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape of an operation element by element; () if there is none."""
+    """The shape that two shapes broadcast to; () if they don't."""
     rank = max(len(a), len(b))
     a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     if any(x not in {1, y} and y != 1 for x, y in zip(a, b, strict=True)):
@@ -223,14 +228,14 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(x, y) for x, y in zip(a, b, strict=True))
 
 
-def _read_node(entry: dict[str, Any]) -> Node:
+def _read_node(entry: dict[str, Any]) -> NetworkNode:
     numbers = [*entry["shape"], *entry.get("operands", ()), *entry.get("values", ())]
     if not all(
         type(number) is int for number in [*numbers, *(entry.get(name, 0) for name in ("axis", "begin", "bits"))]
     ):
         raise ValueError("a node holds integers only")
-    return Node(
-        Kind(entry["kind"]),
+    return NetworkNode(
+        NetworkOp(entry["kind"]),
         tuple(entry["shape"]),
         tuple(entry.get("operands", ())),
         tuple(entry.get("values", ())),

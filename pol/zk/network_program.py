@@ -16,7 +16,7 @@ from pol.graph.node import Node as ProgramNode
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType, row_major
 from pol.zk import integer_words
-from pol.zk.network import Kind, Network, Node, exact_scale
+from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 from pol.zk.poseidon import WORD_BITS
 
 _WORD = 31
@@ -25,23 +25,23 @@ _FACTOR = integer_words.LIMB_BITS * integer_words.LIMBS - 1
 """Magnitudes of factors stay below 2**26, so that the limbs hold them."""
 
 
-def step_program(network: Network, steps: int) -> StepProgram:
-    """The program of so many steps; constant i holds the values of input i + 1 for each step, one after the other.
+def step_program(network: StepNetwork, steps: int) -> StepProgram:
+    """The program of ``steps`` steps; constant i holds the values of input i + 1 for each step, one after the other.
 
     Raises UnsupportedError for an operation of which the exact circuit has none, or of numbers that fit no word.
     """
     if steps < 1:
         raise ProtocolError("a program is for one step or more")
-    return _Writer(network, steps).program()
+    return _ProgramWriter(network, steps).program()
 
 
-def tensor_types(network: Network) -> bytes:
-    """Types of the state's tensors, one after the other: what the chain ties a vector to a state with."""
+def tensor_types(network: StepNetwork) -> bytes:
+    """Types of the state's tensors, one after the other; the chain binds a vector to a state with them."""
     return TensorType(DType.F32, network.nodes[0].shape).encode()
 
 
-class _Writer:
-    def __init__(self, network: Network, steps: int) -> None:
+class _ProgramWriter:
+    def __init__(self, network: StepNetwork, steps: int) -> None:
         self.network = network
         self.nodes: list[ProgramNode] = []
         self.place: dict[int, int] = {}
@@ -66,74 +66,70 @@ class _Writer:
         program.validate()
         return program
 
-    def _bits(self, number: int, node: Node) -> int:
+    def _bits(self, number: int, node: NetworkNode) -> int:
         """Bits of the magnitude, for vectors of which there is a proof. Raises UnsupportedError if they don't fit."""
         of = [self.bits[operand] for operand in node.operands]
-        scales = [self.network.scales[operand] for operand in node.operands]
-        exact = exact_scale(node, self.network.scale, scales)
+        left, right = self.network.shifts(number)
         match node.kind:
-            case Kind.INPUT:
+            case NetworkOp.INPUT:
                 return WORD_BITS - 1
-            case Kind.CONSTANT:
+            case NetworkOp.CONSTANT:
                 return max(abs(value) for value in node.values).bit_length()
-            case Kind.ADD | Kind.SUB | Kind.CONCAT:
-                bits = max(bits + exact - scale for bits, scale in zip(of, scales, strict=True))
-                bits += node.kind is not Kind.CONCAT
-            case Kind.SUM:
+            case NetworkOp.ADD | NetworkOp.SUB | NetworkOp.CONCAT:
+                bits = max(bits + shift for bits, shift in zip(of, left, strict=True))
+                bits += node.kind is not NetworkOp.CONCAT
+            case NetworkOp.SUM:
                 shape = self.network.nodes[node.operands[0]].shape
                 bits = of[0] + math.ceil(math.log2(shape[node.axis]))
-            case Kind.MUL | Kind.MATMUL:
+            case NetworkOp.MUL | NetworkOp.MATMUL:
                 if max(of) > _FACTOR:
                     raise UnsupportedError(f"node {number}: a factor may have more than {_FACTOR} bits")
                 return WORD_BITS
-            case Kind.RECIPROCAL | Kind.SQRT:
+            case NetworkOp.RECIPROCAL | NetworkOp.SQRT:
                 raise UnsupportedError(f"the program has no {node.kind}, as the exact circuit has none")
             case _:
                 bits = of[0]
         if bits > _WORD:
             raise UnsupportedError(f"node {number} ({node.kind}): numbers may have more than {_WORD} bits")
-        return min(bits, WORD_BITS) if exact > self.network.scales[number] else bits
+        return min(bits, WORD_BITS) if right else bits
 
-    def _write(self, number: int, node: Node) -> int:
+    def _write(self, number: int, node: NetworkNode) -> int:
         network, shape = self.network, node.shape
         type_ = TensorType(DType.I32, shape)
-        scales = [network.scales[operand] for operand in node.operands]
-        exact = exact_scale(node, network.scale, scales)
-        shift = exact - network.scales[number]
+        left, shift = network.shifts(number)
         strides: tuple[int, ...]
         match node.kind:
-            case Kind.INPUT:
+            case NetworkOp.INPUT:
                 return self._map(type_, [self._given(number, node)], integer_words.from_float(network.scale))
-            case Kind.CONSTANT:
+            case NetworkOp.CONSTANT:
                 return self._constant(type_, node)
-            case Kind.ADD | Kind.SUB:
-                operation = add if node.kind is Kind.ADD else sub
-                left, right = (exact - scale for scale in scales)
-                return self._map(type_, self._both(node), integer_words.combined(operation, left, right, shift))
-            case Kind.MUL:
+            case NetworkOp.ADD | NetworkOp.SUB:
+                operation = add if node.kind is NetworkOp.ADD else sub
+                return self._map(type_, self._both(node), integer_words.combined(operation, left[0], left[1], shift))
+            case NetworkOp.MUL:
                 return self._map(type_, self._both(node), integer_words.product(shift))
-            case Kind.GATE:
+            case NetworkOp.GATE:
                 return self._rounded(type_, self._map(type_, self._both(node), integer_words.gated()), shift)
-            case Kind.SHIFT:
+            case NetworkOp.SHIFT:
                 return self.place[node.operands[0]]
-            case Kind.MATMUL:
+            case NetworkOp.MATMUL:
                 return self._matmul(type_, node, shift)
-            case Kind.SUM:
+            case NetworkOp.SUM:
                 return self._rounded(type_, self._sum(type_, node), shift)
-            case Kind.CONCAT:
-                if exact != min(scales) or shift:
+            case NetworkOp.CONCAT:
+                if any(left) or shift:
                     raise UnsupportedError("a concatenation is of numbers of one scale")
                 return self._concat(type_, node)
-            case Kind.TRANSPOSE:
+            case NetworkOp.TRANSPOSE:
                 strides, base = (1, shape[0]), 0
-            case Kind.SLICE:
+            case NetworkOp.SLICE:
                 strides, base = row_major(network.nodes[node.operands[0]].shape), node.begin
             case _:
                 strides, base = row_major(shape), 0
         read = self._read(self.place[node.operands[0]], _affine(shape, strides, base))
         return self._map(type_, [read], integer_words.rounded(shift) if shift else integer_words.copied())
 
-    def _given(self, number: int, node: Node) -> Operand:
+    def _given(self, number: int, node: NetworkNode) -> Operand:
         """A word of the state, or of the data of the step."""
         strides = row_major(node.shape)
         if number == 0:
@@ -141,8 +137,8 @@ class _Writer:
         address = Affine(0, (node.size, *strides))
         return Operand(Source.CONSTANT, number - 1, self.constants[number - 1], address)
 
-    def _constant(self, type_: TensorType, node: Node) -> int:
-        """One number, everywhere: it is the fill of a read that no address allows."""
+    def _constant(self, type_: TensorType, node: NetworkNode) -> int:
+        """A constant tensor of one number: the fill word of a read whose bound never holds."""
         if len(set(node.values)) != 1:
             raise UnsupportedError("the program has no constant of several numbers: make it an input")
         nowhere = Bound(Affine(-1, (0,) * (1 + len(type_.shape))), 1)
@@ -150,8 +146,8 @@ class _Writer:
         read = Operand(Source.STATE, 0, self.state, _affine(type_.shape, (0,) * len(type_.shape)), fill, (nowhere,))
         return self._map(type_, [read], integer_words.copied())
 
-    def _both(self, node: Node) -> list[Operand]:
-        """Reads of two operands that are stretched to the node's shape."""
+    def _both(self, node: NetworkNode) -> list[Operand]:
+        """Reads of both operands, broadcast to the node's shape."""
         reads = []
         for operand in node.operands:
             shape = self.network.nodes[operand].shape
@@ -160,7 +156,7 @@ class _Writer:
             reads.append(self._read(self.place[operand], _affine(node.shape, strides)))
         return reads
 
-    def _matmul(self, type_: TensorType, node: Node, shift: int) -> int:
+    def _matmul(self, type_: TensorType, node: NetworkNode, shift: int) -> int:
         a, b = node.operands
         depth = self.network.nodes[a].shape[1]
         columns = self.network.nodes[b].shape[1]
@@ -173,14 +169,14 @@ class _Writer:
         element = _affine(type_.shape, row_major(type_.shape))
         return self._map(type_, [self._read(place, element) for place in sums], integer_words.assembled(shift))
 
-    def _sum(self, type_: TensorType, node: Node) -> int:
+    def _sum(self, type_: TensorType, node: NetworkNode) -> int:
         shape = self.network.nodes[node.operands[0]].shape
         strides = row_major(shape)
         kept = tuple(0 if axis == node.axis else stride for axis, stride in enumerate(strides))
         read = self._read(self.place[node.operands[0]], Affine(0, (0, *kept, strides[node.axis])))
         return self._fold(type_, [read], integer_words.added(), (shape[node.axis],))
 
-    def _concat(self, type_: TensorType, node: Node) -> int:
+    def _concat(self, type_: TensorType, node: NetworkNode) -> int:
         reads, begin = [], 0
         for operand in node.operands:
             shape = self.network.nodes[operand].shape

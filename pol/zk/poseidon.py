@@ -14,7 +14,7 @@ from pol.zk.bn254 import R
 FIELD_BITS = 254
 FULL_ROUNDS = 8
 WORD_BITS = 24
-"""Integers of our hash have so many bits, sign included: what a float32 holds exactly."""
+"""Bits of the integers of our hash, sign included: a float32 holds them exactly."""
 PACKED = 10
 """Integers in one field element of our hash."""
 _OFFSET = 1 << (WORD_BITS - 1)
@@ -22,7 +22,7 @@ _OFFSET = 1 << (WORD_BITS - 1)
 
 @dataclass(frozen=True)
 class Poseidon:
-    """The permutation of ``width`` elements with x**5, 8 full rounds and so many partial ones."""
+    """The permutation of ``width`` elements with x**5, 8 full and ``partial_rounds`` partial rounds."""
 
     width: int
     partial_rounds: int
@@ -56,18 +56,8 @@ def poseidon(width: int, partial_rounds: int) -> Poseidon:
     return Poseidon(width, partial_rounds, constants, matrix)
 
 
-def ezkl_hash(elements: Sequence[int]) -> int:
-    """What EZKL puts in a proof for a vector of field elements: a sponge of width 2 that takes one at a time."""
-    permutation = poseidon(2, 56)
-    state = [0, 1 << 64]
-    for element in elements:
-        state[0] = (state[0] + element) % R
-        state = permutation.permute(state)
-    return state[0]
-
-
 def packed(values: Sequence[int]) -> list[int]:
-    """Integers of 24 bits with a sign as field elements of ten, the first one lowest; nothing fills the last element.
+    """Signed integers of 24 bits, ten in each field element, the first one lowest; the last element is not padded.
 
     Raises ValueError for a larger one.
     """
@@ -79,7 +69,7 @@ def packed(values: Sequence[int]) -> list[int]:
 
 
 def vector_hash(values: Sequence[int]) -> int:
-    """Our hash of a vector of integers: a sponge of width 3 over `packed`, which takes two elements at a time."""
+    """Our hash of a vector of integers: a sponge of width 3 over `packed` that absorbs two elements at a time."""
     elements = packed(values)
     state = [0, 0, len(values)]
     permutation = poseidon(3, 57)
@@ -91,7 +81,7 @@ def vector_hash(values: Sequence[int]) -> int:
 
 
 def permutation_table() -> bytes:
-    """Constants of all rounds and the matrix of our hash, as words: what the contract `VectorHash` is made with."""
+    """Constants of all rounds and the matrix of our hash, as words for the constructor of the contract `VectorHash`."""
     permutation = poseidon(3, 57)
     rows = [*permutation.constants, *permutation.matrix]
     return b"".join(number.to_bytes(32) for row in rows for number in row)

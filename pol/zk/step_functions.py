@@ -1,4 +1,4 @@
-"""What the models of the circuits are written with: sums and products alone, so that a circuit needs no tables."""
+"""Functions for the models of the circuits: sums and products alone, so that a circuit needs no lookup tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROOT: float = 6.0 ** (-1 / 3)
 
 
 def exponential(z: Tensor) -> Tensor:
-    """exp(z) but for a factor of about 1 - z**4 / 12288, same shape; below -8 it stays what it is there, 1.5e-4.
+    """exp(z) but for a factor of about 1 - z**4 / 12288, same shape; below -8 it is constant, 1.5e-4.
 
     1 + t + t**2 / 2 + t**3 / 6 = v**3 + v / 2r + 1/3, where v = r (1 + t) and r**3 = 1/6: two products fewer.
     """
@@ -121,7 +121,7 @@ def join(parts: Sequence[Tensor]) -> Tensor:
 def descend(loss: Tensor, parts: Sequence[Tensor], rate: float) -> Tensor:
     """The vector after one step of plain gradient descent; autograd differentiates the loss times the rate.
 
-    So the rate meets the few numbers near the loss, not every weight.
+    So the rate multiplies the few numbers near the loss, not every gradient.
     """
     moves = torch.autograd.grad(loss * rate, list(parts))
     return join([part - move for part, move in zip(parts, moves, strict=True)])

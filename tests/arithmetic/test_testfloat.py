@@ -16,12 +16,12 @@ from testfloat import ONE_OPERAND, PRIMITIVES, TESTFLOAT_CASES, TWO_OPERANDS, Nu
 from web3.contract import Contract
 
 from anvil_node import anvil_node
+from kernel_primitives import program_values
 from lab.arithmetic.adversarial_words import cases as adversarial
 from lab.arithmetic.vector_files import SEED
 from pol.arithmetic.primitives import ARITY, MAGNITUDE, NAN, Op, Words, apply, is_nan
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
-from pol.execution.cpu import program_values
 from solidity import deploy
 
 Operands = tuple[Words, Words, Words]

@@ -13,8 +13,8 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError
 from pol.training.storage.store import Store
-from pol.training.task import checkpoint
-from pol.training.task.task import load, publish
+from pol.training.task import task_tensors
+from pol.training.task.published_task import load, publish
 
 EXPECTED = {
     "other-order": Expected(1.0, SEGMENTS),
@@ -64,6 +64,6 @@ def test_a_task_with_the_hidden_change_under_its_old_roots_is_refused() -> None:
     _, task = publish(store, captured, steps=10, interval=5)
     names = captured.names.constants
     constants = [words_of(hidden_from_print(numbers(captured.constants[0]))), *captured.constants[1:]]
-    forged = replace(task, constants=store.put(checkpoint.encode(names, captured.program.constants, constants)))
+    forged = replace(task, constants=store.put(task_tensors.encode(names, captured.program.constants, constants)))
     with pytest.raises(ProtocolError, match="root of its constants"):
         load(store, store.put(forged.encode()))

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from lab.attacks.shortcuts import every
 from pol.claims.acceptance_rule import is_accepted, relative_limit
 from pol.demo import digits
-from pol.demo.cheating_training import every
 from pol.errors import ProtocolError
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import capture

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from attacked import CNN, SEGMENTS, Expected, check, findings, target
-from lab.attacks.attack_loop import Loop, RoundedProducts
+from lab.attacks.attack_loop import AttackLoop, RoundedProducts
 from lab.attacks.attack_target import numbers
 from lab.attacks.other_precision import ATTACKS
 
@@ -42,7 +42,7 @@ def test_products_read_rounded_operands() -> None:
 def test_the_loop_in_full_precision_is_honest() -> None:
     """What rejects the others is their precision, not the loop that they run in."""
     for kind in (("mlp", "sgd"), CNN):
-        loop = Loop(target(*kind))
+        loop = AttackLoop(target(*kind))
         end = loop.train(target(*kind).honest[3], 3 * target().interval, target().interval)
         for ours, theirs in zip(end, target(*kind).honest[4], strict=True):
             np.testing.assert_allclose(numbers(ours), numbers(theirs), rtol=1e-3, atol=1e-5)

@@ -15,7 +15,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store
-from pol.training.task.task import load, publish
+from pol.training.task.published_task import load, publish
 from pol.verification.examination.screening import ranked, suspicions
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome

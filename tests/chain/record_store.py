@@ -8,7 +8,7 @@ from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.training.record import learning_record
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
 
@@ -36,7 +36,7 @@ def write_record(store: Store, size: int, salt: int = 0) -> LearningRecord:
     if store.holds(learning_record.HEAD):
         record = learning_record.load(store)
     for i in range(len(record.checkpoints), size):
-        digest, saved = saved_state.save(store, 10 * i, state_of(i, salt))
+        digest, saved = stored_checkpoint.save(store, 10 * i, state_of(i, salt))
         added = RecordedCheckpoint(10 * i, saved.root, digest)
         record = dataclasses.replace(record, checkpoints=(*record.checkpoints, added))
     learning_record.publish(store, record)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from lab.simulations.agents import Agent, Behavior
+from lab.simulations.population import Population, simulate
 from lab.simulations.population_on_chain import Desks
 from pol.chain.accounting.settlement_audit import AuditFinding, Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
-from pol.incentives.game.parameter_design import Needs, design
-from pol.incentives.simulation.agents import Kind, Party
-from pol.incentives.simulation.population import Setting, simulate
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
 
 UNIT = 10**18
 FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
@@ -25,8 +26,8 @@ def scene() -> Desks:
     scene = Desks(Connection.embedded(5), FOUND, 5)
     replays = iter([False] + [True] * 1000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Party, "replays", lambda *_: next(replays))
-        simulate(FOUND.game, Setting({Kind.GRIEFING: 2}, {Kind.HONEST: 1}, 0, tasks=1, seed=5), scene)
+        patch.setattr(Agent, "replays", lambda *_: next(replays))
+        simulate(FOUND.game, Population({Behavior.GRIEFING: 2}, {Behavior.HONEST: 1}, 0, tasks=1, seed=5), scene)
     return scene
 
 

@@ -9,13 +9,14 @@ import pytest
 import toy_market
 from anvil_node import anvil_node
 from arranged import unchanged
+from hostile_players import LyingSums, RandomPlayer
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
 from pol.chain.court.dispute_game import resignation
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.claims.distance import UNEQUAL
-from pol.demo.lying_players import Lie, LyingSums, LyingTrace, RandomPlayer, draw_lie
+from pol.demo.lying_players import Lie, LyingTrace, draw_lie
 from pol.dispute.arbitration import disputed
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep
@@ -25,7 +26,7 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import ClaimKind, Level, Position, Side
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
-from pol.roles.party.dispute_session import Duel, MoveMade
+from pol.roles.party.dispute_session import DisputeSession, MoveMade
 from toy_market import CLOCK, ETHER, Ground, ToyMarket
 
 MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
@@ -57,17 +58,17 @@ def toy(ground: Ground, honest: ToyMarket) -> ToyMarket:
     return replace(honest, market=ground.market, game=ground.market.game)
 
 
-def duels(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[Duel]:
+def sessions(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[DisputeSession]:
     """Both sides."""
     players = {"verifier": asserter, "whistleblower": challenger}
-    return [Duel(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
+    return [DisputeSession(toy.game, toy.wallets[name], toy.honest.program, dispute, p) for name, p in players.items()]
 
 
 def play(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player) -> list[MoveMade]:
     """Play to the end. Before every move each side checks the chain's head against that of `pol.dispute.rules`."""
     moves: list[MoveMade] = []
     while toy.game.winner(dispute) is Side.NONE:
-        for side in duels(toy, dispute, asserter, challenger):
+        for side in sessions(toy, dispute, asserter, challenger):
             made = side.advance()
             if made is None:
                 continue
@@ -87,7 +88,7 @@ def until(toy: ToyMarket, dispute: int, asserter: Player, challenger: Player, pr
         player = asserter if position.turn is Side.ASSERTER else challenger
         if isinstance(player.move(position), proof):
             return position
-        asserters, challengers = duels(toy, dispute, asserter, challenger)
+        asserters, challengers = sessions(toy, dispute, asserter, challenger)
         assert asserters.advance() or challengers.advance()
 
 
@@ -234,7 +235,7 @@ def test_whoever_stops_moving_loses_by_its_clock(toy: ToyMarket) -> None:
     dispute = toy.challenge(challenger)
     with pytest.raises(Reverted, match="NotExpired"):
         toy.game.timeout(anybody, dispute)
-    asserter_side, challenger_side = duels(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    asserter_side, challenger_side = sessions(toy, dispute, ReplayPlayer(toy.honest), challenger)
     assert asserter_side.advance() is not None
     connection.wait_until(toy.game.deadline(dispute))
     with pytest.raises(Reverted, match="OutOfTime"):
@@ -254,7 +255,7 @@ def test_no_dispute_outlasts_its_bound(toy: ToyMarket) -> None:
     challenger = baseless(toy)
     dispute = toy.challenge(challenger)
     began = toy.connection.now()
-    sides = duels(toy, dispute, ReplayPlayer(toy.honest), challenger)
+    sides = sessions(toy, dispute, ReplayPlayer(toy.honest), challenger)
     while toy.game.winner(dispute) is Side.NONE:
         toy.connection.wait_until(toy.game.deadline(dispute) - 60)
         for side in sides:

@@ -5,41 +5,42 @@ from itertools import chain, repeat
 
 import pytest
 
+from lab.simulations.agents import Agent, Behavior
+from lab.simulations.population import Epoch, Population, SimulationResult, simulate
 from lab.simulations.population_on_chain import Desks, compare
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
-from pol.incentives.game.parameter_design import Needs, design
-from pol.incentives.simulation.agents import Kind, Party
-from pol.incentives.simulation.population import Epoch, Result, Setting, simulate
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
 
 UNIT = 10**18
 FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
 
 
-def play(setting: Setting) -> tuple[Result, Mapping[str, int]]:
-    scene = Desks(Connection.embedded(setting.seed), FOUND, setting.seed)
+def play(setting: Population) -> tuple[SimulationResult, Mapping[str, int]]:
+    venue = Desks(Connection.embedded(setting.seed), FOUND, setting.seed)
     with pytest.raises(OperationalError, match="no account of"):
-        scene.admit("somebody who loses a fortune", (bytes(20),), 10**6)
-    result = simulate(FOUND.game, setting, scene)
-    changes = dict(scene.changes())
-    audit(scene, setting.tasks)
+        venue.admit("somebody who loses a fortune", (bytes(20),), 10**6)
+    result = simulate(FOUND.game, setting, venue)
+    changes = dict(venue.changes())
+    audit(venue, setting.tasks)
     return result, changes
 
 
-def audit(scene: Desks, tasks: int) -> None:
+def audit(venue: Desks, tasks: int) -> None:
     """Who holds no key and knows no mirror finds the same from events."""
-    vault = scene.market.vault
+    vault = venue.market.vault
     ledger = Ledger.of(vault)
     assert (ledger.owed, ledger.overdrawn) == (held(vault), [])
-    findings = list(Auditor(scene.market, scene.treasury).findings())
+    findings = list(Auditor(venue.market, venue.treasury).findings())
     assert [finding for finding in findings if not finding.holds] == []
     told = [finding.what.split()[0] for finding in findings]
     assert told.count("settlement") == told.count("outcome") == tasks
 
 
-def happened(result: Result) -> Epoch:
+def happened(result: SimulationResult) -> Epoch:
     """All epochs as one."""
     names = ("tasks", "seatings", "lies", "lies_caught", "planted", "planted_caught", "fabricated", "watches")
     return Epoch(**{name: sum(getattr(epoch, name) for epoch in result.epochs) for name in names})
@@ -48,8 +49,8 @@ def happened(result: Result) -> Epoch:
 def test_vault_and_mirror_agree_to_the_wei(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task whose first verdict is a lie that falls, and whose second one is challenged without a ground."""
     replays = chain([False], repeat(True))
-    monkeypatch.setattr(Party, "replays", lambda *_: next(replays))
-    result, changes = play(Setting({Kind.GRIEFING: 2}, {Kind.HONEST: 1}, 0, tasks=1, seed=1))
+    monkeypatch.setattr(Agent, "replays", lambda *_: next(replays))
+    result, changes = play(Population({Behavior.GRIEFING: 2}, {Behavior.HONEST: 1}, 0, tasks=1, seed=1))
     assert result.total_change == 0
     compare(result.balances, changes)
     told = happened(result)
@@ -63,10 +64,10 @@ def test_vault_and_mirror_agree_to_the_wei(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_population_of_all_kinds_at_the_contracts() -> None:
-    kinds = [kind for kind in Kind if kind is not Kind.WHISTLEBLOWER]
-    solvers = dict.fromkeys((Kind.HONEST, Kind.LAZY, Kind.COLLUDING, Kind.RATIONAL), 1)
-    verifiers = {**dict.fromkeys(kinds, 1), Kind.COLLUDING: 3, Kind.LAZY: 2, Kind.WITHHOLDING: 2}
-    result, changes = play(Setting(verifiers, solvers, 3, tasks=24, seed=3))
+    kinds = [kind for kind in Behavior if kind is not Behavior.WHISTLEBLOWER]
+    solvers = dict.fromkeys((Behavior.HONEST, Behavior.LAZY, Behavior.COLLUDING, Behavior.RATIONAL), 1)
+    verifiers = {**dict.fromkeys(kinds, 1), Behavior.COLLUDING: 3, Behavior.LAZY: 2, Behavior.WITHHOLDING: 2}
+    result, changes = play(Population(verifiers, solvers, 3, tasks=24, seed=3))
     compare(result.balances, changes)
     told = happened(result)
     assert told.tasks == 24

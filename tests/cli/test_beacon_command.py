@@ -56,8 +56,8 @@ def test_a_signature_gives_the_seed_or_is_refused() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "either when the claim was made"),
-        (("--after", "1", "--round", "1"), "either when the claim was made"),
+        ((), "either the time of the claim"),
+        (("--after", "1", "--round", "1"), "either the time of the claim"),
         (("--round", "1", "--relay", "http://127.0.0.1:9", "--signature", "00"), "not from both"),
         (("--after", "yesterday"), "is no time"),
         (("--after", "2023-08-23T15:58:22"), "doesn't say where"),

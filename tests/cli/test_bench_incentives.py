@@ -6,11 +6,12 @@ import pytest
 
 from lab.benchmarks import incentive_grid
 from lab.benchmarks.figures import AREAS
+from lab.incentives.rule_variants import REVERTED
 from pol.claims.sampling import draw
 from pol.incentives.abi import abi_hash
 from pol.incentives.forced_errors import ONE, Assignment
-from pol.incentives.game.coalition import REVERTED
-from pol.incentives.game.parameter_design import Needs, design
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
 
 
 def test_split_identities_and_false_bids_gain_nothing() -> None:

@@ -64,7 +64,7 @@ def test_what_is_planned_for_another_account(deploy: tuple[str | Path, ...]) -> 
     said = pol(*deploy[:-2], "--network", "anvil", "--dry-run", "--address", account)
     assert said == Said(0, match=account)
     assert pol(*deploy[:-2], "--dry-run", "--address", "me") == Said(2, match="isn't an address")
-    assert pol(*deploy[:-2], "--dry-run") == Said(2, match="say who signs")
+    assert pol(*deploy[:-2], "--dry-run") == Said(2, match="name one signer")
 
 
 def test_parameters_are_shown_without_a_node_or_a_key(tmp_path: Path) -> None:

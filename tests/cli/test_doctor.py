@@ -94,12 +94,12 @@ def test_batches_drawn_by_hand_resume_exactly(tmp_path: Path, manner: str) -> No
         pytest.param(
             "generator",
             {"parameters"},
-            ["generator noise (main in trainer.py)", "generators={'noise'"],
+            ["generator noise (main in trainer.py)", "parts={'noise'"],
             marks=pytest.mark.slow,
         ),
         ("loader", {"random"}, ["doesn't see the data of loader (main in trainer.py)", "recorder.batches(loader)"]),
         pytest.param("attribute", {"parameters"}, ["attribute calls of the model", "buffer"], marks=pytest.mark.slow),
-        ("gradients", {"parameters"}, ["gradients that add up", "gradients=True"]),
+        ("gradients", {"parameters"}, ["gradients that add up", "Checkpoints(gradients=True)"]),
         pytest.param(
             "part",
             {"parameters"},

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from pol.cli.main import EXIT_OPERATIONAL, EXIT_PROTOCOL, EXIT_UNREAD, EXIT_USAGE, _run
-from pol.training import Recorder
+from pol.training import Checkpoints, Recorder
 
 DIGEST = "00" * 32
 MISSING: tuple[tuple[str, ...], ...] = (
@@ -79,7 +79,9 @@ def test_wrong_usage(verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
-    with Recorder(f"file://{folder}/run", torch.nn.Linear(1, 1), every=1, asynchronous=False) as recorder:
+    with Recorder(
+        f"file://{folder}/run", torch.nn.Linear(1, 1), every=1, checkpoints=Checkpoints(background=False)
+    ) as recorder:
         recorder.resume()
         recorder.step()
     (folder / "empty").touch()

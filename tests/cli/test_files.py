@@ -11,10 +11,14 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
 from command import Said, pol
-from pol.cli.file_output import SHOWN_ROWS
+from pol.cli.file_output import SHOWN_ROWS, write_file
+from pol.cli.zk.zk_keys import write_next
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import complete_root, compute_entries
+from pol.errors import OperationalError
 from pol.training.storage import tensor_folder
+from pol.zk import circuits
+from pol.zk.fixed_point import integers
 
 WEIGHTS = {
     "a.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
@@ -239,3 +243,11 @@ def test_what_is_none_of_all_is_called_what_it_is(tmp_path: Path) -> None:
     text.write_text("hello")
     assert pol("inspect", array) == Said(1, match="array.json is no document that pol writes")
     assert pol("inspect", text) == Said(1, match="text.json isn't valid JSON")
+
+
+def test_a_file_that_cannot_be_written_is_no_bug_of_pol(tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "file.json"
+    with pytest.raises(OperationalError, match="can't write"):
+        write_file(missing, b"")
+    with pytest.raises(OperationalError, match="can't write"):
+        write_next(missing, circuits.load("linear_regression"), integers([1], (1, 1)))

@@ -157,7 +157,7 @@ def test_check_finds_what_was_changed(copy: Path) -> None:
     found = pol("check", copy, "--json")
     assert found.code == 3
     assert [f["outcome"] for f in json.loads(found.out)["findings"]].count("could not look") == 1
-    assert pol("check", copy) == Said(3, match="not everything could be looked at")
+    assert pol("check", copy) == Said(3, match="not everything could be checked")
 
 
 def test_check_finds_another_document_and_another_log(copy: Path) -> None:

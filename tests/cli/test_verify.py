@@ -17,7 +17,7 @@ from pol.training.record.learning_record import HEAD
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import compute_log_root
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import measure_profile
 
 SKIPPED = 7 * verified.INTERVAL + 1
@@ -115,8 +115,8 @@ def test_bad_proofs_are_rejected_and_what_is_missing_is_inconclusive(case: Case,
 
 
 def test_usage(case: Case, tmp_path: Path) -> None:
-    assert pol("verify", case.folder, case.honest) == Said(2, match="--exact, one of them")
-    assert case.run(case.honest, "--exact") == Said(2, match="--exact, one of them")
+    assert pol("verify", case.folder, case.honest) == Said(2, match="pol profile makes one) or --exact")
+    assert case.run(case.honest, "--exact") == Said(2, match="pol profile makes one) or --exact")
     assert case.run("zz") == Said(2, match="neither 32 bytes in hexadecimal nor a file")
     (tmp_path / "digest.txt").write_text(case.honest + "\n")
     assert case.run(tmp_path / "digest.txt", "--draws", 1).code == 0
@@ -125,7 +125,7 @@ def test_usage(case: Case, tmp_path: Path) -> None:
     assert case.run(case.honest, "--seed", "12") == Said(2, match="isn't 32 bytes")
     assert case.run(case.honest, "--draws", 21) == Said(2, match="the task has 20")
     assert case.run(case.honest, "--draws", 2, "--all") == Said(2, match="exclude each other")
-    assert case.run(case.honest, "--confidence", "1.1") == Said(2, match="at most 1")
+    assert case.run(case.honest, "--confidence", "1.1") == Said(2, match="up to 1")
     assert case.run(case.honest, "--cheat-fraction", "0") == Said(2, match="above 0")
     assert case.run(case.honest, "--confidence", "much") == Said(2, match="isn't a number")
     assert pol("verify", case.folder, "--exact") == Said(2, match="is no learning record")
@@ -176,15 +176,15 @@ def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: Case, tmp_
 def _forged(store: Store, last: Any) -> dict[str, Any]:
     """The last checkpoint with one weight changed and everything consistent in itself."""
     from pol.commitments.complete_state import CompleteState
-    from pol.training.storage import saved_state
+    from pol.training.storage import stored_checkpoint
 
-    state = saved_state.load(store, saved_state.load_document(store, last.object))
+    state = stored_checkpoint.load(store, stored_checkpoint.load_document(store, last.object))
     arrays = dict(state.arrays)
     name = next(name for name in arrays if name.startswith("parameters/"))
     data = arrays[name].data.copy()
     data[0] ^= 1
     arrays[name] = replace(arrays[name], data=data)
-    digest, saved = saved_state.save(store, last.step, CompleteState(arrays, state.documents))
+    digest, saved = stored_checkpoint.save(store, last.step, CompleteState(arrays, state.documents))
     return {"root": saved.root, "object": digest}
 
 

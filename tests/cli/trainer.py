@@ -93,6 +93,7 @@ def main(fault: str) -> None:
     loader = DataLoader(data, batch_size=10, shuffle=True)
     parts = {"gain": gain} | ({} if fault == "teacher" else {"teacher": teacher})
     parts |= {} if fault == "average" else {"average": average}
+    parts |= {} if fault in ("generator", "time") else {"noise": noise}
     recorder = Recorder(
         "memory://never-used",
         model,
@@ -100,7 +101,6 @@ def main(fault: str) -> None:
         every=50,
         scheduler=None if fault == "scheduler" else schedule,
         parts=parts,
-        generators=None if fault in ("generator", "time") else {"noise": noise},
     )
     for _ in range(recorder.resume(), 5):
         for inputs, targets in loader if fault == "loader" else recorder.batches(loader):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Trainer, TrainingArguments, set_seed
 
-from pol.integrations.transformers import Recording
+from pol.integrations.transformers import TransformersRecording
 
 
 class Data(torch.utils.data.Dataset[dict[str, Tensor]]):
@@ -44,5 +44,5 @@ if __name__ == "__main__":
         dataloader_pin_memory=False,
     )
     trainer = Trainer(model=Model(), args=arguments, train_dataset=Data(sys.argv[1] == "own"))
-    recording = Recording(trainer, "memory://never-used", every=50)
+    recording = TransformersRecording(trainer, "memory://never-used", every=50)
     trainer.train(resume_from_checkpoint=recording.resume())

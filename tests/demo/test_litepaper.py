@@ -14,7 +14,7 @@ from pol.claims.sampling import detection_probability
 from pol.demo import digits
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
-from pol.training.task.task import load
+from pol.training.task.published_task import load
 from pol.verification.profile.profile_document import load_profile
 
 SIZE, STEPS = SMALL["gelu"], 16

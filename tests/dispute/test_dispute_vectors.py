@@ -15,9 +15,10 @@ from adversaries import TamperedState
 from test_game import replay_claim, trace
 
 import toy
+from hostile_players import LyingSums
 from lab.disputes.dispute_match import Match, play
 from pol.commitments.program_hash import ProgramCommitment
-from pol.demo.lying_players import Lie, LyingSums, LyingTrace
+from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import SumClaim
 from pol.dispute.move_encoding import encode

@@ -8,11 +8,11 @@ import pytest
 from adversaries import KINDS, tampered
 
 import toy
+from hostile_players import LyingSums, RandomPlayer
 from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
-from pol.demo.lying_players import LyingSums, RandomPlayer
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.moves import IllegalMove

@@ -10,7 +10,7 @@ from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.graph.capture import capture_initialisation
+from pol.graph.capture import capture_initialization
 from pol.training.storage.store import Store
 from pol.training.task import initialization
 
@@ -31,7 +31,7 @@ def build() -> nn.Module:
 def test_whoever_draws_rightly_wins(judge: Court, slot: str) -> None:
     """A uniform draw, ones, a normal draw: one step from zeros, at the step where no training gets."""
     store = Store("memory://drawn")
-    drawing = initialization.publish(store, capture_initialisation(build, SEED))
+    drawing = initialization.publish(store, capture_initialization(build, SEED))
     program, constants = initialization.load_program(store, drawing), [drawing.words()]
     before, step = initialization.zeros(program), initialization.STEP
     honest = SegmentTrace(program, constants, CpuExecutor(program, constants), before, step, 1)

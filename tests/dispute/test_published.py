@@ -15,11 +15,12 @@ from web3.exceptions import ContractLogicError
 
 import toy
 from court import ZERO, Court, court
+from hostile_players import RandomPlayer
 from lab.disputes.dispute_match import Match, play
 from pol.commitments.merkle import PAD, tree
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
-from pol.demo.lying_players import LyingTrace, RandomPlayer
+from pol.demo.lying_players import LyingTrace
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.moves import IllegalMove

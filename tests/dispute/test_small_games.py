@@ -19,10 +19,11 @@ import pytest
 from small import Contradicting, Silent, every_lie, honest_trace
 
 from court import Court, court, replay_claim
+from hostile_players import RandomPlayer
 from lab.disputes.dispute_match import Match
 from pol.commitments.merkle import depth
 from pol.commitments.program_hash import ProgramCommitment
-from pol.demo.lying_players import LyingTrace, RandomPlayer
+from pol.demo.lying_players import LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer
 from pol.dispute.position import Side

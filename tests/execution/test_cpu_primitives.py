@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from kernel_primitives import program_values
 from lab.arithmetic.adversarial_words import cases
 from pol.arithmetic.interpreter import values
 from pol.arithmetic.primitives import ARITY, Op, Words, apply
@@ -17,7 +18,7 @@ from pol.commitments import _hashing
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 from pol.execution import _kernels
-from pol.execution.cpu import SELF_TEST_DIGEST, check_machine, program_values
+from pol.execution.cpu import SELF_TEST_DIGEST, check_machine
 
 CASES = 100_000
 

@@ -120,7 +120,7 @@ def test_memory_follows_what_is_alive() -> None:
         for i in range(50)
     )
     executor = CpuExecutor(StepProgram((Slot(Component.PARAMETER, type_, 49),), (UNUSED,), nodes), [NOTHING])
-    assert executor.arena_words == 1008  # whole cache lines
+    assert executor._kernel.arena_words == 1008  # whole cache lines
     state, _ = executor.advance([np.zeros(1000, np.uint32)], 0)
     assert np.array_equal(state[0].view(np.float32), np.full(1000, 50, np.float32))
 

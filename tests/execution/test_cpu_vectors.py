@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernel_primitives import program_values
 from lab.arithmetic.adversarial_words import arguments, cases
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
-from pol.execution.cpu import program_values
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 PRIMITIVES: dict[str, Any] = json.loads((VECTORS / "primitives.json").read_text())

@@ -6,7 +6,7 @@ import pytest
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
-from pol.execution.element import Read, accumulators, body_values, reads
+from pol.execution.element import OperandRead, accumulators, body_values, reads
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, evaluate_node, next_state
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
@@ -78,10 +78,10 @@ def awkward_sources() -> Sources:
     return Sources([words(table), words(line)], [words(np.array([4, -1, 0, 5, 2, 3], np.int32))], [])
 
 
-def letter_of_the_specification(node: Node, step: int, element: int, term: int, sources: Sources) -> list[Read]:
+def letter_of_the_specification(node: Node, step: int, element: int, term: int, sources: Sources) -> list[OperandRead]:
     """An independent scalar reading of docs/spec/program.md, with Python integers."""
     at = (step, *unravel(element, node.type.shape), *unravel(term, node.fold))
-    found: list[Read] = []
+    found: list[OperandRead] = []
     for number, operand in enumerate(node.operands):
         source = {1: sources.state, 2: sources.constants, 3: sources.nodes}[operand.source][operand.index].ravel()
         address: int | None = operand.address.at(at)
@@ -93,7 +93,7 @@ def letter_of_the_specification(node: Node, step: int, element: int, term: int, 
             address = None
         if address is not None and not 0 <= address < source.size:
             address = None
-        found.append(Read(number, address, operand.fill if address is None else int(source[address])))
+        found.append(OperandRead(number, address, operand.fill if address is None else int(source[address])))
     return found
 
 

@@ -15,7 +15,7 @@ from pol.errors import UnsupportedError
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.capture import Capture, capture, to_words
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, StepProgram
 
 ROWS, BATCH, STEPS = 60, 16, 4
@@ -241,7 +241,7 @@ def test_capture_touches_nothing_and_is_deterministic(name: str) -> None:
     assert [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups] == groups
     assert all(parameter.grad is None for parameter in model.parameters())
     StepProgram.from_bytes(first.program.to_bytes())
-    assert Names.from_dict(first.names.to_dict()) == first.names
+    assert ProgramNames.from_dict(first.names.to_dict()) == first.names
 
 
 def test_existing_optimizer_state_is_taken_over() -> None:

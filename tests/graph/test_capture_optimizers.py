@@ -20,7 +20,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.capture import Capture, Loop, capture
-from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Lion, Number, Options, State, defines
+from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Lion, Number, OptimizerState, Options, defines
 from pol.graph.step_program import Component
 from pol.training.task.task_training import to_tensor
 
@@ -389,15 +389,20 @@ def test_a_user_adds_a_rule() -> None:
         class CountedRule:
             squares = frozenset[str]()
 
-            def initial(self, options: Options, parameter: Tensor) -> State:
+            def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
                 return {}
 
             def numbers(self, options: Options, step: int) -> Mapping[str, float]:
                 return {"rate": options["lr"] / step}
 
             def update(
-                self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-            ) -> tuple[Tensor, State]:
+                self,
+                options: Options,
+                parameter: Tensor,
+                gradient: Tensor,
+                state: OptimizerState,
+                numbers: Mapping[str, Number],
+            ) -> tuple[Tensor, OptimizerState]:
                 return parameter - gradient * numbers["rate"], {}
 
         model = network()

@@ -145,7 +145,7 @@ STATE: list[tuple[Change, str]] = [
     (ema_in_place, r"model\.ema\.mul_\(0\.9\).*aten\.mul_.*model\.ema.*register_buffer"),
     (through_a_view, r"writes into model\.ema.*register_buffer"),
     (count, r"attribute model\.t changes.*register_buffer"),
-    (once, "another one each time"),
+    (once, "differs from run to run"),
     (remember, r"attribute model\.last changes"),
     (append, r"attribute model\.history\[\d\] changes"),
     (nested, r"attribute model\.counts\['a'\]\[0\] changes"),

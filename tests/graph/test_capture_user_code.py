@@ -256,4 +256,4 @@ def test_global_constants_and_caches_are_no_obstacle() -> None:
 
 def test_libraries_are_not_walked() -> None:
     snapshot = Snapshot({"model": nn.TransformerEncoderLayer(4, 2), "loss": functional.cross_entropy})
-    assert len(snapshot._records) < 200
+    assert len(snapshot._objects) < 200

@@ -9,7 +9,7 @@ from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Builder, ScalarProgram
 from pol.errors import ProtocolError
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
-from pol.graph.node_names import Names, NodeName
+from pol.graph.node_names import NodeName, ProgramNames
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
 
@@ -189,9 +189,9 @@ def test_types_have_limits() -> None:
 
 
 def test_names_round_trip_and_refuse_anything_else() -> None:
-    names = Names(("w",), ("x",), (NodeName("loss", "a.py:1: f()", "aten.mm.default"),), {"loss": 0})
+    names = ProgramNames(("w",), ("x",), (NodeName("loss", "a.py:1: f()", "aten.mm.default"),), {"loss": 0})
     document = names.to_dict()
-    assert Names.from_dict(document) == names
+    assert ProgramNames.from_dict(document) == names
     for key, value in (
         ("observed", {"loss": 1}),
         ("nodes", [["a", "b"]]),
@@ -200,4 +200,4 @@ def test_names_round_trip_and_refuse_anything_else() -> None:
         ("observed", []),
     ):
         with pytest.raises(ProtocolError):
-            Names.from_dict({**document, key: value})
+            ProgramNames.from_dict({**document, key: value})

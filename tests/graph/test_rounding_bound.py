@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from pol.execution.native.torch_executor import ALLOWED
 from pol.execution.self_check.drawn_errors import COUNT, DrawnErrors
-from pol.execution.self_check.node_check import RoundingBound
+from pol.execution.self_check.rounding_bound import RoundingBound
 from pol.graph.aten_graph import Ref
 from pol.graph.capture import Loop, capture
 from samples import graph_of

@@ -17,7 +17,7 @@ from lab.benchmarks.drawn_programs import Drawn, drawn, is_another_training
 from pol.errors import UnsupportedError
 from pol.execution.self_check.node_check import fold_lengths
 from pol.graph.capture import Capture, Loop, capture
-from pol.graph.capture.tracing.tensor_assignments import Assignments
+from pol.graph.capture.tracing.tensor_assignments import DataAssignments
 from pol.graph.lowering import RULES, lower
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.values import Value, flip
@@ -90,7 +90,7 @@ def test_an_assignment_that_the_trace_loses_is_refused(monkeypatch: pytest.Monke
         net.frozen.weight.data = net.frozen.weight.data * 0.9 + net.layer.weight.detach().mean() * 0.1
         return net.frozen(x)  # type: ignore[no-any-return]  # torch declares Any
 
-    monkeypatch.setattr(Assignments, "_assign", lambda self, tensor, value: None)
+    monkeypatch.setattr(DataAssignments, "_assign", lambda self, tensor, value: None)
     with pytest.raises(UnsupportedError, match=r"differs from your own step's|another training"):
         captured(momentum)
     assert captured(momentum, check=False).program.nodes

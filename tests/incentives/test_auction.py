@@ -6,21 +6,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pol.errors import ProtocolError
-from pol.incentives.auction import (
+from lab.incentives.auction_rules import (
     MIN_PROMISE,
     Admission,
     AuctionTerms,
     Award,
-    Bid,
     award,
-    commitment,
     forfeited,
     rate_of,
     reject_reason,
     round_id,
     score,
 )
+from pol.errors import ProtocolError
+from pol.incentives.auction import Bid, commitment
 
 TERMS = AuctionTerms(
     maximum=10_000,

@@ -9,16 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pol.incentives.auction import (
-    Admission,
-    AuctionTerms,
-    Bid,
-    award,
-    commitment,
-    forfeited,
-    rate_of,
-    round_id,
-)
+from lab.incentives.auction_rules import Admission, AuctionTerms, award, forfeited, rate_of, round_id
+from pol.incentives.auction import Bid, commitment
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "auction.json"
 ETHER = 10**18

@@ -3,8 +3,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pol.incentives.auction import AuctionTerms, Bid
-from pol.incentives.game.bidding import bids, shills
+from lab.incentives.auction_rules import AuctionTerms
+from lab.incentives.bidding import bids, shills
+from pol.incentives.auction import Bid
 
 MAXIMUM = 10_000
 PRICES = range(500, MAXIMUM, 500)

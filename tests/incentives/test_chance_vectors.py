@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from lab.incentives.ticket_weights import Weights
 from pol.claims.segment_claim import SegmentClaim
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, Assignment, commitment
-from pol.incentives.jackpot import Jackpot, watch_commitment
-from pol.incentives.sortition import Draw, Duty, Weights, watch_limit
+from pol.incentives.jackpot import JackpotRules, watch_commitment
+from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 WATCHERS = 3
@@ -60,9 +61,15 @@ def sortition_vectors() -> dict[str, Any]:
     """A history of tickets and what counts of it at some times; ranks; who watches; limits."""
     weights = history()
     draws = [
-        Draw(duty, word(f"task {number}"), number % 3 + 1, since, word(f"seed {number}"))
+        TicketDraw(duty, word(f"task {number}"), number % 3 + 1, since, word(f"seed {number}"))
         for number, (duty, since) in enumerate(
-            [(Duty.SEAT, 111), (Duty.WATCH, 111), (Duty.WATCH, 102), (Duty.WATCH, 1000), (Duty.SEAT, 122)]
+            [
+                (DrawnDuty.SEAT, 111),
+                (DrawnDuty.WATCH, 111),
+                (DrawnDuty.WATCH, 102),
+                (DrawnDuty.WATCH, 1000),
+                (DrawnDuty.SEAT, 122),
+            ]
         )
     ]
     ranked = [weights.ranked(draw) for draw in draws]
@@ -140,10 +147,10 @@ def forced_error_vectors() -> dict[str, Any]:
 def jackpot_vectors() -> dict[str, Any]:
     """Amounts as decimal strings: JSON readers lose integers beyond 2^53."""
     jackpots = [
-        (Jackpot(3, 6, LARGEST_RATE), [6, 7, 10**18, (1 << 128) - 1]),
-        (Jackpot(3, 8, 1 << 28), [8, 1_000_003, 10**18 + 1]),
-        (Jackpot(1, 2, LEAST_RATE), [2, 3, 10**17]),
-        (Jackpot(40, 97, 429_496_730), [97, 98, (1 << 96) + 1]),
+        (JackpotRules(3, 6, LARGEST_RATE), [6, 7, 10**18, (1 << 128) - 1]),
+        (JackpotRules(3, 8, 1 << 28), [8, 1_000_003, 10**18 + 1]),
+        (JackpotRules(1, 2, LEAST_RATE), [2, 3, 10**17]),
+        (JackpotRules(40, 97, 429_496_730), [97, 98, (1 << 96) + 1]),
     ]
     rows = [(jackpot, reserved) for jackpot, amounts in jackpots for reserved in amounts]
     watches = [

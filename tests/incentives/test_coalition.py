@@ -5,15 +5,20 @@ from itertools import product
 
 import pytest
 
+from lab.incentives.best_strategy import GameMove, solve
+from lab.incentives.coalition import best, coalitions
+from lab.incentives.coalition_moves import Coalition
+from lab.incentives.coalition_search import MOST_SHARE, SHARES, worst
+from lab.incentives.reverted_rules import reverted_found
+from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.best_strategy import Move, solve
-from pol.incentives.game.coalition import REVERTED, RULES, Coalition, Rules, best, coalitions
-from pol.incentives.game.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
-from pol.incentives.game.parameter_design import Needs, design
-from pol.incentives.game.payoffs import Costs, Game, Stakes, Threat
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.game.game_inputs import Costs, Stakes, Threat
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import design
+from pol.incentives.game.payoffs import Game
+from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import look_fee
 
 UNIT = 10**18
@@ -24,7 +29,7 @@ FREE_LAPSE, ONLY_REPLAY, UNPRICED, AVERAGE = REVERTED.values()
 
 def own_task(watchers: int = 7, rate: int = LARGEST_RATE, segment: int = 0) -> Game:
     """A task of the coalition's own for which nobody else takes the seat."""
-    chance, share = Jackpot(watchers, 2 * watchers, rate), 100 * UNIT
+    chance, share = JackpotRules(watchers, 2 * watchers, rate), 100 * UNIT
     reserved = share * chance.shares
     solver = -(-chance.tax(reserved) * 10_000 // 4_375) + 2
     stakes = Stakes(1, 0, solver, 2 * share * watchers, share, reserved, 1, 1)
@@ -110,19 +115,19 @@ def test_a_default_costs_more_than_the_tax() -> None:
 def test_the_best_strategy_of_a_game_that_comes_back() -> None:
     """A coin is tossed until it suits, for a fee that is worth it or isn't."""
 
-    def moves(fee: float) -> dict[object, list[Move]]:
-        toss = Move("look", 0.0, ((0.5, "heads"), (0.5, "tails")))
-        again = Move("again", -fee, ((1.0, "coin"),))
-        return {"coin": [toss], "heads": [Move("take", 1.0), again], "tails": [Move("take", 0.0), again]}
+    def moves(fee: float) -> dict[object, list[GameMove]]:
+        toss = GameMove("look", 0.0, ((0.5, "heads"), (0.5, "tails")))
+        again = GameMove("again", -fee, ((1.0, "coin"),))
+        return {"coin": [toss], "heads": [GameMove("take", 1.0), again], "tails": [GameMove("take", 0.0), again]}
 
     for fee, value in ((0.0, 1.0), (0.25, 0.75), (0.5, 0.5), (0.75, 0.5)):
         assert solve("coin", moves(fee).__getitem__).best == pytest.approx(value)
-    with pytest.raises(ProtocolError, match="for ever"):
-        solve("round", lambda _: [Move("end", 0.0), Move("on", 1.0, ((1.0, "round"),))])
-    with pytest.raises(ProtocolError, match="nothing to do"):
+    with pytest.raises(ProtocolError, match="never ends"):
+        solve("round", lambda _: [GameMove("end", 0.0), GameMove("on", 1.0, ((1.0, "round"),))])
+    with pytest.raises(ProtocolError, match="has no moves"):
         solve("nowhere", lambda _: [])
 
 
 def test_rules_are_data() -> None:
-    assert Rules() == RULES
+    assert RuleVariant() == RULES
     assert all(rules != RULES for rules in REVERTED.values())

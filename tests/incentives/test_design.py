@@ -6,7 +6,8 @@ import pytest
 
 from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.parameter_design import LONGEST_WINDOW, Needs, alternatives, design
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import LONGEST_WINDOW, alternatives, design
 
 UNIT = 10**18
 NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)

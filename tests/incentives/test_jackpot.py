@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.jackpot import JackpotRules
 
 JACKPOTS = st.builds(
-    lambda watchers, more, rate: Jackpot(watchers, 2 * watchers + more, rate),
+    lambda watchers, more, rate: JackpotRules(watchers, 2 * watchers + more, rate),
     st.integers(1, 64),
     st.integers(0, 64),
     st.integers(LEAST_RATE, LARGEST_RATE),
@@ -20,7 +20,7 @@ JACKPOTS = st.builds(
 RESERVES = st.integers(256, (1 << 128) - 1)
 
 
-def expected_catches(jackpot: Jackpot, tickets: int) -> Fraction:
+def expected_catches(jackpot: JackpotRules, tickets: int) -> Fraction:
     """Mean of the catches that are paid if every ticket watches: binomial, cut at the shares."""
     chance = min(Fraction(jackpot.watchers, tickets), Fraction(1))
     return sum(
@@ -33,13 +33,13 @@ def expected_catches(jackpot: Jackpot, tickets: int) -> Fraction:
 
 
 @given(JACKPOTS, RESERVES, st.integers(0, 400))
-def test_a_task_never_pays_more_than_it_has_reserved(jackpot: Jackpot, reserved: int, catches: int) -> None:
+def test_a_task_never_pays_more_than_it_has_reserved(jackpot: JackpotRules, reserved: int, catches: int) -> None:
     assert jackpot.paid(reserved, catches) <= reserved
     assert jackpot.share(reserved) >= 1
 
 
 @given(JACKPOTS, RESERVES, st.integers(1, 32), st.integers(1, 64))
-def test_identities_gain_nothing(jackpot: Jackpot, reserved: int, names: int, tickets: int) -> None:
+def test_identities_gain_nothing(jackpot: JackpotRules, reserved: int, names: int, tickets: int) -> None:
     """sybil_jackpot_excess_wei = 0: each name is paid its catches, however the same tickets are split."""
     paid, left = 0, jackpot.shares
     for number in range(names):
@@ -50,14 +50,16 @@ def test_identities_gain_nothing(jackpot: Jackpot, reserved: int, names: int, ti
 
 
 @given(JACKPOTS, RESERVES)
-def test_the_tax_is_five_quarters_of_the_mean_cost_rounded_up(jackpot: Jackpot, reserved: int) -> None:
+def test_the_tax_is_five_quarters_of_the_mean_cost_rounded_up(jackpot: JackpotRules, reserved: int) -> None:
     mean = Fraction(reserved * jackpot.watchers * jackpot.rate, jackpot.shares * ONE)
     assert 0 <= jackpot.tax(reserved) - mean * 5 / 4 < 1
 
 
 @pytest.mark.parametrize("tickets", [1, 3, 4, 7, 40, 150])
-@pytest.mark.parametrize("jackpot", [Jackpot(3, 6, LARGEST_RATE), Jackpot(3, 8, 1 << 28), Jackpot(1, 2, LEAST_RATE)])
-def test_tasks_of_ones_own_do_not_pay(jackpot: Jackpot, tickets: int) -> None:
+@pytest.mark.parametrize(
+    "jackpot", [JackpotRules(3, 6, LARGEST_RATE), JackpotRules(3, 8, 1 << 28), JackpotRules(1, 2, LEAST_RATE)]
+)
+def test_tasks_of_ones_own_do_not_pay(jackpot: JackpotRules, tickets: int) -> None:
     """With every ticket of all, and every watcher drawn catching, a task costs more tax than its jackpot pays."""
     reserved = 10**18
     gain = expected_catches(jackpot, tickets) * jackpot.share(reserved) * Fraction(jackpot.rate, ONE)
@@ -65,7 +67,7 @@ def test_tasks_of_ones_own_do_not_pay(jackpot: Jackpot, tickets: int) -> None:
 
 
 @given(JACKPOTS, RESERVES)
-def test_neither_lies_nor_leaks_of_ones_own_pay(jackpot: Jackpot, reserved: int) -> None:
+def test_neither_lies_nor_leaks_of_ones_own_pay(jackpot: JackpotRules, reserved: int) -> None:
     """Whoever has all tickets, task and seat, and what a stake keeps it from.
 
     `jackpot * 2 * watchers <= stake * shares`, and half of a stake comes back through a friend. A lie pays all drawn
@@ -80,15 +82,15 @@ def test_neither_lies_nor_leaks_of_ones_own_pay(jackpot: Jackpot, reserved: int)
 @pytest.mark.parametrize(("watchers", "shares"), [(0, 6), (4, 7), (1, 0), (1, 1 << 33)])
 def test_deployments_that_are_not(watchers: int, shares: int) -> None:
     with pytest.raises(ProtocolError, match="watchers"):
-        Jackpot(watchers, shares, LARGEST_RATE)
+        JackpotRules(watchers, shares, LARGEST_RATE)
 
 
 def test_rates_that_are_not() -> None:
     with pytest.raises(ProtocolError, match="rate"):
-        Jackpot(3, 6, LARGEST_RATE + 1)
+        JackpotRules(3, 6, LARGEST_RATE + 1)
 
 
 @pytest.mark.parametrize("reserved", [0, 5, 1 << 128])
 def test_reserves_that_are_not(reserved: int) -> None:
     with pytest.raises(ProtocolError, match="shares"):
-        Jackpot(3, 6, LARGEST_RATE).share(reserved)
+        JackpotRules(3, 6, LARGEST_RATE).share(reserved)

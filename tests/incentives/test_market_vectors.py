@@ -15,14 +15,14 @@ from pymerkle import InmemoryTree
 
 from pol.claims.sampling import draw
 from pol.incentives import payouts
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import Deal, Payout
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 ETHER = 10**18
 
 
-CHANCE = Jackpot(watchers=2, shares=4, rate=1 << 30)
+CHANCE = JackpotRules(watchers=2, shares=4, rate=1 << 30)
 """Of the market of tests/forge/market/MarketBase.sol."""
 MOST = payouts.MAX_AMOUNT
 DRAWS = 2

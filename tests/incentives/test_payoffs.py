@@ -14,9 +14,11 @@ from pol.claims.sampling import detection_probability
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.game import griefing
+from pol.incentives.game.game_inputs import Threat, over_drawn, temptations
 from pol.incentives.game.griefing import burn_ratio, burns, hostage
-from pol.incentives.game.parameter_design import Needs, alternatives, design
-from pol.incentives.game.payoffs import Choice, Game, Threat, over_drawn, temptations, without_planted_errors
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import alternatives, design
+from pol.incentives.game.payoffs import Choice, Game, without_planted_errors
 from pol.incentives.payouts import Deal, Payout
 
 UNIT = 10**18

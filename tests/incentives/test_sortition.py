@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.incentives.ticket_weights import MOST_TICKETS, Weights
 from pol.errors import ProtocolError
-from pol.incentives.sortition import MOST_TICKETS, RANKS, Draw, Duty, Weights, watch_limit
+from pol.incentives.sortition import RANKS, DrawnDuty, TicketDraw, watch_limit
 
 SEED = hashlib.sha256(b"seed").digest()
 TASK = hashlib.sha256(b"task").digest()
@@ -18,8 +19,8 @@ def account(number: int) -> bytes:
     return number.to_bytes(20, "big")
 
 
-def watch(seating: int, since: int = 1000) -> Draw:
-    return Draw(Duty.WATCH, TASK, seating, since, SEED)
+def watch(seating: int, since: int = 1000) -> TicketDraw:
+    return TicketDraw(DrawnDuty.WATCH, TASK, seating, since, SEED)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 3)), max_size=20), st.integers(1, 60))
@@ -74,7 +75,7 @@ def test_names_make_nobody_stronger() -> None:
         weights.set(account(number), 1, 1)
     won = 0
     for seating in range(400):
-        _, winner, _ = weights.ranked(Draw(Duty.SEAT, TASK, seating, 1000, SEED))[0]
+        _, winner, _ = weights.ranked(TicketDraw(DrawnDuty.SEAT, TASK, seating, 1000, SEED))[0]
         won += winner == account(99)
     assert abs(won - 200) < 3 * 10
 
@@ -82,7 +83,7 @@ def test_names_make_nobody_stronger() -> None:
 def test_a_seat_and_its_watchers_are_drawn_apart() -> None:
     weights = Weights()
     weights.set(account(1), 5, 1)
-    seat = Draw(Duty.SEAT, TASK, 1, 1000, SEED)
+    seat = TicketDraw(DrawnDuty.SEAT, TASK, 1, 1000, SEED)
     assert seat.purpose != watch(1).purpose
     assert watch(1).purpose != watch(2).purpose
     assert {rank for rank, _, _ in weights.ranked(seat)}.isdisjoint(rank for rank, _, _ in weights.ranked(watch(1)))

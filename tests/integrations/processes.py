@@ -21,7 +21,7 @@ from pol.integrations.distributed import DistributedRecorder
 from pol.training.record import learning_record, newest_checkpoint
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
 STEPS = 12
@@ -172,8 +172,8 @@ def corrupt(folder: str, rank: int) -> None:
     layer = fully_shard(nn.Linear(8, 9))
     DistributedRecorder(store, layer).resume()
     if rank == 1:
-        saved = saved_state.load_document(store, learning_record.load(store).checkpoints[0].object)
-        (path,) = Path(f"{folder}/corrupt").rglob(saved_state.files(saved)[1])
+        saved = stored_checkpoint.load_document(store, learning_record.load(store).checkpoints[0].object)
+        (path,) = Path(f"{folder}/corrupt").rglob(list(stored_checkpoint.sizes(saved))[1])
         data = bytearray(path.read_bytes())
         data[-1] ^= 1
         path.write_bytes(data)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from pol.integrations.accelerate import AcceleratedRecorder
+from pol.training import Checkpoints
 from pol.training.record.learning_record import LearningRecord
 
 
@@ -40,7 +41,7 @@ def train(store: str, stop: int | None = None, seed: int = 0, seeded_order: bool
     model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
 
     recorder = AcceleratedRecorder(
-        store, accelerator, model, optimizer, every=3, scheduler=scheduler, asynchronous=False
+        store, accelerator, model, optimizer, every=3, scheduler=scheduler, checkpoints=Checkpoints(background=False)
     )
     batches = 0
     for _ in range(recorder.resume(), 3):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pol.training.record import learning_record, newest_checkpoint
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
 SCRIPT = Path(__file__).parent / "processes.py"
@@ -54,7 +54,7 @@ def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
     assert found.components["parameters"]["0.weight"].shape == (1009, 8)
     assert found.components["average"]["state"]["value"].shape == (17, 9)
     assert [type(ranks) for ranks in found.components["random"]["ranks"]] == [dict, dict]
-    saved = saved_state.load_document(store, found.record.checkpoints[-1].object)
+    saved = stored_checkpoint.load_document(store, found.record.checkpoints[-1].object)
     held = [len(file["pieces"]) for file in saved.data["files"]]
     assert len(held) == 2
     assert min(held) > 10
@@ -76,6 +76,6 @@ def test_the_processes_go_apart_in_what_is_their_own(folder: Path) -> None:
 def test_replicas_are_stored_once(folder: Path) -> None:
     store = Store(f"file://{folder}/replicas_cut")
     record = learning_record.load(store)
-    saved = saved_state.load_document(store, record.checkpoints[-1].object)
+    saved = stored_checkpoint.load_document(store, record.checkpoints[-1].object)
     pieces = [piece for file in saved.data["files"] for piece in file["pieces"]]
     assert len([piece for piece in pieces if piece[0] == "parameters/0.weight"]) == 1

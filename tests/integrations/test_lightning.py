@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.integrations.lightning import Recording
+from pol.integrations.lightning import LightningRecording
 from pol.training.record.learning_record import LearningRecord
 
 # Advice of Lightning about speed and logs, which is right for trainings of this size, and a deprecation inside of it.
@@ -85,7 +85,7 @@ def train(
 ) -> LearningRecord | None:
     """7 batches of 10 in an epoch, two to a step: 4 steps an epoch, the last one of a single batch."""
     lightning.seed_everything(0, verbose=False)
-    recording = Recording(f"file://{folder}/{store}", every=3)
+    recording = LightningRecording(f"file://{folder}/{store}", every=3)
     data = Data()
     options = {
         "accelerator": "cpu", "max_epochs": 3, "accumulate_grad_batches": 2, "precision": "bf16-mixed",
@@ -184,13 +184,13 @@ def test_what_was_forgotten_is_said(tmp_path: Path) -> None:
     train(tmp_path, "cut", 5)
     data = DataLoader(Data(), batch_size=10)
     options: dict[str, Any] = {"accelerator": "cpu", "max_epochs": 1, "logger": False, "enable_checkpointing": False}
-    recording = Recording(f"file://{tmp_path}/cut", every=3)
+    recording = LightningRecording(f"file://{tmp_path}/cut", every=3)
     with pytest.raises(ProtocolError, match=r"ckpt_path=recording.resume\(\)"):
         Trainer(callbacks=[recording], **options).fit(Module(), recording.batches(data), data)
-    recording = Recording(f"file://{tmp_path}/new", every=3)
+    recording = LightningRecording(f"file://{tmp_path}/new", every=3)
     with pytest.raises(ProtocolError, match=r"recording.batches\(loader\)"):
         Trainer(callbacks=[recording], **options).fit(Module(), data, data)
-    recording = Recording(f"file://{tmp_path}/new", every=3)
+    recording = LightningRecording(f"file://{tmp_path}/new", every=3)
     with pytest.raises(ProtocolError, match=r"callbacks=\[recording\]"):
         Trainer(**options).fit(Module(), recording.batches(data), data)
     with pytest.raises(UnsupportedError, match="no length"):

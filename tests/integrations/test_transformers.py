@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.integrations.transformers import Recording
+from pol.integrations.transformers import TransformersRecording
 from pol.training.record.learning_record import LearningRecord
 
 
@@ -73,7 +73,7 @@ def make(folder: Path, **changes: Any) -> Trainer:
 def train(folder: Path, store: str, stop: int | None = None, draw: int = 0, **changes: Any) -> LearningRecord | None:
     trainer = make(folder, **changes)
     torch.manual_seed(draw)
-    recording = Recording(trainer, f"file://{folder}/{store}", every=3)
+    recording = TransformersRecording(trainer, f"file://{folder}/{store}", every=3)
     if stop is not None:
         trainer.add_callback(StopAt(stop))
         with pytest.raises(Stop):
@@ -119,7 +119,7 @@ def test_a_finished_run_goes_on_where_it_ended(tmp_path: Path) -> None:
 def test_a_trainer_that_starts_anew_over_a_record_is_stopped(tmp_path: Path) -> None:
     train(tmp_path, "cut", 5)
     trainer = make(tmp_path)
-    Recording(trainer, f"file://{tmp_path}/cut", every=3)
+    TransformersRecording(trainer, f"file://{tmp_path}/cut", every=3)
     with pytest.raises(ProtocolError, match="resume_from_checkpoint=recording"):
         trainer.train()
 
@@ -132,6 +132,6 @@ class Endless(torch.utils.data.IterableDataset[dict[str, Tensor]]):
 def test_data_without_a_length_is_refused(tmp_path: Path) -> None:
     trainer = make(tmp_path, max_steps=3)
     trainer.train_dataset = Endless()
-    recording = Recording(trainer, f"file://{tmp_path}/new", every=3)
+    recording = TransformersRecording(trainer, f"file://{tmp_path}/new", every=3)
     with pytest.raises(UnsupportedError, match="no length"):
         trainer.train(resume_from_checkpoint=recording.resume())

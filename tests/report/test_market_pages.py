@@ -25,11 +25,12 @@ from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier
 from pol.dispute.position import Side
 from pol.report.market_page import dispute_page, whole
-from pol.roles.monitor.market_view import DisputeView, MarketView, Surveyor
+from pol.roles.monitor.market_reader import MarketReader
+from pol.roles.monitor.market_view import DisputeView, MarketView
 from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 PHONE = {"width": 360, "height": 740}
 TABLE = {"width": 1100, "height": 900}
@@ -44,11 +45,11 @@ class Scene:
     liar: Process[Any]
     seen: Process[Any]
 
-    def surveyor(self) -> Surveyor:
-        return Surveyor(self.place.connection, self.place.deployment, self.place.store_url)
+    def surveyor(self) -> MarketReader:
+        return MarketReader(self.place.connection, self.place.deployment, self.place.store_url)
 
     def view(self) -> MarketView:
-        return self.surveyor().survey()
+        return self.surveyor().view()
 
     def dispute(self) -> DisputeView:
         return self.view().tasks[0].disputes[-1]
@@ -98,7 +99,7 @@ def text(page: str) -> str:
 
 
 def test_without_a_store_the_clock_is_shown_and_the_moves_are_not(scene: Scene) -> None:
-    view = Surveyor(scene.place.connection, scene.place.deployment, "memory://").survey()
+    view = MarketReader(scene.place.connection, scene.place.deployment, "memory://").view()
     (dispute,) = view.tasks[0].disputes
     assert dispute.record is None
     page = dispute_page(view.tasks[0], dispute, view.time, lambda kind, key: key)
@@ -108,7 +109,7 @@ def test_without_a_store_the_clock_is_shown_and_the_moves_are_not(scene: Scene) 
 
 def test_a_replay_says_who_is_right(scene: Scene) -> None:
     place = scene.place
-    view = Surveyor(place.connection, place.deployment, place.store_url, replay=True).survey()
+    view = MarketReader(place.connection, place.deployment, place.store_url, replay=True).view()
     (dispute,) = view.tasks[0].disputes
     assert dispute.right is Side.CHALLENGER
     page = dispute_page(view.tasks[0], dispute, view.time, lambda kind, key: key)

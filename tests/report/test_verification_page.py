@@ -87,7 +87,7 @@ def test_the_page_says_what_came_out() -> None:
         "probability 0.5",
         "00" * 32,
         "drawn: 3, 1, 4",
-        "neighbours: 3, 5",
+        "neighbors: 3, 5",
         "What to do next",
         "not-available",
     ):

@@ -22,20 +22,20 @@ from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import kept_journal
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
-from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier, Schemer, SkippingSolver
+from pol.demo.cheating_parties import BaselessWhistleblower, CheatingParty, LyingVerifier, SkippingSolver
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import TEST_NETWORK
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import Process
-from pol.roles.process.process_loop import Running
+from pol.roles.process.process_loop import ProcessLoop
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 KINDS: dict[str, tuple[type[Role], Any]] = {
     "submitter": (Submitter, next_of_submitter),
@@ -66,7 +66,7 @@ class Party:
             Connection.to(self.url),
             Deployment.from_json(self.deployment),
         )
-        if issubclass(kind, Schemer):
+        if issubclass(kind, CheatingParty):
             return kind(connection, contracts, key(self.name), self.store_url, random.Random(self.name), TEST_NETWORK)
         role = kind(connection, contracts, key(self.name), self.store_url, TEST_NETWORK)
         if isinstance(role, Whistleblower):
@@ -96,7 +96,7 @@ class Party:
                         tell(f"{about} {taken.verb}: {taken.why} {taken.detail}")
 
                 process = Process(role, KINDS[self.kind][1], Mode.PROPOSE, note)
-                Running(process, 1.0, tell, threading.Event().wait).run()
+                ProcessLoop(process, 1.0, tell, threading.Event().wait).run()
             except BaseException:
                 traceback.print_exc(file=log)
                 raise

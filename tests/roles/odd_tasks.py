@@ -19,10 +19,11 @@ from pol.chain.desks.task_registry import Terms
 from pol.commitments import canonical_json
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, Slot
 from pol.roles.submitter.submitter import Submitter, terms_of
-from pol.training.task import task
+from pol.training.task import published_task
+from pol.training.task.task_document import Task
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from toy_market import fund
 
@@ -46,7 +47,7 @@ class Desk:
     def terms(self, step: Any, exact: bool = False, **changes: Any) -> Terms:
         """Publish a step as it is."""
         offer = EXACT if exact else OFFER
-        digest, document = task.publish(self.store, step, steps=STEPS, interval=INTERVAL)
+        digest, document = published_task.publish(self.store, step, steps=STEPS, interval=INTERVAL)
         return replace(self._terms(document, digest, step, offer), **changes)
 
     def edited(self, change: Callable[[Document], None], exact: bool = False) -> Terms:
@@ -72,7 +73,7 @@ class Desk:
         return self.replaced("names", canonical_json.encode(names), exact)
 
     @staticmethod
-    def _terms(document: task.Task, digest: str, step: Any, offer: Any) -> Terms:
+    def _terms(document: Task, digest: str, step: Any, offer: Any) -> Terms:
         terms = terms_of(document.work, offer)
         root = bytes(32)
         if not terms.is_exact:
@@ -161,7 +162,7 @@ def slots_of(count: int) -> Any:
     names["slots"] = [*names["slots"], *(f"more.{i}" for i in range(count))]
     names["nodes"] = [*names["nodes"], *([names["nodes"][-1]] * count)]
     state = [*honest.state, *([np.zeros((), np.uint32)] * count)]
-    return replace(honest, program=program, names=Names.from_dict(names), state=state)
+    return replace(honest, program=program, names=ProgramNames.from_dict(names), state=state)
 
 
 def changed(**members: Any) -> Callable[[Document], None]:

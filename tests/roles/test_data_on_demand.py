@@ -93,7 +93,7 @@ def join(kind: type[R], url: str, deployment: Deployment, folder: Path) -> R:
 def test_a_solver_shows_what_it_has(seated: Seated) -> None:
     task_id, solver, verifier, watcher = seated.task_id, seated.solver, seated.verifier, seated.watcher
     (segment,) = verifier.market.proofs.drawn_segments(task_id)
-    assert data_availability.missing(verifier, task_id) == []
+    assert data_availability.missing_states(verifier, task_id) == []
     hidden = seated.hide(segment + 1)
     deadline = verifier.market.registry.task(task_id).deadline
     with pytest.raises(OperationalError, match="can't be replayed"):
@@ -104,8 +104,8 @@ def test_a_solver_shows_what_it_has(seated: Seated) -> None:
     assert data_availability.demand_missing(verifier, task_id) == []
     (other,) = data_availability.demand_missing(watcher, task_id)
     assert other.entry == segment + 1
-    assert data_availability.answer(solver, task_id) == [demand, other]
-    assert data_availability.answer(solver, task_id) == data_availability.expire(watcher, task_id) == []
+    assert data_availability.answer_demands(solver, task_id) == [demand, other]
+    assert data_availability.answer_demands(solver, task_id) == data_availability.expire_demands(watcher, task_id) == []
     answer = verifier.market.demands.answers(task_id)[0]
     proof = solver.proof(task_id)
     state = load_checkpoint(solver.store, solver.task(task_id), proof.checkpoints[segment + 1])
@@ -126,9 +126,9 @@ def test_who_has_nothing_to_show_loses_stake_and_task(seated: Seated) -> None:
         verifier.verify(task_id)
     first, second = verifier.market.demands.demands(task_id)
     assert [first.entry, second.entry] == [segment, segment + 1]
-    assert data_availability.expire(verifier, task_id) == []
+    assert data_availability.expire_demands(verifier, task_id) == []
     verifier.connection.wait_until(second.deadline)
-    assert data_availability.expire(verifier, task_id) == [first, second]
+    assert data_availability.expire_demands(verifier, task_id) == [first, second]
     terms = verifier.market.registry.terms(task_id)
     gained = verifier.market.vault.free(verifier.wallet.address) - free
     assert gained == terms.verifier_stake + terms.solver_stake // 16

@@ -13,7 +13,7 @@ from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 from pol.roles.party.decisions import Mode
-from pol.roles.process.party_process import Process, Result
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 
@@ -55,7 +55,7 @@ def erred(exact: bytes, town: Town, tmp_path: Path) -> Verifier:
 
 
 def done(process: Process[Verifier]) -> list[str]:
-    return [taken.verb for taken in process.turn() if taken.result is Result.DONE]
+    return [taken.verb for taken in process.turn() if taken.result is DecisionResult.DONE]
 
 
 def watch_until(verifier: Verifier, task_id: bytes) -> int:

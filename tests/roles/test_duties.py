@@ -20,6 +20,7 @@ from town import (
 
 from anvil_node import anvil_node
 from arranged import unchanged
+from lab.incentives.auction_rules import forfeited
 from pol.chain.account.wallet import Reverted
 from pol.chain.contract.announcements import announcement
 from pol.chain.desks.challenges import ClaimChargeKind
@@ -29,11 +30,10 @@ from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.incentives.auction import commitment as bid_commitment
-from pol.incentives.auction import forfeited
 from pol.incentives.forced_errors import commitment
-from pol.incentives.sortition import Draw, Duty
-from pol.roles.party.decisions import Deed
-from pol.roles.party.public_calls import upkeep
+from pol.incentives.sortition import DrawnDuty, TicketDraw
+from pol.roles.party.decisions import Action
+from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
@@ -107,7 +107,7 @@ def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town:
     verifier.open_watch(proven)
     assert watcher.watched(proven) == [0]
     (finding,) = watcher.watch(proven)
-    assert finding.kind is ClaimChargeKind.REPLAY
+    assert finding.charge.kind is ClaimChargeKind.REPLAY
     with pytest.raises(Reverted, match="WrongStatus"):
         watcher.challenge(proven, finding)
     with pytest.raises(Reverted, match="DeadlineNotPassed"):
@@ -120,13 +120,13 @@ def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town:
     with pytest.raises(ProtocolError, match="another claim stands there now"):
         watcher.challenge(proven, finding)
     with pytest.raises(Reverted):
-        watcher.collect(proven, SECOND, finding.index)
+        watcher.collect(proven, SECOND, finding.charge.index)
     settle(verifier, proven)
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
     assert gain(verifier) - before == terms.verifier_fee
-    assert watcher.collect(proven, SECOND, finding.index) == 1
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert gain(watcher, tickets=1) == share(watcher, proven)
-    assert watcher.collect(proven, SECOND, finding.index) == 0
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 0
     town.connection.wait_until(market.jackpot.catch_until(market.registry.task(proven).closed))
     market.jackpot.sweep(verifier.wallet, proven)
     tax = market.jackpot.tax(terms.jackpot)
@@ -175,13 +175,13 @@ def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: To
     verifier.verify(proven)
     assert verdicts.patient_until(proven) == verdicts.verdict(proven).watch_fixed_at + 2 * 7 * 24 * 3600
     town.connection.wait_until(verdicts.patient_until(proven) + 1)
-    deed = upkeep(watcher, proven)
-    assert isinstance(deed, Deed)
+    deed = public_call(watcher, proven)
+    assert isinstance(deed, Action)
     assert deed.verb == "abandon the task"
     deed.act()
     assert verdicts.patient_until(proven) == 0
-    then = upkeep(watcher, proven)
-    assert isinstance(then, Deed)
+    then = public_call(watcher, proven)
+    assert isinstance(then, Action)
     assert then.verb == "open the watch"
 
 
@@ -199,11 +199,11 @@ def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -
     assert not liar.disclose(proven)
     dispute = watcher.challenge(proven, finding)
     while market.game.winner(dispute) is Side.NONE:
-        liar.defend(proven, dispute).advance() or watcher.attack(proven, finding, dispute).advance()
+        liar.session(proven, dispute).advance() or watcher.session(proven, dispute).advance()
     assert market.game.winner(dispute) is Side.CHALLENGER
     verified(late, proven)
     settle(late, proven)
-    assert watcher.collect(proven, SECOND, finding.index) == 1
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert gain(watcher, tickets=1) == terms.verifier_stake // 2 + share(watcher, proven)
 
 
@@ -233,7 +233,7 @@ def test_a_secret_that_is_withheld_costs_the_stake_and_another_takes_over(proven
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
     assert gain(late, tickets=1) == terms.verifier_fee
     # The work of whoever has found the error isn't lost with the secret.
-    assert watcher.collect(proven, SECOND, finding.index) == 1
+    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert gain(watcher, tickets=1) == share(watcher, proven)
 
 
@@ -280,7 +280,7 @@ def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: T
     verified(late, proven)
     settle(late, proven)
     if watched:
-        assert watcher.collect(proven, SECOND, finding.index) == 1
+        assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
 
 
@@ -315,7 +315,7 @@ def test_the_better_claim_displaces_the_other(proven: bytes, town: Town) -> None
     with pytest.raises(ProtocolError, match="no ticket when the seat was opened"):
         newcomer.claim_seat(proven)
     seat = market.seats.seating(proven)
-    draw = Draw(Duty.SEAT, proven, seat.number, seat.fixed_at, seat.seed)
+    draw = TicketDraw(DrawnDuty.SEAT, proven, seat.number, seat.fixed_at, seat.seed)
     better, worse = sorted(roles, key=lambda role: draw.rank(bytes.fromhex(role.wallet.address[2:]), 0))
     before = gain(worse)
     worse.claim_seat(proven)

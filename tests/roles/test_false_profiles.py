@@ -11,22 +11,23 @@ from town import OFFER, SELDOM, Town, awarded, conclude, gain, seated, settle, s
 
 from anvil_node import anvil_node
 from arranged import unchanged
+from hostile_players import LyingSums
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
+from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.incentives.payouts import bond_after
-from pol.roles.party.dispute_session import Duel
-from pol.roles.party.profile_evidence import Measurement
+from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.profile.profile_document import Profile
@@ -40,7 +41,7 @@ CHARGES = [
 ]
 
 
-class LyingMeasurement(Measurement):
+class LyingMeasurement(ProfileEvidence):
     """Executions that are wrong in one place: one scalar of an execution, or one leaf of a sum."""
 
     def __init__(self, task: LoadedTask, reruns: int, charge: ProfileCharge) -> None:
@@ -85,15 +86,17 @@ class Liar(Verifier):
 
     def measure(self, task_id: bytes) -> Profile:
         honest = super().measure(task_id)
+        if self.market.registry.task(task_id).holder != self.wallet.address:
+            return honest  # Before it sits there is nothing to lie about.
         return replace(honest, claim=self.falsified(task_id, honest.claim))
 
-    def measurement(self, task_id: bytes) -> LyingMeasurement:
+    def profile_evidence(self, task_id: bytes) -> LyingMeasurement:
         if self._executions is None:
             self._executions = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
         return self._executions
 
     def falsified(self, task_id: bytes, claim: ProfileClaim) -> ProfileClaim:
-        kind, index, measured = self.charge.kind, self.charge.index, self.measurement(task_id)
+        kind, index, measured = self.charge.kind, self.charge.index, self.profile_evidence(task_id)
         portions, reruns = list(claim.portions), list(claim.reruns)
         if kind is ProfileChargeKind.UNDERSTATED:
             least = [claim.ratios(component) for component in Component]
@@ -120,10 +123,10 @@ class Seer(Whistleblower):
 
     charge: ProfileCharge
 
-    def measurement(self, task_id: bytes) -> Measurement:
-        if task_id not in self._measurements:
-            self._measurements[task_id] = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
-        return self._measurements[task_id]
+    def profile_evidence(self, task_id: bytes) -> ProfileEvidence:
+        if task_id not in self._profile_evidence:
+            self._profile_evidence[task_id] = LyingMeasurement(self.task(task_id), RERUNS, self.charge)
+        return self._profile_evidence[task_id]
 
 
 def end_of(trace: SegmentTrace) -> bytes:
@@ -158,7 +161,7 @@ def lying(town: Town, charge: ProfileCharge) -> tuple[Liar, bytes]:
     return liar, task_id
 
 
-def play(sides: tuple[Duel, Duel]) -> int:
+def play(sides: tuple[DisputeSession, DisputeSession]) -> int:
     """The number of moves until the game has a winner."""
     moves = 0
     while sides[0].game.winner(sides[0].dispute) is Side.NONE:
@@ -181,8 +184,8 @@ def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, charge: Profile
         town.connection.wait_until(market.profiles.standing(task_id).deadline)
         with pytest.raises(Reverted, match="DisputesOpen"):
             market.profiles.conclude(liar.wallet, task_id)
-    (defence,) = liar.profile_defences(task_id)
-    moves = play((defence, whistleblower.attack_profile(task_id, charge, dispute)))
+    (defence,) = liar.sessions(task_id)
+    moves = play((defence, whistleblower.profile_session(task_id, dispute)))
     assert moves > 1
     assert market.profile_game.winner(dispute) is Side.CHALLENGER
     assert not market.profiles.standing(task_id).is_posted
@@ -209,12 +212,12 @@ def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town) -> None:
     seated(verifier, task_id)
     verifier.profile(task_id)
     assert whistleblower.check_profile(task_id) == []
-    duels = []
+    sessions = []
     for charge in CHARGES[1:3]:
         seer = town.join(Seer, f"seer {charge.kind}")
         seer.charge = charge
-        duels.append(seer.attack_profile(task_id, charge, seer.challenge_profile(task_id, charge)))
-    for defence, attack in zip(verifier.profile_defences(task_id), duels, strict=True):
+        sessions.append(seer.profile_session(task_id, seer.challenge_profile(task_id, charge)))
+    for defence, attack in zip(verifier.sessions(task_id), sessions, strict=True):
         play((defence, attack))
         assert market.profile_game.winner(attack.dispute) is Side.ASSERTER
     bonds = sum(bond_after(terms.bond, terms.verifier_stake, earlier) // 2 for earlier in range(2))
@@ -244,8 +247,8 @@ def test_what_is_on_chain_convicts_without_the_document(town: Town) -> None:
     profiles.post(liar.wallet, task_id, false, b"\x05" * 32)
     assert whistleblower.check_profile(task_id) == [liar.charge]
     dispute = whistleblower.challenge_profile(task_id, liar.charge)
-    (defence,) = liar.profile_defences(task_id)
-    play((defence, whistleblower.attack_profile(task_id, liar.charge, dispute)))
+    (defence,) = liar.sessions(task_id)
+    play((defence, whistleblower.profile_session(task_id, dispute)))
     assert not profiles.standing(task_id).is_posted
 
 
@@ -258,7 +261,7 @@ def test_who_is_right_too_late_gets_its_bond_back(town: Town) -> None:
     dispute, _ = market.profiles.disputes(task_id)
     assert first.reclaim_profile(task_id) == []
     assert gain(second, tickets=1) == -bond_after(terms.bond, terms.verifier_stake, 1)
-    play((liar.profile_defences(task_id)[0], first.attack_profile(task_id, CHARGES[3], dispute)))
+    play((liar.sessions(task_id)[0], first.profile_session(task_id, dispute)))
     assert len(second.reclaim_profile(task_id)) == 1
     assert second.reclaim_profile(task_id) == []
     assert gain(second, tickets=1) == 0

@@ -33,9 +33,9 @@ from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.roles.party.role import Role
-from pol.roles.process.decision_log import Diary
-from pol.roles.process.party_process import Process, Result
-from pol.roles.process.process_loop import Running
+from pol.roles.process.decision_log import DecisionLog
+from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.process.process_loop import ProcessLoop
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
@@ -67,16 +67,16 @@ class Scene:
     def url(self) -> str:
         return self.place.connection.name
 
-    def join(self, *urls: str, quorum: int = 1) -> Running:
+    def join(self, *urls: str, quorum: int = 1) -> ProcessLoop:
         """The party at work, through these nodes."""
         connection = Connection.to(*(urls or (self.url,)), quorum=quorum)
         kind, decide = KINDS[self.kind]
         role = party(kind, connection, self.place.deployment, self.place.store_url, self.kind)
         role.wallet.patience = InclusionPolicy(blocks=3, seconds=2, timeout=10)
         role.wallet.keep(role.wallet.journal, self.told.append)
-        return Running(Process(role, decide), 0, self.told.append, lambda seconds: False)
+        return ProcessLoop(Process(role, decide), 0, self.told.append, lambda seconds: False)
 
-    def play(self, *parties: Running, between: Callable[[int], object] = lambda turn: None) -> None:
+    def play(self, *parties: ProcessLoop, between: Callable[[int], object] = lambda turn: None) -> None:
         """Turns of all until it is over."""
         for turn in range(TURNS):
             if self.over():
@@ -88,7 +88,7 @@ class Scene:
                 running.process._note = noted.append  # whatever is decided is looked at below
                 running.turn()
             moved = self.rivals()
-            if not moved and all(made.result is not Result.DONE for made in noted):
+            if not moved and all(made.result is not DecisionResult.DONE for made in noted):
                 untils = [made.until for made in noted if made.until is not None]
                 if untils:
                     self.place.connection.wait_until(min(untils))
@@ -133,8 +133,9 @@ def defended(place: Arena, task_id: bytes) -> Scene:
     """An honest verdict that is challenged without any ground."""
     verifier = place.join(Verifier, "verifier")
     baseless = place.join(BaselessWhistleblower, "baseless", 11)
-    (finding,), (number,) = baseless.check(task_id), baseless.market.challenges.disputes(task_id)
-    market, attack = baseless.market, baseless.attack(task_id, finding, number)
+    baseless.check(task_id)  # It draws as it did when it challenged, so its lie is the same.
+    (number,) = baseless.market.challenges.disputes(task_id)
+    market, attack = baseless.market, baseless.session(task_id, number)
 
     def moves() -> bool:
         with suppress(OperationalError):
@@ -179,7 +180,7 @@ SCENES = {"solver": (profiled, trained), "verifier": (verified, defended), "whis
 def turned(process: Process[Any]) -> bool:
     """Whether a rival did something; what hinders it is its own business."""
     with suppress(OperationalError):
-        return any(made.result is Result.DONE for made in process.turn())
+        return any(made.result is DecisionResult.DONE for made in process.turn())
     return False
 
 
@@ -386,22 +387,22 @@ def test_a_clock_that_is_wrong(scene: Scene, monkeypatch: pytest.MonkeyPatch, sk
 
 
 def test_a_disk_that_is_full(scene: Scene, tmp_path: Path) -> None:
-    """Journal and diary can't grow any more after the first turn; the party goes on and says so."""
+    """Journal and decision log can't grow any more after the first turn; the party goes on and says so."""
     running = scene.join()
     role: Role = running.process.role
     journal = kept_journal(role.connection, role.wallet.address, tmp_path, scene.told.append)
     role.wallet.keep(journal, scene.told.append)
-    diary = Diary(tmp_path / "diary.sqlite", scene.told.append)
+    log = DecisionLog(tmp_path / "diary.sqlite", scene.told.append)
 
     def fill(turn: int) -> None:
         if turn == 1:
-            for kept in (journal, diary):
+            for kept in (journal, log):
                 database: sqlite3.Connection | None = kept._database
                 if database is not None:
                     pages = database.execute("PRAGMA page_count").fetchone()[0]
                     database.execute(f"PRAGMA max_page_count={pages}").fetchall()
         if isinstance(journal, SqliteJournal) and turn > 1:
-            diary._last.clear()
+            log._last.clear()
 
     scene.play(running, between=fill)
     journal.close()

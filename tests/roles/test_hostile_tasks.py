@@ -7,18 +7,18 @@ from odd_tasks import TASKS, Desk
 from town import Town
 
 from pol.roles.party.decisions import Mode
-from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 TURNS = 2
 STAKES = {"claim the seat", "bid", "challenge", "challenge the profile"}
-Seen = dict[str, tuple[bytes | None, list[Taken]]]
+Seen = dict[str, tuple[bytes | None, list[LoggedDecision]]]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
             found[name] = desk.submit(odd.make(desk)), []
         except odd.refused:
             found[name] = None, []
-    told: list[Taken] = []
+    told: list[LoggedDecision] = []
     processes = [Process(role, decide, Mode.PROPOSE, told.append) for role, decide in roles]  # type: ignore[arg-type]
     for _ in range(TURNS):
         for process in processes:
@@ -62,7 +62,7 @@ def test_an_odd_task(seen: Seen, name: str) -> None:
         assert TASKS[name].refused
         return
     assert len(told) >= 3, "every role has looked at it"
-    staked = [taken for taken in told if taken.verb in STAKES and taken.result is Result.DONE]
+    staked = [taken for taken in told if taken.verb in STAKES and taken.result is DecisionResult.DONE]
     assert bool(staked) == TASKS[name].judgeable, told
     faults = [taken for taken in told if "a fault of pol" in taken.detail]
     assert not faults, faults

@@ -10,19 +10,20 @@ from town import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, state
 
 from anvil_node import anvil_node
 from arranged import unchanged
-from pol.chain.desks.challenges import ClaimChargeKind
+from hostile_players import LyingSums
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import Rerun, SecondLook
-from pol.demo.lying_players import LyingSums, LyingTrace, draw_lie
+from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
+from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
-from pol.training.task.task_training import TaskRecorder
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
+from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Verdict
 
@@ -93,7 +94,7 @@ def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: Clai
     (verdict,) = verifier.replay(drifted)
     stated(verifier, drifted, [falsified(verdict, kind)])
     (finding,) = whistleblower.check(drifted)
-    assert (finding.kind, finding.rerun) == (kind, 1)
+    assert (finding.charge.kind, finding.charge.rerun) == (kind, 1)
     dispute = whistleblower.challenge(drifted, finding)
     play(verifier, whistleblower, drifted, finding, dispute)
     assert verifier.market.game.winner(dispute) is Side.CHALLENGER
@@ -103,8 +104,8 @@ def test_a_false_second_look_is_convicted(drifted: bytes, town: Town, kind: Clai
 class Seer(Whistleblower):
     """Sees something wrong in a second look that isn't."""
 
-    def player(self, task_id: bytes, finding: Finding) -> Player:
-        honest = super().player(task_id, finding)
+    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> Player:
+        honest = super().player(task_id, claim, charge)
         if isinstance(honest, SumPlayer):
             return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
         assert isinstance(honest, ReplayPlayer)
@@ -119,14 +120,14 @@ def test_an_honest_second_look_is_defended(drifted: bytes, town: Town, kind: Cla
     verified(town.join(Verifier, "v"), drifted)
     seer = town.join(Seer, "w")
     (claim,) = seer.market.verdicts.claims(drifted, 2)
-    finding = Finding(0, claim, kind, component, rerun=1)
+    finding = FalseClaim(ClaimCharge(0, kind, component, rerun=1), claim)
     dispute = seer.challenge(drifted, finding)
     play(town.join(Verifier, "v"), seer, drifted, finding, dispute)
     assert seer.market.game.winner(dispute) is Side.ASSERTER
 
 
-def play(verifier: Verifier, whistleblower: Whistleblower, task_id: bytes, finding: Finding, dispute: int) -> None:
+def play(verifier: Verifier, whistleblower: Whistleblower, task_id: bytes, finding: FalseClaim, dispute: int) -> None:
     """Both sides move until the game has a winner."""
-    sides = verifier.defend(task_id, dispute), whistleblower.attack(task_id, finding, dispute)
+    sides = verifier.session(task_id, dispute), whistleblower.session(task_id, dispute)
     while sides[0].game.winner(dispute) is Side.NONE:
         assert sides[0].advance() or sides[1].advance()

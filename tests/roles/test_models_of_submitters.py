@@ -9,10 +9,10 @@ from town import SELDOM, Town, restored, seated, settle, until_proof, verified
 from anvil_node import anvil_node
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
-from pol.roles.party.data_availability import answer
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.data_availability import answer_demands
+from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import Process, Result
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import DEMANDS, next_of_submitter
@@ -58,7 +58,7 @@ def to_second_half(role: Role, task_id: bytes) -> None:
 
 
 def done(process: Process[Submitter]) -> list[str]:
-    return [taken.verb for taken in process.turn() if taken.result is Result.DONE]
+    return [taken.verb for taken in process.turn() if taken.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize("mode", [Mode.DEFEND, Mode.PROPOSE])
@@ -95,7 +95,7 @@ def test_a_solver_that_shows_leaf_after_leaf_is_asked_for_few(
     process = Process(submitter, next_of_submitter)
     for _ in range(DEMANDS):
         assert done(process) == ["demand the model"]
-        assert len(answer(solver, contested)) == 1
+        assert len(answer_demands(solver, contested)) == 1
     (taken,) = process.turn()
     assert taken.verb == "wait"
     assert f"has shown {DEMANDS} leaves" in taken.why
@@ -125,4 +125,4 @@ def test_a_model_is_read_before_there_is_a_verdict(town: Town, submitter: Submit
     hide_model(town, submitter, task_id)
     assert submitter.store.exists(last.object)
     seated(town.join(Verifier, "v"), task_id)
-    assert not isinstance(next_of_submitter(submitter, task_id), Deed)
+    assert not isinstance(next_of_submitter(submitter, task_id), Action)

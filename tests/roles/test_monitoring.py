@@ -17,7 +17,7 @@ from anvil_node import anvil_node
 from arranged import order
 from command import Said, pol
 from pol.chain.node.connection import Connection
-from pol.cli.market.health_server import STALE_SECONDS, Vitals, serving
+from pol.cli.market.health_server import STALE_SECONDS, HealthMetrics, serve_health
 from pol.errors import OperationalError
 from pol.roles.monitor import read_only_monitor as monitor_module
 from pol.roles.monitor.read_only_monitor import Monitor
@@ -123,19 +123,19 @@ def test_a_process_shows_its_metrics_while_it_runs(operator: Operator) -> None:
 
 
 @pytest.fixture
-def vitals(operator: Operator) -> tuple[Vitals, Callable[[float], None]]:
+def vitals(operator: Operator) -> tuple[HealthMetrics, Callable[[float], None]]:
     now = 1000.0
 
     def later(seconds: float) -> None:
         nonlocal now
         now += seconds
 
-    return Vitals("monitor", operator.town.connection, lambda: now), later
+    return HealthMetrics("monitor", operator.town.connection, lambda: now), later
 
 
-def test_health(vitals: tuple[Vitals, Callable[[float], None]]) -> None:
+def test_health(vitals: tuple[HealthMetrics, Callable[[float], None]]) -> None:
     shown, later = vitals
-    with serving(shown, "127.0.0.1:0") as url:
+    with serve_health(shown, "127.0.0.1:0") as url:
         # It may take its time to begin, and says so; a container isn't restarted for it.
         code, told = get(f"{url}/health")
         assert (code, json.loads(told)["has_looked"]) == (200, False)
@@ -160,8 +160,8 @@ def test_addresses(operator: Operator, address: str, match: str) -> None:
     assert pol("monitor", *place(operator), "--looks", "1", "--metrics", address) == Said(2, match=match)
 
 
-def test_an_address_that_is_taken(operator: Operator, vitals: tuple[Vitals, Callable[[float], None]]) -> None:
-    with serving(vitals[0], "127.0.0.1:0") as url:
+def test_an_address_that_is_taken(operator: Operator, vitals: tuple[HealthMetrics, Callable[[float], None]]) -> None:
+    with serve_health(vitals[0], "127.0.0.1:0") as url:
         assert url is not None
         taken = url.removeprefix("http://")
         assert pol("monitor", *place(operator), "--looks", "1", "--metrics", taken) == Said(3, match="another port")

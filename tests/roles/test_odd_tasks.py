@@ -18,18 +18,18 @@ from pol.claims.distance import component_distances, require_distances
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture, capture
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.role import require_terms
-from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.store import Store
-from pol.training.task import task
+from pol.training.task import published_task
 from toy_market import fund
 
 TROUBLE: list[Callable[[], Exception]] = [
@@ -72,10 +72,10 @@ def test_trouble_with_one_task_is_told_and_others_go_on(
 
     def decide(role: Submitter, task_id: bytes) -> Decision:
         if task_id == b"\2" * 32:
-            return Deed(task_id, "go on", "the other task", Mode.PROPOSE, lambda: done.append(task_id))
-        return Deed(task_id, "stake", "it seems to pay", Mode.PROPOSE, fail) if acting else fail()  # type: ignore[return-value]
+            return Action(task_id, "go on", "the other task", Mode.PROPOSE, lambda: done.append(task_id))
+        return Action(task_id, "stake", "it seems to pay", Mode.PROPOSE, fail) if acting else fail()  # type: ignore[return-value]
 
-    told: list[Taken] = []
+    told: list[LoggedDecision] = []
     times = [0.0]
     process = TwoTasks(town.join(Submitter, "s"), decide, note=told.append, poll=12, clock=lambda: times[0])
     for _ in range(5):
@@ -86,7 +86,7 @@ def test_trouble_with_one_task_is_told_and_others_go_on(
     assert odd
     assert all(taken.detail for taken in odd)
     refused = acting and isinstance(trouble(), ProtocolError)
-    assert {taken.result for taken in odd} == {Result.REFUSED if refused else Result.BROKEN}
+    assert {taken.result for taken in odd} == {DecisionResult.REFUSED if refused else DecisionResult.BROKEN}
     # What can't be worked on isn't tried in every turn.
     assert len(odd) == (5 if refused else 2)
 
@@ -95,11 +95,11 @@ def test_the_store_and_the_node_are_tried_again_in_every_turn(town: Town) -> Non
     def decide(role: Submitter, task_id: bytes) -> Decision:
         raise OperationalError("no node")
 
-    told: list[Taken] = []
+    told: list[LoggedDecision] = []
     process = TwoTasks(town.join(Submitter, "s"), decide, note=told.append)
     for _ in range(3):
         process.turn()
-    assert [taken.result for taken in told] == [Result.FAILED] * 6
+    assert [taken.result for taken in told] == [DecisionResult.FAILED] * 6
 
 
 def test_what_is_owed_is_tried_in_every_turn(town: Town) -> None:
@@ -107,13 +107,15 @@ def test_what_is_owed_is_tried_in_every_turn(town: Town) -> None:
         raise ZeroDivisionError
 
     def decide(role: Submitter, task_id: bytes) -> Decision:
-        return Deed(task_id, "disclose", "it sits", Mode.DEFEND, fail) if task_id[0] == 1 else Rest(task_id, "nothing")
+        return (
+            Action(task_id, "disclose", "it sits", Mode.DEFEND, fail) if task_id[0] == 1 else Wait(task_id, "nothing")
+        )
 
-    told: list[Taken] = []
+    told: list[LoggedDecision] = []
     process = TwoTasks(town.join(Submitter, "s"), decide, note=told.append)
     for _ in range(4):
         process.turn()
-    assert [taken.result for taken in told if taken.task_id[0] == 1] == [Result.BROKEN] * 4
+    assert [taken.result for taken in told if taken.task_id[0] == 1] == [DecisionResult.BROKEN] * 4
 
 
 class Masked(nn.Module):
@@ -185,11 +187,13 @@ def test_a_first_state_without_distances_is_refused_by_everybody_before_they_sta
         # The same past the submitter's own check.
         task_id = submitter.submit(honest, OFFER)
         terms = submitter.market.registry.terms(task_id)
-        digest, document = task.publish(Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval)
-        loaded = task.load(Store(f"file://{tmp_path}"), digest)
+        digest, document = published_task.publish(
+            Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval
+        )
+        loaded = published_task.load(Store(f"file://{tmp_path}"), digest)
         with pytest.raises(ProtocolError, match="Don't stake on it"):
             require_terms(loaded, replace(terms, initial_state=document.initial_state_root))
-        digest, document = task.publish(submitter.store, odd, steps=OFFER.steps, interval=OFFER.interval)
+        digest, document = published_task.publish(submitter.store, odd, steps=OFFER.steps, interval=OFFER.interval)
         hostile = replace(terms, initial_state=document.initial_state_root, document=bytes.fromhex(digest))
         fund(town.connection, submitter.wallet.address)
         submitter.deposit(submitter.market.settlement.escrow_of(hostile))

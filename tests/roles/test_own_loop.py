@@ -8,14 +8,14 @@ from anvil_node import anvil_node
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo import digits
-from pol.graph.capture import capture, capture_initialisation
+from pol.graph.capture import capture, capture_initialization
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.training import Recorder
 from pol.training.task import initialization
-from pol.training.task.initial_state import Start
 from pol.training.task.task_randomness import TaskRandomness
+from pol.training.task.task_start import TaskStart
 
 STEPS, INTERVAL, SEED = 100, 25, 11
 
@@ -31,12 +31,12 @@ def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
 
 def pays_for_a_loop_of_ones_own(town: Town) -> None:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
-    with TaskRandomness(SEED).initialisation():
+    with TaskRandomness(SEED).initialization():
         model = build()
     order, data = digits.order(1, STEPS), digits.dataset()
     step = capture(model, digits.loss_function, digits.build_optimizer(model), data, order)
-    start = Start(
-        initialisation=initialization.publish(submitter.store, capture_initialisation(build, SEED, step)),
+    start = TaskStart(
+        initialization=initialization.publish(submitter.store, capture_initialization(build, SEED, step)),
     )
     task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2, rerun_count=2, profiled=1, looks=0), start=start)
     profiled(verifier, task_id)

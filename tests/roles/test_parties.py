@@ -9,12 +9,12 @@ from town import OFFER, SELDOM, Town, awarded, gain, profiled, seated, settle, s
 
 from anvil_node import anvil_node
 from arranged import unchanged
+from hostile_players import LyingSums
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ClaimChargeKind
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import SegmentClaim
-from pol.demo.lying_players import LyingSums
 from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
@@ -22,7 +22,7 @@ from pol.incentives.payouts import bond_after
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.verification.verdict.verdict import Verdict
 
 TREASURY_OF_PRICE = 50
@@ -50,8 +50,8 @@ def town(node: Town) -> Iterator[Town]:
 class Seer(Whistleblower):
     """Sees a difference in the first leaf of the first slot that isn't there."""
 
-    def player(self, task_id: bytes, finding: Finding) -> SumPlayer:
-        honest = super().player(task_id, finding)
+    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> SumPlayer:
+        honest = super().player(task_id, claim, charge)
         assert isinstance(honest, SumPlayer)
         return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
 
@@ -79,9 +79,9 @@ def test_a_verifier_that_lies_about_a_distance_is_slashed(
     (verdict,) = verifier.replay(proven)
     stated(verifier, proven, [lied(verdict, "distances" if kind is ClaimChargeKind.DISTANCE else "references")])
     (finding,) = whistleblower.check(proven)
-    assert (finding.kind, finding.component) == (kind, 3)
+    assert (finding.charge.kind, finding.charge.component) == (kind, 3)
     dispute = whistleblower.challenge(proven, finding)
-    defence, attack = verifier.defend(proven), whistleblower.attack(proven, finding, dispute)
+    defence, attack = verifier.sessions(proven)[0], whistleblower.session(proven, dispute)
     if fights:
         assert isinstance(defence.player, SumPlayer)
         sums = defence.player.sums
@@ -106,12 +106,11 @@ def test_an_honest_distance_is_defended_from_chain_and_store_alone(
     """The defending process is a new one: it has the key, the chain and the store."""
     verifier, whistleblower = town.join(Verifier, "v"), town.join(Seer, "w")
     verified(verifier, proven)
-    with pytest.raises(OperationalError, match="nobody disputes"):
-        verifier.defend(proven)
+    assert verifier.sessions(proven) == []
     assert Whistleblower.check(whistleblower, proven) == []
-    finding = Finding(0, only_claim(whistleblower, proven), kind, 1)
+    finding = FalseClaim(ClaimCharge(0, kind, 1), only_claim(whistleblower, proven))
     dispute, game = whistleblower.challenge(proven, finding), whistleblower.market.game
-    defence, attack = town.join(Verifier, "v").defend(proven), whistleblower.attack(proven, finding, dispute)
+    defence, attack = town.join(Verifier, "v").sessions(proven)[0], whistleblower.session(proven, dispute)
     while game.winner(dispute) is Side.NONE:
         defence.advance() or attack.advance()
     assert game.winner(dispute) is Side.ASSERTER
@@ -125,11 +124,11 @@ def test_an_honest_verifier_defends_several_disputes_at_once(proven: bytes, town
     kinds = (ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE, ClaimChargeKind.DISTANCE)
     for name, kind in zip("wxy", kinds, strict=True):
         whistleblower = town.join(Seer, name)
-        finding = Finding(0, only_claim(whistleblower, proven), kind, 1)
-        attacks.append(whistleblower.attack(proven, finding, whistleblower.challenge(proven, finding)))
+        finding = FalseClaim(ClaimCharge(0, kind, 1), only_claim(whistleblower, proven))
+        attacks.append(whistleblower.session(proven, whistleblower.challenge(proven, finding)))
     assert market.challenges.disputes(proven) == [attack.dispute for attack in attacks]
     while market.challenges.disputes(proven):
-        made = [duel.advance() for duel in (*verifier.defences(proven), *attacks)]
+        made = [session.advance() for session in (*verifier.sessions(proven), *attacks)]
         assert any(made)
     bonds = [bond_after(terms.bond, terms.verifier_stake, earlier) for earlier in range(3)]
     assert gain(verifier) - before == sum(bond // 2 for bond in bonds)
@@ -153,9 +152,9 @@ def test_who_is_right_too_late_gets_its_bond_back(proven: bytes, town: Town) -> 
     assert gain(second, tickets=1) == -bond
     with pytest.raises(Reverted, match="NothingToSettle"):
         market.challenges.settle(second.wallet, numbers[1])
-    assert verifier.defend(proven).advance() is not None
+    assert verifier.sessions(proven)[0].advance() is not None
     assert market.registry.task(proven).status is Status.COMMITTED
-    assert (market.challenges.disputes(proven), verifier.defences(proven)) == ([], [])
+    assert (market.challenges.disputes(proven), verifier.sessions(proven)) == ([], [])
     assert (first.reclaim(proven), second.reclaim(proven), second.reclaim(proven)) == ([], numbers[1:], [])
     assert (gain(first, tickets=1), gain(second, tickets=1)) == (terms.verifier_stake // 2, 0)
     town.connection.wait_until(market.game.deadline(numbers[1]))

@@ -18,9 +18,9 @@ from pol.chain.desks.task_registry import Status
 from pol.chain.times import utc
 from pol.errors import OperationalError
 from pol.roles.party.decisions import Mode
-from pol.roles.process.decision_log import Diary
-from pol.roles.process.party_process import Result, Taken
-from pol.roles.process.process_loop import LONGEST_BACKOFF, Running
+from pol.roles.process.decision_log import DecisionLog
+from pol.roles.process.party_process import DecisionResult, LoggedDecision
+from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
 from pol.roles.verifier.verifier import Verifier
 from toy_market import ETHER, fund
 
@@ -36,7 +36,7 @@ def test_a_verifier_enters_claims_a_seat_and_explains_itself(operator: Operator)
     verifier = Verifier(town.connection, town.deployment, KEY, town.store_url)
     fund(town.connection, verifier.wallet.address)
     new = ("--turns", "1", "--data", str(operator.folder / "new"))
-    assert "can stake nothing yet" in operator.pol("run", "verifier", *party, *new)
+    assert "can't stake yet" in operator.pol("run", "verifier", *party, *new)
     operator.pol("stake", "deposit", "20", *party)
     shown = json.loads(operator.pol("stake", "enrol", *party, "--json"))
     assert (shown["free"], shown["tickets"]) == (20 * ETHER - shown["ticket_costs"], 1)
@@ -108,7 +108,7 @@ def test_it_ends_when_it_is_told_to(operator: Operator) -> None:
     [
         (("explain", "77"), 1, "there is no dispute 77"),
         (("explain", "ffffffff"), 1, "tasks begin with ffffffff"),
-        (("stake", "show"), 2, "say who signs"),
+        (("stake", "show"), 2, "name one signer"),
     ],
 )
 def test_what_is_wrong_is_said(operator: Operator, arguments: tuple[str, ...], code: int, told: str) -> None:
@@ -119,28 +119,28 @@ def test_a_node_that_is_gone_is_waited_for_longer_each_time() -> None:
     class Gone:
         mode = Mode.WATCH
 
-        def turn(self) -> list[Taken]:
+        def turn(self) -> list[LoggedDecision]:
             raise OperationalError("no node")
 
         def left(self) -> list[float]:
             return []
 
     told: list[str] = []
-    running = Running(Gone(), 12, told.append, lambda seconds: False, chance=lambda: 1.0)  # type: ignore[arg-type]
+    running = ProcessLoop(Gone(), 12, told.append, lambda seconds: False, chance=lambda: 1.0)  # type: ignore[arg-type]
     assert [running.turn() for _ in range(7)] == [24, 48, 96, 192, *[LONGEST_BACKOFF] * 3]
     assert told == ["no node"] * 7
 
 
-def test_a_diary_says_each_thing_once_and_outlives_its_process(tmp_path: Path) -> None:
-    first = Taken(1, b"\1" * 32, "wait", "others bid", Result.WAITED, "", 9)
-    again = Taken(2, b"\1" * 32, "wait", "others bid", Result.WAITED, "", 9)
-    other = Taken(3, b"\1" * 32, "bid", "it pays", Result.DONE)
-    diary = Diary(tmp_path / "d" / "diary.sqlite")
-    assert [diary.note(taken) for taken in (first, again, other)] == [True, False, True]
-    diary.close()
-    diary = Diary(tmp_path / "d" / "diary.sqlite")
-    assert not diary.note(other)
-    assert diary.decisions(b"\1" * 32) == [first, other]
-    assert diary.decisions(b"\2" * 32) == []
+def test_a_decision_log_says_each_thing_once_and_outlives_its_process(tmp_path: Path) -> None:
+    first = LoggedDecision(1, b"\1" * 32, "wait", "others bid", DecisionResult.WAITED, "", 9)
+    again = LoggedDecision(2, b"\1" * 32, "wait", "others bid", DecisionResult.WAITED, "", 9)
+    other = LoggedDecision(3, b"\1" * 32, "bid", "it pays", DecisionResult.DONE)
+    log = DecisionLog(tmp_path / "d" / "diary.sqlite")
+    assert [log.note(taken) for taken in (first, again, other)] == [True, False, True]
+    log.close()
+    log = DecisionLog(tmp_path / "d" / "diary.sqlite")
+    assert not log.note(other)
+    assert log.decisions(b"\1" * 32) == [first, other]
+    assert log.decisions(b"\2" * 32) == []
     with pytest.raises(OperationalError, match="another --data folder"):
-        Diary(tmp_path / "d")
+        DecisionLog(tmp_path / "d")

@@ -14,16 +14,16 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.distance import INFINITE
 from pol.errors import OperationalError
-from pol.roles.party.data_availability import demand
+from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Mode
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,8 @@ def pass_blocks(role: Role) -> None:
     role.connection.wait_for_block(role.connection.block_number() + 3)
 
 
-def done(taken: list[Taken]) -> list[str]:
-    return [each.verb for each in taken if each.result is Result.DONE]
+def done(taken: list[LoggedDecision]) -> list[str]:
+    return [each.verb for each in taken if each.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize("mode", [Mode.DEFEND, Mode.PROPOSE])
@@ -150,7 +150,7 @@ def test_a_demand_that_decides_nothing_any_more_gives_its_bond_back(proven: byte
     verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
     party = verifier if decide is next_of_verifier else watcher
     locked = party.market.vault.balances(party.wallet.address).locked
-    (first, second) = (demand(each, proven, 1) for each in (verifier, watcher))
+    (first, second) = (demand_state(each, proven, 1) for each in (verifier, watcher))
     town.connection.wait_until(second.deadline)
     submitter = town.join(Submitter, "s")
     ended = second if party is verifier else first
@@ -166,7 +166,7 @@ def test_no_seat_is_claimed_without_the_bond_of_a_demand(proven: bytes, town: To
     open_claims(verifier, proven)
     process = Process(verifier, next_of_verifier)
     (taken,) = process.turn()
-    assert taken.result is Result.WAITED
+    assert taken.result is DecisionResult.WAITED
     assert "for a demand of data" in taken.why
     market.vault.deposit(verifier.wallet, 4 * market.demands.bond())
     assert done(process.turn()) == ["claim the seat"]
@@ -184,7 +184,7 @@ def test_a_verdict_that_rejects_is_settled_though_data_are_demanded(town: Town) 
     disclosed(verifier, exact)
     until = verifier.market.registry.task(exact).deadline
     town.connection.wait_until(until - 60)
-    demand(submitter, exact, 1)
+    demand_state(submitter, exact, 1)
     town.connection.wait_until(until)
     assert "settle" in done(Process(submitter, next_of_submitter).turn())
     assert verifier.market.registry.task(exact).outcome is TaskOutcome.REJECTED

@@ -8,7 +8,7 @@ from town import SELDOM, Town, awarded, profiled, submitted
 from pol.chain.desks.task_registry import Status
 from pol.errors import EvidenceError
 from pol.execution.native import torch_executor
-from pol.roles.party.decisions import Deed, Rest
+from pol.roles.party.decisions import Action, Wait
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Offer
@@ -69,11 +69,11 @@ def test_it_bids_for_nothing_that_it_cannot_train_in_time(tmp_path: Path) -> Non
     task_id, _ = submitted(town, EXACT)
     assert 0 < solver.rehearse(task_id) < 60
     decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Deed)
+    assert isinstance(decision, Action)
     assert decision.verb == "bid"
     solver._rehearsed[task_id] = 5 * 3600.0  # as on a machine that is that slow
     decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Wait)
     assert "training takes this machine about 162000 s" in decision.why
 
 
@@ -84,7 +84,7 @@ def test_it_bids_for_nothing_that_fails_here(tmp_path: Path, monkeypatch: pytest
     profiled(verifier, task_id)
     monkeypatch.delitem(torch_executor.ALLOWED, "aten.addmm.default")
     decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Wait)
     assert "not in the allow-list" in decision.why
 
 

@@ -18,9 +18,9 @@ from pol.chain.times import duration, utc
 from pol.errors import ProtocolError
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
-from pol.roles.party.decisions import Deed, Mode
-from pol.roles.party.public_calls import upkeep
-from pol.roles.process.party_process import Process, Result
+from pol.roles.party.decisions import Action, Mode
+from pol.roles.party.public_calls import public_call
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.submitter.submitter import Submitter, terms_of
 from toy_market import fund
 
@@ -149,26 +149,30 @@ def test_who_comes_second_with_a_call_for_anybody_has_not_failed(town: Town) -> 
         task_id, first = submitted(town)
         second = town.join(Submitter, "another")
         town.connection.wait_for_block(first.market.seats.seating(task_id).round + 1)
-        decision = upkeep(second, task_id)
-        assert isinstance(decision, Deed)
+        decision = public_call(second, task_id)
+        assert isinstance(decision, Action)
         stale = iter([decision])
 
-        def decide(role: Submitter, task: bytes) -> Deed | object:
-            return next(stale, None) or upkeep(role, task)
+        def decide(role: Submitter, task: bytes) -> Action | object:
+            return next(stale, None) or public_call(role, task)
 
-        upkeep_of_first = upkeep(first, task_id)
-        assert isinstance(upkeep_of_first, Deed)
+        upkeep_of_first = public_call(first, task_id)
+        assert isinstance(upkeep_of_first, Action)
         upkeep_of_first.act()
         process = Process(second, decide, Mode.RESOLVE)  # type: ignore[arg-type]
         (taken,) = [t for t in process.turn() if t.task_id == task_id]
-        assert (taken.verb, taken.result, taken.detail) == ("open claims", Result.DONE, "somebody else was faster")
+        assert (taken.verb, taken.result, taken.detail) == (
+            "open claims",
+            DecisionResult.DONE,
+            "somebody else was faster",
+        )
 
         # A call that nobody has made is still a refusal.
         seats = second.market.seats
-        hopeless = Deed(task_id, "decide", "it hopes", Mode.RESOLVE, partial(seats.decide, second.wallet, task_id))
+        hopeless = Action(task_id, "decide", "it hopes", Mode.RESOLVE, partial(seats.decide, second.wallet, task_id))
         process = Process(second, lambda role, task: hopeless, Mode.RESOLVE)
         (taken,) = [t for t in process.turn() if t.task_id == task_id]
-        assert taken.result is Result.REFUSED
+        assert taken.result is DecisionResult.REFUSED
         assert "it is possible after 20" in taken.detail
 
 

@@ -23,17 +23,17 @@ from arranged import unchanged
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
-from pol.roles.party.decisions import Deed, Rest
+from pol.roles.party.decisions import Action, Wait
 from pol.roles.party.role import Role
 from pol.roles.process import work_time
 from pol.roles.process.obligations import next_due
-from pol.roles.process.party_process import Process, Result
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 HOUR = 3600
 
@@ -71,7 +71,7 @@ def open_claims(role: Role, task_id: bytes) -> None:
 
 
 def done(process: Process[Verifier]) -> list[str]:
-    return [taken.verb for taken in process.turn() if taken.result is Result.DONE]
+    return [taken.verb for taken in process.turn() if taken.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_a_seat_whose_duty_takes_too_long_is_left_alone(
     open_claims(verifier, exact)
     decision = next_of_verifier(verifier, exact)
     if field is None:
-        assert isinstance(decision, Deed), decision
+        assert isinstance(decision, Action), decision
         assert decision.verb == "claim the seat"
         return
-    assert isinstance(decision, Rest), decision
-    assert f"what the {field} of" in decision.why
+    assert isinstance(decision, Wait), decision
+    assert f"the work for the {field} of" in decision.why
     with pytest.raises(ProtocolError, match="leave the task alone"):
         verifier.claim_seat(exact)
 
@@ -104,7 +104,7 @@ def test_a_profile_that_takes_too_long_is_left_alone(town: Town) -> None:
     verifier.timer = taking(0.7 * HOUR)
     open_claims(verifier, task_id)
     decision = next_of_verifier(verifier, task_id)
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Wait)
     assert "about 45360 s" in decision.why
 
 
@@ -117,15 +117,15 @@ def test_what_no_machine_does_in_time_is_not_even_timed(
     verifier.timer = lambda: pytest.fail("it was timed")
     open_claims(verifier, exact)
     decision = next_of_verifier(verifier, exact)
-    assert isinstance(decision, Rest)
-    assert "what the verificationWindow of" in decision.why
+    assert isinstance(decision, Wait)
+    assert "the work for the verificationWindow of" in decision.why
 
 
 def test_a_step_is_timed_once_and_a_long_one_isnt_repeated() -> None:
     readings = iter([0.0, 5.0, 10.0, 10.5, 20.0, 20.25])
     runs = list[int]()
-    assert work_time.timed(lambda: runs.append(1), lambda: next(readings)) == 5.0
-    assert work_time.timed(lambda: runs.append(1), lambda: next(readings)) == 0.25
+    assert work_time.time_step(lambda: runs.append(1), lambda: next(readings)) == 5.0
+    assert work_time.time_step(lambda: runs.append(1), lambda: next(readings)) == 0.25
     assert len(runs) == 3
 
 
@@ -145,7 +145,7 @@ def test_a_measurement_waits_until_a_disclosure_is_made(exact: bytes, town: Town
     due = verdict.watch_until + verifier.market.registry.terms(exact).disclosure_window
     assert next_due(verifier, other) == due
     decision = next_of_verifier(verifier, other)
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Wait)
     assert f"may owe something about another task by second {due}" in decision.why
     assert done(process) == []
     town.connection.wait_until(verdict.watch_until)
@@ -167,8 +167,8 @@ def test_what_was_decided_is_looked_at_again_before_it_is_begun(exact: bytes, to
     assert due is not None
     verifier.timer = taking(400)
     first, second = (next_of_verifier(verifier, other) for other in others)
-    assert isinstance(first, Deed)
-    assert isinstance(second, Deed)
+    assert isinstance(first, Action)
+    assert isinstance(second, Action)
     town.connection.wait_until(due - 2 * HOUR)
     with pytest.raises(ProtocolError, match="another task"):
         second.act()
@@ -214,7 +214,7 @@ def test_no_bid_for_a_profile_that_cannot_be_measured_again_in_time(town: Town) 
     profiled(verifier, task_id)
     solver.timer = taking(400)
     decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Wait)
     assert "measuring the profile again takes this machine about 7200 s" in decision.why
 
 
@@ -227,12 +227,12 @@ def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: T
     disclosed(verifier, exact)
     watcher.timer = taking(5 * HOUR)
     decision = next_of_whistleblower(watcher, exact)
-    assert isinstance(decision, Rest)
-    assert "looking twice takes this machine about 108000 s" in decision.why
+    assert isinstance(decision, Wait)
+    assert "examining twice takes this machine about 108000 s" in decision.why
     again = town.join(Whistleblower, "w")
     again.strategy = AT_ANY_PRICE
     decision = next_of_whistleblower(again, exact)
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Wait)
     assert "replayed the same" in decision.why
 
 
@@ -244,7 +244,7 @@ def test_an_error_is_committed_to_before_a_long_look(exact: bytes, town: Town) -
     verifier.open_watch(exact)
     assert next_due(watcher, bytes(32)) is None
     decision = next_of_whistleblower(watcher, exact)
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Wait)
     assert "at the end of the watch" in decision.why
     assert next_due(watcher, bytes(32)) == watcher.market.verdicts.verdict(exact).watch_until
 

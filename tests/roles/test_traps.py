@@ -44,8 +44,8 @@ from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
-from pol.training.task.task_training import TaskRecorder
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
+from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.profile.profile_claim import claim
 from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Outcome, Reason
@@ -194,7 +194,7 @@ def test_nobody_stakes_on_a_clock_that_loses(town: Town) -> None:
     verified(verifier, task_id)
     (claim,) = verifier.market.verdicts.claims(task_id, 2)
     with pytest.raises(ProtocolError, match="clock of 600 s"):
-        town.join(Whistleblower, "w").challenge(task_id, Finding(0, claim, ClaimChargeKind.REPLAY, 0))
+        town.join(Whistleblower, "w").challenge(task_id, FalseClaim(ClaimCharge(0, ClaimChargeKind.REPLAY, 0), claim))
 
 
 @pytest.mark.parametrize(
@@ -339,11 +339,11 @@ def test_bad_evidence_is_called_that_and_costs_the_solver_its_stake(final: bytes
     demands = market.demands.demands(final)
     assert [demand.entry for demand in demands] == [verdicts[0].segment, verdicts[0].segment + 1][-len(demands) :]
     with pytest.raises(ProtocolError, match="state root"):
-        data_availability.answer(solver, final)
+        data_availability.answer_demands(solver, final)
     asked, earned = gain(submitter), market.vault.free(solver.wallet.address)
     town.connection.wait_until(demands[-1].deadline)
     stranger = town.join(Whistleblower, "w")
-    assert data_availability.expire(stranger, final) == demands
+    assert data_availability.expire_demands(stranger, final) == demands
     assert gain(verifier) - before == terms.solver_stake // 16
     assert gain(submitter) - asked == terms.solver_stake // 2
     assert market.vault.free(solver.wallet.address) == earned
@@ -437,7 +437,7 @@ def test_every_challenge_costs_the_next_one_twice_as_much(final: bytes, town: To
         assert market.challenges.bond_of(final) == bond << earlier
         dispute = market.challenges.challenge(whistleblower.wallet, final, charge, placed, header, roots)
         assert market.challenges.events("Challenged", number=dispute)[0]["bond"] == bond << earlier
-        verifier.defend(final).advance()
+        verifier.sessions(final)[0].advance()
         town.connection.wait_until(market.game.deadline(dispute))
         market.game.timeout(verifier.wallet, dispute)
         market.challenges.settle(verifier.wallet, dispute)

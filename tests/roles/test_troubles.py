@@ -17,22 +17,23 @@ from lab.benchmarks.arena import ordered
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.decisions import Decision, Mode, Rest
+from pol.roles.party.decisions import Decision, Mode, Wait
 from pol.roles.party.policy import PUBLIC_CHAIN
-from pol.roles.process.finality import settled
-from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, Process, Result, Taken
-from pol.roles.process.process_loop import LONGEST_BACKOFF, Running
+from pol.roles.process.finality import final_tasks
+from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, DecisionResult, LoggedDecision, Process
+from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
 from pol.roles.process.stakes import at_stake
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import CorruptObjectError
-from pol.training.task.task import Task, held_bytes
+from pol.training.task.published_task import held_bytes
+from pol.training.task.task_document import Task
 
 POLL = 12.0
 
@@ -64,7 +65,7 @@ class Days:
     """A process of one task, on a clock that is turned by hand."""
 
     def __init__(self, role: Any, task_id: bytes, decide: Callable[[], Decision]) -> None:
-        self.now, self.told = 0.0, list[Taken]()
+        self.now, self.told = 0.0, list[LoggedDecision]()
 
         class Alone(Process[Any]):
             def tasks(self) -> list[bytes]:
@@ -100,7 +101,7 @@ def test_a_cancellation_that_is_undone_costs_no_profiler_its_seat(town: Town, tm
     assert {path.name for path in (tmp_path / "v").glob("??/*")} == kept
     ordered(town.connection, "evm_revert", snapshot)
     ordered(town.connection, "anvil_mine", hex(2))
-    assert ("post the profile", Result.DONE) in [(taken.verb, taken.result) for taken in process.turn()]
+    assert ("post the profile", DecisionResult.DONE) in [(taken.verb, taken.result) for taken in process.turn()]
     assert verifier.market.profiles.standing(task_id).is_posted
 
 
@@ -124,9 +125,9 @@ def test_a_node_that_does_not_say_what_is_final(town: Town, monkeypatch: pytest.
     submitter = town.join(Submitter, "s")
     task_id, _ = submitted(town)
     monkeypatch.setattr(Connection, "finalized", lambda self: None)
-    assert settled(submitter, [task_id]) == set()
+    assert final_tasks(submitter, [task_id]) == set()
     town.connection.wait_until(town.connection.now() + 25 * 3600)
-    assert settled(submitter, [task_id]) == {task_id}
+    assert final_tasks(submitter, [task_id]) == {task_id}
 
 
 # --- rests ------------------------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def test_trouble_is_put_off_for_a_bounded_time(proven: bytes, town: Town, error:
     assert waits[:3] == [2 * POLL, 4 * POLL, 8 * POLL]
     assert max(waits) == longest
     failed = isinstance(error, OperationalError | CorruptObjectError)
-    assert {taken.result for taken in days.told} == {Result.FAILED if failed else Result.BROKEN}
+    assert {taken.result for taken in days.told} == {DecisionResult.FAILED if failed else DecisionResult.BROKEN}
 
 
 def test_a_success_ends_the_trouble(proven: bytes, town: Town) -> None:
@@ -165,7 +166,7 @@ def test_a_success_ends_the_trouble(proven: bytes, town: Town) -> None:
         answer = next(answers)
         if answer is not None:
             raise answer
-        return Rest(proven, "all is well")
+        return Wait(proven, "all is well")
 
     days = Days(town.join(Submitter, "stranger"), proven, decide)
     assert days.pass_by(13) == [0, 2 * POLL, 6 * POLL, 7 * POLL, 9 * POLL]
@@ -177,7 +178,7 @@ def test_a_rest_ends_when_something_is_due_and_when_the_task_goes_on(proven: byt
 
     def decide() -> Decision:
         if calm:
-            return Rest(proven, "there is something later", until)
+            return Wait(proven, "there is something later", until)
         raise ProtocolError("bad")
 
     days = Days(stranger, proven, decide)
@@ -231,9 +232,9 @@ def test_a_watcher_reads_the_right_proof_once_it_is_there(proven: bytes, town: T
     place_of(town, digest).write_bytes(b"{}")
     process = Process(watcher, next_of_whistleblower, poll=POLL, clock=lambda: 0.0)
     for _ in range(9):
-        assert [taken.result for taken in process.turn()] == [Result.FAILED]
+        assert [taken.result for taken in process.turn()] == [DecisionResult.FAILED]
     place_of(town, digest).write_bytes(right)
-    assert [taken.result for taken in process.turn()] == [Result.WAITED]
+    assert [taken.result for taken in process.turn()] == [DecisionResult.WAITED]
 
 
 # --- other tasks ------------------------------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ def test_a_watcher_commits_though_another_task_has_lost_its_files(proven: bytes,
     until = watcher.market.verdicts.verdict(proven).watch_until
     began = watcher.connection.now()
     process = Process(watcher, next_of_whistleblower, poll=POLL, clock=lambda: float(watcher.connection.now() - began))
-    running = Running(process, POLL, print, lambda seconds: False)
+    running = ProcessLoop(process, POLL, print, lambda seconds: False)
     watcher.connection.wait_until(until - 400)
     while watcher.connection.now() <= until:
         pause = running.turn()
@@ -276,7 +277,9 @@ def test_a_task_that_cannot_be_read_slows_nobody(town: Town, kind: Any, decide: 
     terms = desk.edited(lambda document: document.update(model="gone"), exact=True)
     place_of(town, terms.document.hex()).unlink()
     desk.submit(terms)
-    running = Running(Process(town.join(kind, "new", evidence=tmp_path), decide), POLL, print, lambda seconds: False)
+    running = ProcessLoop(
+        Process(town.join(kind, "new", evidence=tmp_path), decide), POLL, print, lambda seconds: False
+    )
     assert {running.turn() for _ in range(4)} <= {0, POLL}
     assert running.failures == 0
 
@@ -286,18 +289,18 @@ def test_nobody_sleeps_past_what_is_due(proven: bytes, town: Town) -> None:
     gone: list[bool] = []
 
     def decide() -> Decision:
-        return Rest(proven, "later", town.connection.now() + 99)
+        return Wait(proven, "later", town.connection.now() + 99)
 
     days = Days(town.join(Submitter, "stranger"), proven, decide)
     turn = days.process.turn
 
-    def failing() -> list[Taken]:
+    def failing() -> list[LoggedDecision]:
         if gone:
             raise OperationalError("no node")
         return turn()
 
     days.process.turn = failing  # type: ignore[method-assign]
-    running = Running(days.process, 300, print, lambda seconds: False, chance=lambda: 1.0)
+    running = ProcessLoop(days.process, 300, print, lambda seconds: False, chance=lambda: 1.0)
     assert running.turn() == 100
     running.poll = POLL
     gone.append(True)
@@ -326,7 +329,7 @@ def test_a_disk_that_a_hostile_task_fills_keeps_nobody_from_its_verdict(
     desk.submit(desk.replaced("program", b"\0" * 2_000_000))
     process = Process(verifier, next_of_verifier, Mode.PROPOSE)
     (posted,) = [taken for taken in process.turn() if taken.task_id == proven]
-    assert (posted.verb, posted.result) == ("post the verdict", Result.DONE)
+    assert (posted.verb, posted.result) == ("post the verdict", DecisionResult.DONE)
     assert "No space left on device" in posted.detail
     assert verifier.market.registry.task(proven).status is Status.WATCHED
 

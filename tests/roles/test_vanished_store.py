@@ -24,22 +24,23 @@ from town import (
 )
 
 from anvil_node import anvil_node
+from hostile_players import LyingSums
 from lab.benchmarks.arena import ordered
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.challenges import ClaimChargeKind
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.demo.lying_players import LyingSums
+from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.roles.party.data_availability import expire
-from pol.roles.party.decisions import Deed, Mode, Rest
+from pol.roles.party.data_availability import expire_demands
+from pol.roles.party.decisions import Action, Mode, Wait
 from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Finding, Whistleblower
+from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 
@@ -72,8 +73,8 @@ def vanish(town: Town) -> None:
 class Seer(Whistleblower):
     """Sees a difference in the first leaf of the first slot that isn't there."""
 
-    def player(self, task_id: bytes, finding: Finding) -> SumPlayer:
-        honest = super().player(task_id, finding)
+    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> SumPlayer:
+        honest = super().player(task_id, claim, charge)
         assert isinstance(honest, SumPlayer)
         return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
 
@@ -98,12 +99,12 @@ def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_pat
     verified(verifier, proven)
     assert seer.check(proven) == []
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    finding = Finding(0, claim, kind, 1)
+    finding = FalseClaim(ClaimCharge(0, kind, 1), claim)
     vanish(town)
     seer = town.join(Seer, "w", evidence=tmp_path / "w")
     dispute, game = seer.challenge(proven, finding), seer.market.game
     again = town.join(Verifier, "v", evidence=tmp_path / "v")
-    defence, attack = again.defend(proven), seer.attack(proven, finding, dispute)
+    defence, attack = again.sessions(proven)[0], seer.session(proven, dispute)
     while game.winner(dispute) is Side.NONE:
         assert defence.advance() or attack.advance()
     assert game.winner(dispute) is Side.ASSERTER
@@ -113,11 +114,11 @@ def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_pat
 
 def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> None:
     """Both execute the segments of a profile from the task's files alone."""
-    task_id, _ = submitted(town)
     verifier, watcher = (
         town.join(Verifier, "v", evidence=tmp_path / "v"),
         town.join(Whistleblower, "w", evidence=tmp_path / "w"),
     )
+    task_id, _ = submitted(town)
     seated(verifier, task_id)
     claim = verifier.profile(task_id).claim
     assert watcher.check_profile(task_id) == []
@@ -127,7 +128,7 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
     again = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert again.measure(task_id).claim == claim
     charge = ProfileCharge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
-    assert again.measurement(task_id).program(charge) == watcher.measurement(task_id).program(charge)
+    assert again.profile_evidence(task_id).program(charge) == watcher.profile_evidence(task_id).program(charge)
     conclude(again, task_id)
     assert again.market.registry.task(task_id).status is Status.BIDDING
 
@@ -143,7 +144,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
-    dispute = seer.challenge(proven, Finding(0, claim, ClaimChargeKind.DISTANCE, 1))
+    dispute = seer.challenge(proven, FalseClaim(ClaimCharge(0, ClaimChargeKind.DISTANCE, 1), claim))
     shutil.rmtree(tmp_path / "v")
     full = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert isinstance(full.store, KeptStore)
@@ -153,8 +154,8 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
 
     monkeypatch.setattr(full.store._own, "put", refuse)
     defence, attack, game = (
-        full.defend(proven),
-        seer.attack(proven, Finding(0, claim, ClaimChargeKind.DISTANCE, 1), dispute),
+        full.sessions(proven)[0],
+        seer.session(proven, dispute),
         seer.market.game,
     )
     while game.winner(dispute) is Side.NONE:
@@ -182,7 +183,7 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     verifier.beacon.bring(verifier.wallet, seating.round, None)
     verifier.market.seats.open_claims(verifier.wallet, proven)
     decision = next_of_verifier(verifier, proven)
-    assert isinstance(decision, Deed), decision
+    assert isinstance(decision, Action), decision
     assert decision.verb == "demand a state"
     assert "can't be read" in decision.why
     locked = verifier.market.vault.balances(verifier.wallet.address).locked
@@ -190,13 +191,13 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     # Once: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
     for party in (verifier, town.join(Verifier, "v", evidence=tmp_path / "v")):
         decision = next_of_verifier(party, proven)
-        assert isinstance(decision, Rest), decision
+        assert isinstance(decision, Wait), decision
         assert "left alone" in decision.why
     (demand,) = verifier.market.demands.demands(proven)
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
     town.connection.wait_until(demand.deadline)
     before = verifier.market.vault.free(verifier.wallet.address)
-    assert expire(verifier, proven) == [demand]
+    assert expire_demands(verifier, proven) == [demand]
     stake = verifier.market.registry.terms(proven).solver_stake
     assert verifier.market.vault.free(verifier.wallet.address) - before == demand.bond + stake // 16
 

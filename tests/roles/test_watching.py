@@ -18,20 +18,20 @@ from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier
 from pol.execution.executor import Executor, ExecutorFactory
 from pol.graph.step_program import StepProgram
-from pol.roles.process.join_strategy import Strategy
-from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.profile_challenger import FLAKY
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.task.task import LoadedTask
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge
 from toy_market import ETHER
 
 TURNS = 120
-AT_ANY_PRICE = Strategy(least=-ETHER)
+AT_ANY_PRICE = JoinStrategy(least=-ETHER)
 """The task is so small that gas costs more than half of a stake."""
 
 
@@ -77,23 +77,23 @@ def lying(town: Town) -> LyingVerifier:
     return town.join(Drawn, "v")
 
 
-def played(processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[Taken]:
+def played(processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[LoggedDecision]:
     """Turns until it is over; if all wait, time passes."""
-    told = list[Taken]()
+    told = list[LoggedDecision]()
     for _ in range(TURNS):
         if over():
             return told
         taken = [made for process in processes for made in process.turn()]
         told += taken
-        if all(made.result is not Result.DONE for made in taken):
+        if all(made.result is not DecisionResult.DONE for made in taken):
             untils = [made.until for made in taken if made.until is not None]
             assert untils, taken
             processes[0].role.connection.wait_until(min(untils))
     raise AssertionError(f"not over after {TURNS} turns: {[(m.verb, m.why, m.detail) for m in told]}")
 
 
-def verbs(told: Sequence[Taken]) -> list[str]:
-    return [made.verb for made in told if made.result is Result.DONE]
+def verbs(told: Sequence[LoggedDecision]) -> list[str]:
+    return [made.verb for made in told if made.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize("charge", [CHARGES[0], CHARGES[2]], ids=lambda charge: charge.kind.name)
@@ -107,7 +107,7 @@ def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: Profil
     processes = [Process(watcher, next_of_whistleblower), Process(liar, next_of_verifier)]
     told = played(processes, lambda: not profiles.standing(task_id).is_posted)
     assert verbs(told)[0] == "challenge the profile"
-    assert not [made for made in told if made.result is Result.FAILED]
+    assert not [made for made in told if made.result is DecisionResult.FAILED]
     assert gain(watcher, tickets=1) == stake // 2
 
 
@@ -209,9 +209,9 @@ def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> Non
     process = Process(watcher, next_of_whistleblower)
     (first,) = process.turn()
     if broken == 0:
-        assert (first.result, first.detail) == (Result.FAILED, FLAKY)
+        assert (first.result, first.detail) == (DecisionResult.FAILED, FLAKY)
     (second,) = process.turn()
-    assert (second.verb, second.result) == ("wait", Result.WAITED)
+    assert (second.verb, second.result) == ("wait", DecisionResult.WAITED)
     assert "replayed the same" in second.why
     assert gain(watcher, tickets=1) == 0
     assert watcher.market.challenges.contested(task_id).challenges == 0
@@ -223,17 +223,17 @@ def test_it_leaves_what_does_not_pay(town: Town) -> None:
     seated_with_duty(verifier, task_id, forced=False)
     verifier.verify(task_id)
     disclosed(verifier, task_id)
-    watcher.strategy = Strategy(work_cost=10**18)
+    watcher.strategy = JoinStrategy(work_cost=10**18)
     (made,) = Process(watcher, next_of_whistleblower).turn()
-    assert made.result is Result.WAITED
-    assert "looking doesn't pay" in made.why
+    assert made.result is DecisionResult.WAITED
+    assert "examining doesn't pay" in made.why
     assert made.until == watcher.market.registry.task(task_id).deadline
 
 
 def test_with_others_in_dispute_a_challenge_pays_less(node: Town) -> None:
     """The reward is one party's: with nine others a tenth of it is expected."""
     terms = node.join(Verifier, "v").market.registry.terms(submitted(node)[0])
-    estimates = [Strategy(loses=0).challenging(terms, terms.bond, others, 1) for others in (0, 9)]
+    estimates = [JoinStrategy(loses=0).challenging(terms, terms.bond, others, 1) for others in (0, 9)]
     assert estimates[1].pay == estimates[0].pay // 10
-    assert Strategy(least=estimates[0].expected).refuses(estimates[0]) == ""
-    assert "it wants" in Strategy(least=estimates[0].expected + 1).refuses(estimates[0])
+    assert JoinStrategy(least=estimates[0].expected).refuses(estimates[0]) == ""
+    assert "it wants" in JoinStrategy(least=estimates[0].expected + 1).refuses(estimates[0])

@@ -11,12 +11,13 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 from torch import nn
 
 from pol.errors import OperationalError
-from pol.training import Recorder
+from pol.training import Checkpoints, Recorder
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
+WAITING = Checkpoints(background=False)
 STEPS, EVERY = 2, 2
 
 
@@ -112,7 +113,7 @@ class MoveFileSystem(UploadFileSystem):
 
 
 class FailingOs:
-    """The module `os` as `pol.training.storage.publishing` sees it, with calls that fail."""
+    """The module `os` as `pol.training.storage.atomic_files` sees it, with calls that fail."""
 
     CALLS = frozenset({"open", "mkdir", "fsync", "replace", "unlink", "fstat"})
 
@@ -128,13 +129,13 @@ class FailingOs:
 
 
 def train(
-    store: Store | str, steps: int = STEPS, asynchronous: bool = False, **options: Any
+    store: Store | str, steps: int = STEPS, checkpoints: Checkpoints = WAITING, **options: Any
 ) -> tuple[LearningRecord, int]:
     """Train and go on after errors of the store; the record and the number of errors."""
     torch.manual_seed(0)
     model = nn.Linear(6, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    recorder = Recorder(store, model, optimizer, every=EVERY, asynchronous=asynchronous, **options)
+    recorder = Recorder(store, model, optimizer, every=EVERY, checkpoints=checkpoints, **options)
     errors = 0
     try:
         recorder.resume()
@@ -162,7 +163,7 @@ def require_whole(store: Store) -> LearningRecord | None:
         return None
     record = learning_record.load(store)
     for checkpoint in record.checkpoints:
-        saved = saved_state.load_document(store, checkpoint.object)
+        saved = stored_checkpoint.load_document(store, checkpoint.object)
         assert (saved.step, saved.root) == (checkpoint.step, checkpoint.root)
-        assert saved_state.load(store, saved).root == checkpoint.root
+        assert stored_checkpoint.load(store, saved).root == checkpoint.root
     return record

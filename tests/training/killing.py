@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from failing import FailingOs, Failure, require_whole, train
 
-from pol.training.storage import publishing
+from pol.training import Checkpoints
+from pol.training.storage import atomic_files
 from pol.training.storage.store import Store
 
 STEPS = 8
@@ -45,7 +46,7 @@ def forked(job: Callable[[], None]) -> int:
 
 
 class KillingOs(FailingOs):
-    """The module `os` as `pol.training.storage.publishing` sees it; a call with a chosen number is the last one."""
+    """The module `os` as `pol.training.storage.atomic_files` sees it; a call with a chosen number is the last one."""
 
     def __init__(self, number: int):
         super().__init__(Failure())
@@ -66,14 +67,14 @@ class KillingOs(FailingOs):
 
 def killed(url: str, draw: random.Random, number: int) -> bool:
     """Start a recorder, kill it; False if it had ended before."""
-    options: dict[str, Any] = {"asynchronous": bool(number % 2), "updates": bool(number // 2 % 2)}
+    checkpoints = Checkpoints(background=bool(number % 2), updates=bool(number // 2 % 2))
     at_call = draw.random() < 0.7
     call = draw.randrange(1, 40)
 
     def record() -> None:
         if at_call:
-            publishing.os = KillingOs(call)  # type: ignore[assignment]  # it stands for the module
-        train(url, STEPS, **options)
+            atomic_files.os = KillingOs(call)  # type: ignore[assignment]  # it stands for the module
+        train(url, STEPS, checkpoints)
 
     child = forked(record)
     if not at_call:

@@ -7,7 +7,7 @@ import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 
-from pol.training import Recorder
+from pol.training import Checkpoints, Recorder
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
 
@@ -16,13 +16,18 @@ OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
 
 
 def train(
-    store: Store | str, steps: int, key: Ed25519PrivateKey | Path | str | None = KEY, **options: Any
+    store: Store | str,
+    steps: int,
+    key: Ed25519PrivateKey | Path | str | None = KEY,
+    updates: bool = False,
+    **options: Any,
 ) -> LearningRecord:
     """Go on until `steps` steps are done."""
     torch.manual_seed(0)
     model = nn.Linear(40, 5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    recorder = Recorder(store, model, optimizer, every=2, key=key, asynchronous=False, **options)
+    checkpoints = Checkpoints(background=False, updates=updates)
+    recorder = Recorder(store, model, optimizer, every=2, key=key, checkpoints=checkpoints)
     recorder.resume()
     while recorder.steps < steps:
         optimizer.zero_grad()

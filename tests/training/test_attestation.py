@@ -16,15 +16,16 @@ from securesystemslib.dsse import Envelope as PeerEnvelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
+from pol.commitments.array import ArrayType, ElementType
 from pol.commitments.complete_state import StateEntry, complete_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import attestation, dsse_envelope
 from pol.training.record.recorded_chunks import prove_recorded
-from pol.training.storage import saved_state, sharded_files
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import sharded_files, stored_checkpoint
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 PUBLIC = KEY.public_key()
 HELLO = "http://example.com/HelloWorld"
@@ -147,12 +148,13 @@ def test_a_sealed_record_is_attested_and_shown_by_who_can_open_it(tmp_path: Path
 
 def test_files_of_several_processes_are_subjects() -> None:
     pieces = [[Rows("a")], [Rows("b", 0, 3)], []]
-    entries = (StateEntry("a", None, bytes(32)),)
+    types = {"a": ArrayType(ElementType.F32, ()), "b": ArrayType(ElementType.F32, (3,))}
+    entries = tuple(StateEntry(name, type_, bytes(32)) for name, type_ in types.items())
     root = complete_root(entries)
-    saved = SavedState(0, entries, {}, sharded_files.describe(root, pieces))
-    assert saved_state.files(saved) == [sharded_files.file_name(root, held) for held in pieces if held]
+    saved = StoredCheckpoint(0, entries, {}, sharded_files.describe(root, pieces))
+    assert list(stored_checkpoint.sizes(saved)) == [sharded_files.file_name(root, held) for held in pieces if held]
     with pytest.raises(ProtocolError, match="unknown form"):
-        saved_state.files(SavedState(0, entries, {}, {"form": "other"}))
+        stored_checkpoint.sizes(StoredCheckpoint(0, entries, {}, {"form": "other"}))
 
 
 def test_statements_about_something_else() -> None:

@@ -119,3 +119,20 @@ def test_true_is_no_integer_and_leading_zeros_no_decimal() -> None:
         fields.integer("t")
     with pytest.raises(ProtocolError):
         fields.decimal("z", 64)
+
+
+def test_bytes_have_one_form() -> None:
+    fields = Fields({"a": "0aff", "u": "0AFF", "o": "abc", "s": "0a ff", "e": "", "n": 1}, "doc", "auosen")
+    assert fields.octets("a") == fields.octets("a", 0, 2) == b"\x0a\xff"
+    assert fields.octets("e") == fields.octets("e", 0, 256) == b""
+    for name, sizes in (("u", ()), ("o", ()), ("s", ()), ("n", ()), ("a", (0, 3)), ("e", (2,))):
+        with pytest.raises(ProtocolError, match=r"doc\."):
+            fields.octets(name, *sizes)
+
+
+def test_kind_and_version_of_a_document() -> None:
+    document = {"kind": "pol/x", "version": 2, "n": 3}
+    assert Fields.of_document(encode(document), "it", "pol/x", 2, ["n"]).integer("n") == 3
+    for change in ({"kind": "pol/y"}, {"version": 1}, {"version": True}, {"more": 1}):
+        with pytest.raises(ProtocolError, match="it"):
+            Fields.of_document(encode(document | change), "it", "pol/x", 2, ["n"])

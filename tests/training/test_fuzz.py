@@ -27,12 +27,14 @@ from pol.commitments.array import ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
+from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.state import components, tensor_file
-from pol.training.storage import saved_state, updates
-from pol.training.storage.saved_state import SavedState
+from pol.training.state import components
+from pol.training.storage import safetensors_format, stored_checkpoint, updates
+from pol.training.storage.commitment import array_entry
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 Files = dict[str, bytes]
 
@@ -67,7 +69,7 @@ register_implementation("pol-plain", PlainFileSystem)
 def honest() -> Files:
     """The files of a record of four checkpoints, in full and as updates."""
     store = Store("memory://fuzz")
-    train(store, 6, updates=True, full_every=2)
+    train(store, 6, checkpoints=Checkpoints(background=False, updates=True, full_every=2))
     files = {path.removeprefix("/fuzz/"): store._files.cat_file(path) for path in store._files.find("/fuzz")}
     assert {len(name.partition(".")[0]) for name in files} == {6, 67}
     return files
@@ -83,10 +85,10 @@ def read_everything(store: Store, record: LearningRecord) -> int:
     loaded = 0
     for checkpoint in record.checkpoints:
         try:
-            saved = saved_state.load_document(store, checkpoint.object)
+            saved = stored_checkpoint.load_document(store, checkpoint.object)
             if saved.root != checkpoint.root:
                 continue
-            state = saved_state.load(store, saved)
+            state = stored_checkpoint.load(store, saved)
         except (ProtocolError, OperationalError):
             continue
         assert CompleteState(state.arrays, state.documents).root == checkpoint.root
@@ -257,7 +259,7 @@ def reencode(document: Any) -> bytes | None:
 def restated(document: Any) -> Any:
     """The document with the root that its entries have, as an attacker would state it; as it is, if they have none."""
     try:
-        entries = [saved_state._entry(item) for item in document["arrays"]]
+        entries = [array_entry(item) for item in document["arrays"]]
         entries += [
             StateEntry(name, None, document_root(canonical_json.encode(value)))
             for name, value in document["documents"].items()
@@ -283,8 +285,8 @@ def test_documents_of_an_attacker(honest: Files) -> None:
         digest = keccak256(data).hex()
         store = open_files({**honest, f"{digest[:2]}/{digest}": data})
         try:
-            saved = saved_state.load_document(store, digest)
-            state = saved_state.load(store, saved)
+            saved = stored_checkpoint.load_document(store, digest)
+            state = stored_checkpoint.load(store, saved)
             assert CompleteState(state.arrays, state.documents).root == saved.root
             components.decode(state)
             opened += 1
@@ -299,7 +301,7 @@ def test_plain_data_of_an_attacker(honest: Files) -> None:
     draw = random.Random(3)
     store = open_files(honest)
     record = learning_record.load(store)
-    state = saved_state.load(store, saved_state.load_document(store, record.checkpoints[-1].object))
+    state = stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[-1].object))
     opened = refused = 0
     for _ in range(1000):
         name = draw.choice(sorted(state.documents))
@@ -364,7 +366,7 @@ def test_documents_that_are_no_json() -> None:
         b'{"a":"\xff"}',
     ]
     for data in hostile:
-        readers: list[Callable[[bytes], object]] = [SavedState.decode, LearningRecord.decode]
+        readers: list[Callable[[bytes], object]] = [StoredCheckpoint.decode, LearningRecord.decode]
         for read in readers:
             with pytest.raises(ProtocolError):
                 read(data)
@@ -376,18 +378,22 @@ def test_documents_that_are_no_json() -> None:
 def test_tensor_files_of_an_attacker(honest: Files) -> None:
     """A file with any byte changed before the data, or any length: refused by its header; the data by its roots."""
     draw = random.Random(5)
-    saved = SavedState.decode(next(d for d in honest.values() if d.startswith(b'{"arrays"') and b'"form":"full"' in d))
+    saved = StoredCheckpoint.decode(
+        next(d for d in honest.values() if d.startswith(b'{"arrays"') and b'"form":"full"' in d)
+    )
     data = honest[f"{saved.root.hex()[:2]}/{saved.root.hex()}.safetensors"]
-    head = len(tensor_file.header(saved.types))
+    head = len(safetensors_format.header(saved.types))
     for _ in range(500):
         changed = mutate_bytes(draw, data, [honest["record.json"]])
         try:
-            arrays = tensor_file.read(io.BytesIO(changed), saved.types, "the file")
+            arrays = safetensors_format.read(io.BytesIO(changed), saved.types, "the file")
         except ProtocolError:
             continue
         assert changed[:head] == data[:head]
         assert len(changed) == len(data)
-        assert b"".join(arrays[name].data.tobytes() for name in tensor_file.order(saved.types)) == changed[head:]
+        assert (
+            b"".join(arrays[name].data.tobytes() for name in safetensors_format.by_size(saved.types)) == changed[head:]
+        )
 
 
 def test_update_objects_of_an_attacker(honest: Files) -> None:
@@ -408,7 +414,7 @@ def test_update_objects_of_an_attacker(honest: Files) -> None:
         document["data"]["arrays"][number]["bytes"] = len(changed)
         store = open_files({**honest, f"{digest[:2]}/{digest}": data})
         try:
-            state = saved_state.load(store, SavedState.decode(rfc8785.dumps(document)))
+            state = stored_checkpoint.load(store, StoredCheckpoint.decode(rfc8785.dumps(document)))
         except ProtocolError:
             continue
         # A frame may be written in several ways; what it says is the same.
@@ -430,7 +436,7 @@ def test_memory_that_a_document_asks_for(honest: Files, form: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolError):
-            saved_state.load(store, saved_state.load_document(store, digest))
+            stored_checkpoint.load(store, stored_checkpoint.load_document(store, digest))
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:
         tracemalloc.stop()
@@ -443,7 +449,7 @@ def test_memory_of_a_bomb(tmp_path: Any) -> None:
     for bomb in (frame, frame + frame, zstandard.ZstdCompressor().compress(bytes(4000)) + frame):
         tracemalloc.start()
         try:
-            part = updates.Part("x", updates.XOR, len(bomb))
+            part = updates.UpdatePart("x", updates.XOR, len(bomb))
             try:
                 found = updates.decode(bomb, [part], types, {})["x"].data
                 assert found.size == 4000

@@ -1,4 +1,4 @@
-"""A store's server that lies, never ends, dawdles or sends us elsewhere: an error, in bounded memory and time."""
+"""A store's server that lies, never ends, dawdles or redirects elsewhere: an error, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import pytest
 from certified import certify
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.http_files import HttpFiles, Patience, wait
+from pol.training.storage.http_files import HttpFiles, HttpPatience, wait
 from pol.training.storage.store import CorruptObjectError, Store
 
 GOOD = bytes(range(256)) * 9000
 """More than two blocks."""
-QUICK = Patience(connect=2.0, answer=0.3, idle=0.3, rate=1 << 20)
+QUICK = HttpPatience(connect=2.0, answer=0.3, idle=0.3, rate=1 << 20)
 PIECE = b"x" * (1 << 16)
 BOMB = gzip.compress(bytes(1 << 26))
 
@@ -166,7 +166,7 @@ def test_honest_servers_are_read(server: Any, manner: str) -> None:
         ("silent", "timeout|in time"),
         ("mute", "in time"),
         ("short", "not enough|payload|completed"),
-        ("round", "sends us on"),
+        ("round", "redirects more than"),
     ],
 )
 def test_a_server_that_wastes_our_time_is_left(server: Any, manner: str, told: str) -> None:
@@ -201,7 +201,7 @@ def test_nobody_sends_us_to_another_host_or_scheme(server: Any) -> None:
 def test_a_read_without_a_size_believes_no_length(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server.manner, store = "boaster", store_of(server)
     with store.open_file(DIGEST) as file:
-        with pytest.raises(OperationalError, match=rf"{1 << 50} bytes are left.*{1 << 30} are the most.*in parts"):
+        with pytest.raises(OperationalError, match=rf"{1 << 50} more bytes.*at most {1 << 30} are read.*in parts"):
             file.read()
         assert len(file.read(100)) == 100
     server.manner = "honest"
@@ -229,7 +229,7 @@ def test_slow_parts_add_up(server: Any, monkeypatch: pytest.MonkeyPatch) -> None
         return part(files, url, start, count)
 
     clock = [0.0]
-    patience = Patience(answer=60.0, rate=1 << 20)
+    patience = HttpPatience(answer=60.0, rate=1 << 20)
     monkeypatch.setattr(HttpFiles, "part", slow)
     files = HttpFiles(patience=patience)
     monkeypatch.setattr("pol.training.storage.http_files.time.monotonic", lambda: clock[-1])
@@ -263,7 +263,7 @@ def test_the_option_ssl_is_honored(server: Any, tmp_path: Path) -> None:
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     url = f"https://127.0.0.1:{server.server_port}"
-    patience = Patience(connect=5.0, answer=5.0, idle=5.0)
+    patience = HttpPatience(connect=5.0, answer=5.0, idle=5.0)
     with pytest.raises(OperationalError, match=r"(?i)certificate"):
         Store(url, patience=patience).get(DIGEST)
     for choice in (False, ssl.create_default_context(cafile=str(certificate))):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +11,13 @@ import rfc8785
 from records import KEY, train
 
 from pol.errors import EvidenceError, ProtocolError
-from pol.training.lineage import lineage_copy
 from pol.training.record import attestation, learning_record
-from pol.training.storage import saved_state, sharded_files
+from pol.training.storage import sharded_files, stored_checkpoint
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import CorruptObjectError, OpenFile, Store
-from pol.training.task import checkpoint, learning_proof
-from pol.training.task import task as tasks
-from pol.training.task.task_training import TaskRecorder
+from pol.training.task import learning_proof, task_tensors
+from pol.training.task import published_task as tasks
+from pol.training.task.task_recorder import TaskRecorder
 from trained import honest, loaded, published
 
 
@@ -30,35 +28,30 @@ def test_the_limit_is_near_what_a_checkpoint_has() -> None:
         (task.names.constants, task.program.constants, task.constants),
         (['"\u00e4\n' * 100 + str(i) for i in range(len(task.slot_types))], task.slot_types, task.initial_state),
     ):
-        size = len(checkpoint.encode(names, types, words))
-        assert 2 * size <= checkpoint.limit(names, types) < 2 * size + 2 * checkpoint.SPARE
+        size = len(task_tensors.encode(names, types, words))
+        assert 2 * size <= task_tensors.limit(names, types) < 2 * size + 2 * task_tensors.SPARE
 
 
 def at_the_limit(store: Store, past: int) -> dict[str, str]:
     """Objects of the task's files of tensors, so much longer than what is read."""
     task = loaded()
     limits = {
-        "constants": checkpoint.limit(task.names.constants, task.program.constants),
-        "initial_state": checkpoint.limit(task.names.slots, task.slot_types),
+        "constants": task_tensors.limit(task.names.constants, task.program.constants),
+        "initial_state": task_tensors.limit(task.names.slots, task.slot_types),
     }
     return {name: store.put(bytes(limit + past)) for name, limit in limits.items()}
 
 
 @pytest.mark.parametrize("member", ["constants", "initial_state"])
-@pytest.mark.parametrize("read", [tasks.load, lambda store, digest: lineage_copy.copy_task(store, OTHER, digest)])
-def test_parts_of_a_task(member: str, read: Callable[[Store, str], object]) -> None:
+def test_parts_of_a_task(member: str) -> None:
     store, digest = published()
     document = json.loads(store.get(digest))
     long = store.put(rfc8785.dumps(document | {member: at_the_limit(store, 1)[member]}))
     with pytest.raises(CorruptObjectError, match="bytes expected at most"):
-        read(store, long)
-    if read is tasks.load:
-        judged = store.put(rfc8785.dumps(document | {member: at_the_limit(store, 0)[member]}))
-        with pytest.raises(EvidenceError, match="not a safetensors file"):
-            read(store, judged)
-
-
-OTHER = Store("memory://known-sizes")
+        tasks.load(store, long)
+    judged = store.put(rfc8785.dumps(document | {member: at_the_limit(store, 0)[member]}))
+    with pytest.raises(EvidenceError, match="not a safetensors file"):
+        tasks.load(store, judged)
 
 
 def test_a_checkpoint_of_a_proof() -> None:
@@ -99,8 +92,8 @@ def test_a_file_that_is_attested(tmp_path: Path, updates: bool, change: bytes) -
     """It has the bytes that its checkpoint gives, no more and no fewer."""
     store = Store(f"file://{tmp_path}")
     record = train(store, 3, updates=updates)
-    saved = saved_state.load_document(store, record.checkpoints[1].object)
-    for name, size in saved_state.sizes(saved).items():
+    saved = stored_checkpoint.load_document(store, record.checkpoints[1].object)
+    for name, size in stored_checkpoint.sizes(saved).items():
         (path,) = tmp_path.glob(f"*/{name}")
         data = path.read_bytes()
         assert len(data) == size
@@ -135,7 +128,7 @@ def test_no_more_is_hashed_than_the_checkpoint_gives(tmp_path: Path, monkeypatch
 def test_sizes_of_the_files_of_several_processes(tmp_path: Path) -> None:
     store = Store(f"file://{tmp_path}")
     record = train(store, 1)
-    state = saved_state.load(store, saved_state.load_document(store, record.checkpoints[0].object))
+    state = stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
     whole = [Rows(name) for name in state.arrays]
     pieces = [whole[:2], whole[2:]]
     for held in pieces:

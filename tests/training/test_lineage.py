@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
-from pol.training import Recorder
-from pol.training.lineage.base_training import StartOfRecord, from_initialisation, from_record
+from pol.training import Checkpoints, Recorder
+from pol.training.lineage.base_training import StartOfRecord, from_initialization, from_record
 from pol.training.lineage.lineage import verify
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
@@ -43,7 +43,7 @@ def train(
     store: Path, model: nn.Module, start: StartOfRecord | None = None, steps: int = 4, updates: bool = False
 ) -> LearningRecord:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    options = {"every": 2, "start": start, "asynchronous": False, "updates": updates}
+    options = {"every": 2, "start": start, "checkpoints": Checkpoints(background=False, updates=updates)}
     with Recorder(f"file://{store}", model, optimizer, **options) as recorder:  # type: ignore[arg-type]  # options of any type
         recorder.resume()
         for _ in range(steps):
@@ -59,7 +59,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Learning
     """Three trainings: drawn weights, a fine-tune with another head, a fine-tune of that from its checkpoint 1."""
     folder = tmp_path_factory.mktemp("chain")
     torch.manual_seed(0)
-    first = train(folder / "first", Model(), from_initialisation(build, 7))
+    first = train(folder / "first", Model(), from_initialization(build, 7))
     other_head = from_record(f"file://{folder}/first", new=["head.weight", "head.bias"])
     second = train(folder / "second", Model(5), other_head)
     assert sorted(other_head.new) == ["head.bias", "head.weight"]
@@ -219,7 +219,7 @@ def test_a_cycle_is_refused(chain: tuple[Path, list[LearningRecord]]) -> None:
     early = learning_record.LearningRecord.decode(chain[1][2].encode())
     base = own.put(early.encode())
     start = {"kind": "record", "record": base, "index": 0, "arrays": {WEIGHT: WEIGHT}}
-    with pytest.raises(ProtocolError, match="goes on from itself"):
+    with pytest.raises(ProtocolError, match="continues itself"):
         verify(own, forged(chain, lambda d: d.update(start=start)))
 
 
@@ -256,7 +256,7 @@ def test_other_weights_than_drawn_are_noticed(tmp_path: Path) -> None:
 
     class Changed:
         def begin(self, model: nn.Module, store: Store) -> Any:
-            start = from_initialisation(build, 7).begin(model, store)
+            start = from_initialization(build, 7).begin(model, store)
             with torch.no_grad():
                 model.get_parameter("head.bias")[1] += 1e-7
             return start

@@ -12,7 +12,7 @@ import pytest
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.http_files import Patience
+from pol.training.storage.http_files import HttpPatience
 from pol.training.storage.store import CorruptObjectError, Store
 
 DATA = bytes(range(256)) * 20000
@@ -78,7 +78,7 @@ def bucket(server: Any) -> Store:
         "client_kwargs": {"region_name": "us-east-1"},
         "skip_instance_cache": True,
     }
-    return Store("s3://bucket/run", options, Patience(answer=1.0, idle=0.5))
+    return Store("s3://bucket/run", options, HttpPatience(answer=1.0, idle=0.5))
 
 
 def test_an_object_of_s3_longer_than_stated(server: Any) -> None:

@@ -77,7 +77,7 @@ def digest(module: nn.Module) -> str:
 
 
 def test_first_weights_are_the_same_everywhere() -> None:
-    with TaskRandomness(SEED).initialisation():
+    with TaskRandomness(SEED).initialization():
         first = model()
     assert digest(first) == "6ac12a5261ac2e730c3d8195857700eb815682316c2d198af7fbde0c2c64d5f3"
     assert 0.1 < float(first[0].weight.detach().std()) < 0.15  # type: ignore[index]  # a Sequential
@@ -85,19 +85,19 @@ def test_first_weights_are_the_same_everywhere() -> None:
 
 def test_initialisation_goes_on_where_it_ended() -> None:
     random = TaskRandomness(SEED)
-    with random.initialisation():
+    with random.initialization():
         first = model()
-    with random.initialisation():
+    with random.initialization():
         second = model()
     assert digest(first) != digest(second)
     again = TaskRandomness(SEED)
-    with again.initialisation():
+    with again.initialization():
         assert [digest(model()), digest(model())] == [digest(first), digest(second)]
 
 
 def test_the_generators_of_torch_stay_as_they_are() -> None:
     before = torch.get_rng_state()
-    with TaskRandomness(SEED).initialisation():
+    with TaskRandomness(SEED).initialization():
         model()
     assert torch.equal(torch.get_rng_state(), before)
 

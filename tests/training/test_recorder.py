@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from numpy.random import default_rng
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training import Recorder
+from pol.training import Checkpoints, Recorder
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
@@ -23,9 +24,7 @@ class Cut(Exception):
     """The run ends here."""
 
 
-def train(
-    store: str, stop: int | None = None, own_generator: bool = False, asynchronous: bool = True
-) -> LearningRecord:
+def train(store: str, stop: int | None = None, own_generator: bool = False, background: bool = True) -> LearningRecord:
     """A run with dropout, batch norm, a schedule and a shuffled loader; `stop` leaves it after so many steps."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 1))
@@ -35,7 +34,9 @@ def train(
     generator = torch.Generator().manual_seed(2) if own_generator else None
     data = TensorDataset(x, x.sum(1, keepdim=True))
     loader = DataLoader(data, batch_size=10, shuffle=True, generator=generator)
-    with Recorder(store, model, optimizer, every=7, scheduler=scheduler, asynchronous=asynchronous) as recorder:
+    with Recorder(
+        store, model, optimizer, every=7, scheduler=scheduler, checkpoints=Checkpoints(background=background)
+    ) as recorder:
         for _ in range(recorder.resume(), EPOCHS):
             for inputs, targets in recorder.batches(loader):
                 loss = ((model(inputs) - targets) ** 2).mean()
@@ -52,7 +53,7 @@ def train(
 @pytest.mark.parametrize("own_generator", [False, True])
 @pytest.mark.parametrize("stop", [1, 7, 10, 20, 26])
 def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, stop: int, own_generator: bool) -> None:
-    whole = train(f"file://{tmp_path}/whole", own_generator=own_generator, asynchronous=False)
+    whole = train(f"file://{tmp_path}/whole", own_generator=own_generator, background=False)
     with pytest.raises(Cut):
         train(f"file://{tmp_path}/cut", stop, own_generator)
     cut = train(f"file://{tmp_path}/cut", own_generator=own_generator)
@@ -68,7 +69,10 @@ def test_a_step_needs_a_start(tmp_path: Path) -> None:
 
 
 def test_two_recorders_on_one_store(tmp_path: Path) -> None:
-    one, two = (Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=1, asynchronous=False) for _ in range(2))
+    one, two = (
+        Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=1, checkpoints=Checkpoints(background=False))
+        for _ in range(2)
+    )
     one.resume()
     two.resume()
     one.step()
@@ -80,10 +84,10 @@ def test_a_checkpoint_is_of_its_moment(tmp_path: Path) -> None:
     """What changes while a checkpoint is stored beside the training isn't in it."""
     model = nn.Linear(300, 300)
     roots = []
-    for name, asynchronous in (("beside", True), ("waiting", False)):
+    for name, background in (("beside", True), ("waiting", False)):
         with torch.no_grad():
             model.weight.fill_(1.0)
-        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, asynchronous=asynchronous)
+        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, checkpoints=Checkpoints(background=background))
         recorder.resume()
         for value in range(5):
             with torch.no_grad():
@@ -113,11 +117,11 @@ def test_a_store_that_fails_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [checkpoint.step for checkpoint in recorder.close().checkpoints] == [0, 1, 3]
 
 
-@pytest.mark.parametrize("asynchronous", [True, False])
+@pytest.mark.parametrize("background", [True, False])
 def test_closing_again_records_the_end_that_could_not_be_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asynchronous: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background: bool
 ) -> None:
-    recorder = Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=10, asynchronous=asynchronous)
+    recorder = Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=10, checkpoints=Checkpoints(background=background))
     recorder.resume()
     recorder.step()
     recorder.flush()
@@ -138,7 +142,7 @@ def test_closing_again_records_the_end_that_could_not_be_stored(
 def test_a_checkpoint_costs_the_same_however_many_came_before(tmp_path: Path, key: Ed25519PrivateKey | None) -> None:
     """Calls that the recorder makes: hashes, entries that are serialised, loops over what was recorded before."""
     model = nn.Linear(2, 1)
-    recorder = Recorder(f"file://{tmp_path}", model, every=1, asynchronous=False, key=key)
+    recorder = Recorder(f"file://{tmp_path}", model, every=1, checkpoints=Checkpoints(background=False), key=key)
     recorder.resume()
     calls: list[int] = []
     for _ in range(130):
@@ -151,3 +155,35 @@ def test_a_checkpoint_costs_the_same_however_many_came_before(tmp_path: Path, ke
         calls.append(next(count))
     assert max(calls[120:]) < 1.05 * min(calls[10:20])
     assert learning_record.load(recorder.store) == recorder.record
+
+
+def test_a_generator_is_a_part_like_any_other(tmp_path: Path) -> None:
+    """It goes on where it was, beside the objects with a state of their own."""
+
+    def run(steps: int) -> list[float]:
+        model, noise = nn.Linear(2, 2), torch.Generator().manual_seed(5)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        recorder = Recorder(
+            f"file://{tmp_path}", model, every=1, parts={"noise": noise, "numbers": default_rng(3), "second": optimizer}
+        )
+        recorder.resume()
+        drawn = []
+        while recorder.steps < steps:
+            drawn.append(float(torch.rand(1, generator=noise)))
+            recorder.step()
+        recorder.close()
+        assert recorder.state.random.named.keys() == {"noise", "numbers"}
+        assert recorder.state.parts.keys() == {"second"}
+        return drawn
+
+    generator = torch.Generator().manual_seed(5)
+    expected = [float(torch.rand(1, generator=generator)) for _ in range(5)]
+    assert run(2) + run(5) == expected
+
+
+def test_options_out_of_range(tmp_path: Path) -> None:
+    for number in (0, 1001):
+        with pytest.raises(ProtocolError, match="give 1 to 1000"):
+            Checkpoints(full_every=number)
+    with pytest.raises(ProtocolError, match="give 1 or more"):
+        Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=0)

@@ -11,6 +11,7 @@ from failing import require_whole, train
 from moto.server import ThreadedMotoServer
 
 from pol.errors import OperationalError
+from pol.training import Checkpoints
 from pol.training.storage.store import Store
 
 PART = 5 << 20
@@ -45,9 +46,9 @@ def names(service: Any) -> list[str]:
 
 def test_a_recorded_training(endpoint: str, service: Any) -> None:
     store = Store("s3://bucket/run", options(endpoint))
-    record, errors = train(store, 4, updates=True)
+    record, errors = train(store, 4, Checkpoints(background=False, updates=True))
     assert errors == 0
-    again, _ = train(Store("s3://bucket/run", options(endpoint)), 6, updates=True)
+    again, _ = train(Store("s3://bucket/run", options(endpoint)), 6, Checkpoints(background=False, updates=True))
     assert again.checkpoints[:3] == record.checkpoints
     assert require_whole(store) == again
     assert not [name for name in names(service) if "/." in name]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pol.errors import PolError, ProtocolError
-from pol.training.storage.safetensors_file import SafetensorsFile, parse_header
+from pol.training.storage.safetensors_file import SafetensorsFile
+from pol.training.storage.safetensors_format import parse_header
 
 GOOD: dict[str, Any] = {
     "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},

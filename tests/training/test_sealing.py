@@ -17,10 +17,11 @@ from failing import require_whole, train
 from torch import nn
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training import Recorder
+from pol.training import Checkpoints, Recorder, Sealing
 from pol.training.record import learning_record
-from pol.training.storage import saved_state, sealing
-from pol.training.storage.sealing import SEGMENT, Opened, SealedStore, open_sealed, seal
+from pol.training.storage import sealing, stored_checkpoint
+from pol.training.storage.key_file import load_opening_key
+from pol.training.storage.sealing import SEGMENT, SealedFile, SealedStore, open_sealed, seal
 from pol.training.storage.store import Store
 
 KEYS = [X25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in range(1, 4)]
@@ -45,7 +46,7 @@ def test_round_trip(size: int) -> None:
     assert data == b"".join(seal([plain[:5], b"", plain[5:]], PUBLIC[:2], entropy(0)))
     for key in KEYS[:2]:
         assert open_sealed(data, key, "x") == plain
-        opened = Opened(io.BytesIO(data), key, "x")
+        opened = SealedFile(io.BytesIO(data), key, "x")
         assert opened.size_within(len(data)) == size
         assert b"".join(iter(lambda: opened.read(1000), b"")) == plain  # noqa: B023  # used at once
     with pytest.raises(OperationalError, match="isn't sealed to the key"):
@@ -124,21 +125,21 @@ def test_keys_that_are_none(tmp_path: Path) -> None:
     for content in (b"", b"no key"):
         (tmp_path / "key.pem").write_bytes(content)
         with pytest.raises(ProtocolError, match="key"):
-            sealing.load_key(tmp_path / "key.pem")
+            load_opening_key(tmp_path / "key.pem")
     with pytest.raises(OperationalError, match="can't read the key"):
-        sealing.load_key(tmp_path / "nowhere.pem")
+        load_opening_key(tmp_path / "nowhere.pem")
     (tmp_path / "key.pem").write_bytes(KEYS[0].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    assert sealing.load_key(tmp_path / "key.pem").private_bytes_raw() == KEYS[0].private_bytes_raw()
+    assert load_opening_key(tmp_path / "key.pem").private_bytes_raw() == KEYS[0].private_bytes_raw()
 
 
 @pytest.mark.parametrize("updates", [False, True])
 def test_a_recorded_training(tmp_path: Path, updates: bool) -> None:
     """The trainer resumes with his key, a verifier opens with hers, others see a record with the same roots."""
     url = f"file://{tmp_path}/sealed"
-    plain, _ = train(f"file://{tmp_path}/plain", 6, updates=updates)
-    options = {"updates": updates, "recipients": [PUBLIC[1]], "opening_key": KEYS[0]}
-    assert train(url, 4, **options)[1] == 0
-    record, errors = train(url, 6, **options)
+    plain, _ = train(f"file://{tmp_path}/plain", 6, Checkpoints(background=False, updates=updates))
+    checkpoints, sealing = Checkpoints(background=False, updates=updates), Sealing([PUBLIC[1]], opening_key=KEYS[0])
+    assert train(url, 4, checkpoints, sealing=sealing)[1] == 0
+    record, errors = train(url, 6, checkpoints, sealing=sealing)
     assert errors == 0
     assert [c.root for c in record.checkpoints] == [c.root for c in plain.checkpoints]
     for key in KEYS[:2]:
@@ -146,7 +147,7 @@ def test_a_recorded_training(tmp_path: Path, updates: bool) -> None:
     store = Store(url)
     assert learning_record.load(store) == record
     with pytest.raises(OperationalError, match="sealed"):
-        saved_state.load_document(store, record.checkpoints[0].object)
+        stored_checkpoint.load_document(store, record.checkpoints[0].object)
     with pytest.raises(OperationalError, match="isn't sealed to the key"):
         require_whole(SealedStore(store, key=KEYS[2]))
     with pytest.raises(OperationalError, match="give a key"):
@@ -159,12 +160,12 @@ def test_nothing_of_the_plaintext_is_in_the_store(tmp_path: Path) -> None:
     model.register_parameter("secret_name", nn.Parameter(torch.full((64,), 1.2345678)))
     value = torch.tensor([1.2345678] * 4).numpy().tobytes()
     root = b""
-    for name, recipients in (("plain", []), ("sealed", PUBLIC[:1])):
-        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, recipients=recipients)
+    for name, sealed_to in (("plain", None), ("sealed", Sealing(PUBLIC[:1]))):
+        recorder = Recorder(f"file://{tmp_path}/{name}", model, every=1, sealing=sealed_to)
         recorder.resume()
         record = recorder.close()
         if name == "plain":
-            saved = saved_state.load_document(recorder.store, record.checkpoints[0].object)
+            saved = stored_checkpoint.load_document(recorder.store, record.checkpoints[0].object)
             root = next(entry.content for entry in saved.entries if entry.type is not None)
         files = [path.read_bytes() for path in (tmp_path / name).rglob("*") if path.is_file()]
         everything = b"".join(files)
@@ -175,7 +176,7 @@ def test_nothing_of_the_plaintext_is_in_the_store(tmp_path: Path) -> None:
 def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
     """The error names it."""
     url = f"file://{tmp_path}"
-    record, _ = train(url, 2, opening_key=KEYS[0])
+    record, _ = train(url, 2, sealing=Sealing(opening_key=KEYS[0]))
     store = SealedStore(Store(url), key=KEYS[0])
     name = f"{record.checkpoints[0].root.hex()}{sealing.ENDING}"
     path = tmp_path / name[:2] / name
@@ -183,4 +184,4 @@ def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
     data[-20] ^= 1
     path.write_bytes(data)
     with pytest.raises(ProtocolError, match=f"segment 0 of file {name[:64]}"):
-        saved_state.load(store, saved_state.load_document(store, record.checkpoints[0].object))
+        stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))

@@ -10,10 +10,10 @@ import pytest
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage import saved_state, sharded_files
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import sharded_files, stored_checkpoint
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 
 def array(*shape: int) -> Array:
@@ -38,18 +38,18 @@ FILES = [
 ]
 
 
-def stored(folder: Path) -> tuple[Store, SavedState]:
+def stored(folder: Path) -> tuple[Store, StoredCheckpoint]:
     store = Store(f"file://{folder}")
     for pieces in FILES:
         if pieces:
             sharded_files.write(store, STATE.root, pieces)
     data = sharded_files.describe(STATE.root, [list(pieces) for pieces in FILES])
-    return store, SavedState(3, tuple(STATE.entries), STATE.documents, data)
+    return store, StoredCheckpoint(3, tuple(STATE.entries), STATE.documents, data)
 
 
 def test_what_several_stored_is_read_as_one(tmp_path: Path) -> None:
     store, saved = stored(tmp_path)
-    found = saved_state.load(store, SavedState.decode(saved.encode()))
+    found = stored_checkpoint.load(store, StoredCheckpoint.decode(saved.encode()))
     assert found.root == STATE.root
     assert all(np.array_equal(found.arrays[name].data, WHOLE[name].data) for name in WHOLE)
 
@@ -78,7 +78,7 @@ def test_documents_that_lie_are_refused(tmp_path: Path, change: Callable[[list[A
     store, saved = stored(tmp_path)
     change(saved.data["files"])
     with pytest.raises(ProtocolError, match=message):
-        saved_state.load(store, saved)
+        stored_checkpoint.load(store, saved)
 
 
 def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
@@ -89,15 +89,15 @@ def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
         data[-1] ^= 1
         path.write_bytes(data)
         with pytest.raises(ProtocolError, match="isn't the one that the checkpoint commits to"):
-            saved_state.load(store, saved)
+            stored_checkpoint.load(store, saved)
         path.write_bytes(data[:-1])
         with pytest.raises(ProtocolError, match="bytes, not"):
-            saved_state.load(store, saved)
+            stored_checkpoint.load(store, saved)
         path.unlink()
         with pytest.raises(OperationalError):
-            saved_state.load(store, saved)
+            stored_checkpoint.load(store, saved)
         path.write_bytes(honest)
-    assert saved_state.load(store, saved).root == STATE.root
+    assert stored_checkpoint.load(store, saved).root == STATE.root
 
 
 def test_equal_runs_are_read_one_by_one(tmp_path: Path) -> None:

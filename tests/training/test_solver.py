@@ -11,7 +11,8 @@ from pol.arithmetic.primitives import Words
 from pol.demo import digits
 from pol.errors import ProtocolError
 from pol.execution.native.torch_executor import NativeExecutor
-from pol.training.task.task_training import TaskRecorder, TrainingDivergedError, to_tensor, to_words, train
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import TrainingDivergedError, to_tensor, to_words, train
 from trained import checkpoints, honest, loaded, published
 
 

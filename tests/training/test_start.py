@@ -13,16 +13,18 @@ from torch import Tensor, nn
 
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.native.torch_executor import NativeExecutor
-from pol.graph.capture import Capture, Loop, capture, capture_initialisation
+from pol.graph.capture import Capture, Loop, capture, capture_initialization
 from pol.training.lineage.base_training import take_over
 from pol.training.lineage.lineage import verify
 from pol.training.storage.store import Store
 from pol.training.task import initialization
-from pol.training.task.initial_state import Start
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import Task, load, publish
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import Task
 from pol.training.task.task_randomness import TaskRandomness
-from pol.training.task.task_training import TaskRecorder, train
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_start import TaskStart
+from pol.training.task.task_training import train
 
 STEPS, INTERVAL, SEED = 4, 2, 2**40 + 7
 INPUTS = torch.linspace(-1, 1, 40).reshape(10, 4)
@@ -54,7 +56,7 @@ class Adapted(nn.Module):
 
 def drawn(build: Callable[[], nn.Module]) -> nn.Module:
     """The model with the first weights of the task."""
-    with TaskRandomness(SEED).initialisation():
+    with TaskRandomness(SEED).initialization():
         return build()
 
 
@@ -69,7 +71,7 @@ def first() -> tuple[Store, str]:
     """A task that begins with drawn weights; averages and sums of squares begin with what they always do."""
     store = Store("memory://start")
     step = captured(drawn(network), Loop(ema=0.9))
-    start = Start(initialisation=initialization.publish(store, capture_initialisation(network, SEED, step)))
+    start = TaskStart(initialization=initialization.publish(store, capture_initialization(network, SEED, step)))
     digest, _ = publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
     return store, digest
 
@@ -96,8 +98,8 @@ def second() -> tuple[Store, str]:
     slots = {f"base.{name}": source for name, source in taken.items()}
     step = captured(model, classes=2)
     others = set(step.names.slots) - slots.keys()
-    drawing = initialization.publish(store, capture_initialisation(Adapted, SEED, step, others))
-    start = Start(base_proof(), slots, drawing)
+    drawing = initialization.publish(store, capture_initialization(Adapted, SEED, step, others))
+    start = TaskStart(base_proof(), slots, drawing)
     return store, publish(store, step, steps=STEPS, interval=INTERVAL, start=start)[0]
 
 
@@ -148,22 +150,22 @@ def test_other_weights_than_drawn_are_refused() -> None:
     with torch.no_grad():
         model[0].weight[3, 2] += 1e-6
     step = captured(model)
-    start = Start(initialisation=initialization.publish(store, capture_initialisation(network, SEED, step)))
-    with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't what the initialisation draws"):
+    start = TaskStart(initialization=initialization.publish(store, capture_initialization(network, SEED, step)))
+    with pytest.raises(ProtocolError, match=r"slot 0\.weight isn't the tensor that the initialization draws"):
         publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
 
 
 def test_what_comes_from_nowhere_is_zero() -> None:
     store, _ = first()
     step = captured(drawn(network))
-    drawing = capture_initialisation(network, SEED, step, set(step.names.slots) - {"0.weight:sum"})
-    with pytest.raises(ProtocolError, match=r"0\.weight:sum comes from nowhere"):
+    drawing = capture_initialization(network, SEED, step, set(step.names.slots) - {"0.weight:sum"})
+    with pytest.raises(ProtocolError, match=r"0\.weight:sum has no source"):
         publish(
             store,
             step,
             steps=STEPS,
             interval=INTERVAL,
-            start=Start(initialisation=initialization.publish(store, drawing)),
+            start=TaskStart(initialization=initialization.publish(store, drawing)),
         )
 
 
@@ -185,7 +187,7 @@ def test_a_program_that_costs_too_much_is_not_run() -> None:
             self.scale = nn.Parameter(torch.rand(1 << 14).sum().reshape(1))
 
     store = Store("memory://costly")
-    drawing = initialization.publish(store, capture_initialisation(Sums))
+    drawing = initialization.publish(store, capture_initialization(Sums))
     with pytest.raises(ProtocolError, match="costs more"):
         initialization.run(store, drawing, {"scale": (1,)})
     with pytest.raises(ProtocolError, match="has the shape"):
@@ -204,7 +206,7 @@ def test_weights_from_elsewhere_have_no_initialisation() -> None:
         return model
 
     with pytest.raises(UnsupportedError, match="from elsewhere"):
-        capture_initialisation(build)
+        capture_initialization(build)
 
 
 def test_a_proof_stands_on_a_proof() -> None:
@@ -222,7 +224,7 @@ def test_a_proof_stands_on_a_proof() -> None:
     proof, document = recorder.publish({})
     end = load_checkpoint(store, task, document.checkpoints[-1])
     step = Capture(task.aten, task.program, task.names, task.constants, end)
-    start = Start(proof, {name: name for name in task.names.slots})
+    start = TaskStart(proof, {name: name for name in task.names.slots})
     third, _ = publish(store, step, steps=STEPS, interval=INTERVAL, start=start)
     assert [level.kind for level in load(store, third).lineage] == ["proof", "proof", "initialisation"]
     with pytest.raises(ProtocolError, match="more trainings than are followed"):
@@ -236,12 +238,12 @@ def test_a_proof_stands_on_a_proof() -> None:
         (lambda s: s["slots"].update({"base.0.weight": "3.weight"}), r"3.weight at the end of the base is"),
         (lambda s: s["slots"].update({"base.0.weight": "none"}), "which the base doesn't have"),
         (lambda s: s["slots"].update({"none": "0.weight"}), "which the task doesn't have"),
-        (lambda s: s["slots"].pop("base.0.weight"), "comes from nowhere"),
+        (lambda s: s["slots"].pop("base.0.weight"), "has no source"),
         (lambda s: s.update(slots={}), "name both"),
         (lambda s: s["slots"].update({"head.weight": "0.weight"}), "choose one of the two"),
         (lambda s: s.update(proof=first()[1]), "the learning proof has the members"),
         (lambda s: s.update(kind="borrowed"), "is unknown"),
-        (lambda s: s.update(initialisation=None), "comes from nowhere"),
+        (lambda s: s.update(initialisation=None), "has no source"),
     ],
 )
 def test_a_false_base_is_noticed(change: Callable[[Any], object], problem: str) -> None:

@@ -18,6 +18,7 @@ from failing import require_whole, train
 
 from pol.cli.record.store_server import serve
 from pol.errors import OperationalError, ProtocolError
+from pol.training import Checkpoints, Sealing
 from pol.training.record import learning_record, recorded_chunks
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
@@ -71,7 +72,9 @@ def serving(folder: Path, record: LearningRecord) -> Iterator[Served]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "secret.json").write_text("secret")
-    record, _ = train(f"file://{folder}/store", 6, updates=True, full_every=2)
+    record, _ = train(
+        f"file://{folder}/store", 6, checkpoints=Checkpoints(background=False, updates=True, full_every=2)
+    )
     (folder / "store" / "secret.json").write_text("secret")
     (folder / "store" / "link").symlink_to(folder / "secret.json")
     yield from serving(folder / "store", record)
@@ -179,7 +182,9 @@ def test_chunks_that_are_none(served: Served) -> None:
 
 def test_a_sealed_store(tmp_path: Path) -> None:
     """Files and the record are served as they are; there are no chunks without a key."""
-    record, _ = train(f"file://{tmp_path}", 2, opening_key=X25519PrivateKey.from_private_bytes(bytes(range(32))))
+    record, _ = train(
+        f"file://{tmp_path}", 2, sealing=Sealing(opening_key=X25519PrivateKey.from_private_bytes(bytes(range(32))))
+    )
     for served in serving(tmp_path, record):
         assert served.get("/chunk/0/0/0").status_code == 503
         assert LearningRecord.decode(served.get("/record.json").content) == record

@@ -13,7 +13,8 @@ from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training.storage.store import Store
-from pol.training.task.task import Task, load, publish
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import Task
 from trained import loaded, published
 
 

@@ -12,12 +12,12 @@ from torch import nn
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
-from pol.training import Recorder
+from pol.training import Checkpoints, Recorder
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import saved_state, updates
-from pol.training.storage.saved_state import Base, SavedState
+from pol.training.storage import stored_checkpoint, updates
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint, UpdateBase
 
 SHAPES = {"scalar": (), "empty": (0, 3), "long": (updates.PIECE // 2 + 5,), "matrix": (7, 5)}
 
@@ -70,13 +70,13 @@ def state(value: float, documents: dict[str, bytes] | None = None) -> CompleteSt
     )
 
 
-def chain(store: Store, length: int) -> list[tuple[str, SavedState]]:
+def chain(store: Store, length: int) -> list[tuple[str, StoredCheckpoint]]:
     """A full checkpoint and updates of it."""
     saved, base = [], None
     for step in range(length):
         now = state(1 + step / 100)
-        digest, document = saved_state.save(store, step, now, base)
-        base = Base(digest, now)
+        digest, document = stored_checkpoint.save(store, step, now, base)
+        base = UpdateBase(digest, now)
         saved.append((digest, document))
     return saved
 
@@ -86,15 +86,16 @@ def test_what_did_not_change_takes_no_bytes(tmp_path: Path) -> None:
     _, (digest, saved) = chain(store, 2)
     assert [part["name"] for part in saved.data["arrays"]] == ["weights"]
     assert saved.data["arrays"][0]["bytes"] < 100
-    loaded = saved_state.load(store, saved_state.load_document(store, digest))
+    loaded = stored_checkpoint.load(store, stored_checkpoint.load_document(store, digest))
     assert loaded.root == state(1.01).root == saved.root
 
 
-def train(store: str, steps: int, updated: bool, asynchronous: bool = True) -> LearningRecord:
+def train(store: str, steps: int, updated: bool, background: bool = True) -> LearningRecord:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(20, 30), nn.Linear(30, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    recorder = Recorder(store, model, optimizer, every=1, updates=updated, full_every=4, asynchronous=asynchronous)
+    checkpoints = Checkpoints(background=background, updates=updated, full_every=4)
+    recorder = Recorder(store, model, optimizer, every=1, checkpoints=checkpoints)
     recorder.resume()
     while recorder.steps < steps:
         optimizer.zero_grad()
@@ -104,38 +105,38 @@ def train(store: str, steps: int, updated: bool, asynchronous: bool = True) -> L
     return recorder.close()
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_recorded_training(tmp_path: Path, asynchronous: bool) -> None:
+@pytest.mark.parametrize("background", [False, True])
+def test_a_recorded_training(tmp_path: Path, background: bool) -> None:
     """The roots are those of full checkpoints; every fourth one is full; a run that was cut goes on."""
     full = train(f"file://{tmp_path}/full", 11, False)
-    train(f"file://{tmp_path}/updated", 6, True, asynchronous)
-    record = train(f"file://{tmp_path}/updated", 11, True, asynchronous)
+    train(f"file://{tmp_path}/updated", 6, True, background)
+    record = train(f"file://{tmp_path}/updated", 11, True, background)
     assert [c.root for c in record.checkpoints] == [c.root for c in full.checkpoints]
     store = Store(f"file://{tmp_path}/updated")
     forms = []
     for checkpoint in record.checkpoints:
-        saved = saved_state.load_document(store, checkpoint.object)
+        saved = stored_checkpoint.load_document(store, checkpoint.object)
         forms.append(saved.data["form"])
-        assert saved_state.load(store, saved).root == checkpoint.root
-    update = [saved_state.UPDATES] * 3
+        assert stored_checkpoint.load(store, saved).root == checkpoint.root
+    update = [stored_checkpoint.UPDATES] * 3
     assert forms == [
-        saved_state.FULL,
+        stored_checkpoint.FULL,
         *update,
-        saved_state.FULL,
+        stored_checkpoint.FULL,
         *update[1:],
-        saved_state.FULL,
+        stored_checkpoint.FULL,
         *update,
-        saved_state.FULL,
+        stored_checkpoint.FULL,
     ]
     assert learning_record.load(store) == record
 
 
-def changed(saved: SavedState, **members: object) -> SavedState:
-    return SavedState(saved.step, saved.entries, saved.documents, {**saved.data, **members})
+def changed(saved: StoredCheckpoint, **members: object) -> StoredCheckpoint:
+    return StoredCheckpoint(saved.step, saved.entries, saved.documents, {**saved.data, **members})
 
 
-def stored(store: Store, saved: SavedState) -> SavedState:
-    return saved_state.load_document(store, store.put(saved.encode()))
+def stored(store: Store, saved: StoredCheckpoint) -> StoredCheckpoint:
+    return stored_checkpoint.load_document(store, store.put(saved.encode()))
 
 
 def test_a_bomb_is_refused(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
     ):
         part = {"name": "weights", "coding": "xor", "bytes": len(bomb)}
         with pytest.raises(ProtocolError, match="weights"):
-            saved_state.load(store, stored(store, changed(saved, object=store.put(bomb), arrays=[part])))
+            stored_checkpoint.load(store, stored(store, changed(saved, object=store.put(bomb), arrays=[part])))
 
 
 def lying_frame(data: bytes, size: int) -> bytes:
@@ -170,7 +171,7 @@ def test_what_an_update_may_not_say(tmp_path: Path) -> None:
     store = Store(f"file://{tmp_path}")
     (first, _), (second, saved) = chain(store, 2)
     part = saved.data["arrays"][0]
-    later = SavedState(5, saved.entries, saved.documents, saved.data)
+    later = StoredCheckpoint(5, saved.entries, saved.documents, saved.data)
     cases: dict[str, dict[str, object]] = {
         "unknown form": {"form": "patches"},
         "members": {"more": 1},
@@ -187,19 +188,19 @@ def test_what_an_update_may_not_say(tmp_path: Path) -> None:
     }
     for message, members in cases.items():
         with pytest.raises(ProtocolError, match=message):
-            saved_state.load(store, stored(store, changed(saved, **members)))
+            stored_checkpoint.load(store, stored(store, changed(saved, **members)))
     wrong = {"weights": Array(ArrayType(ElementType.F32, (1000,)), np.zeros(4000, np.uint8))}
     parts, data = updates.encode(wrong, {}, ["weights"])
     members = {"object": store.put(data), "arrays": [part.to_json() for part in parts]}
     with pytest.raises(ProtocolError, match=r"tensor weights in .* isn't the one"):
-        saved_state.load(store, stored(store, changed(saved, **members)))
+        stored_checkpoint.load(store, stored(store, changed(saved, **members)))
     assert json.loads(store.get(second))["data"]["base"] == first
 
 
 def test_a_long_chain_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(f"memory://{tmp_path}")
     saved = chain(store, 6)
-    monkeypatch.setattr(saved_state, "MAX_UPDATES", 4)
-    assert saved_state.load(store, saved[4][1]).root == saved[4][1].root
+    monkeypatch.setattr(stored_checkpoint, "MAX_UPDATES", 4)
+    assert stored_checkpoint.load(store, saved[4][1]).root == saved[4][1].root
     with pytest.raises(ProtocolError, match="more than 4 updates"):
-        saved_state.load(store, saved[5][1])
+        stored_checkpoint.load(store, saved[5][1])

@@ -18,7 +18,7 @@ from pol.errors import OperationalError
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.engines.cores import CoresEngine
 from pol.verification.engines.engine import ATTEMPTS, Engine, ExaminedSegment, ReplayJob
 from pol.verification.engines.local import LocalEngine

@@ -16,7 +16,7 @@ from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, Un
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof, compute_log_root
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.engines.engine import ExaminedSegment
 from pol.verification.engines.local import LocalEngine
 from pol.verification.examination.proof_examination import (

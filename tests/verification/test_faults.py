@@ -18,7 +18,7 @@ from pol.claims.acceptance_rule import EXACT
 from pol.errors import EvidenceError, Fault
 from pol.graph.tensor_type import DType, TensorType
 from pol.training.storage.store import CorruptObjectError, Store
-from pol.training.task import checkpoint, task
+from pol.training.task import published_task, task_tensors
 from pol.training.task.learning_proof import LearningProof, compute_log_root, require_committed, require_proof_of
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.segment_verification import verify_segment
@@ -46,10 +46,10 @@ def test_each_fault_is_a_reason_of_a_rejection() -> None:
 
 
 def test_checkpoint_files() -> None:
-    data = checkpoint.encode(NAMES, TYPES, STATE)
+    data = task_tensors.encode(NAMES, TYPES, STATE)
 
     def decode(data: bytes, names: tuple[str, ...] = NAMES, types: tuple[TensorType, ...] = TYPES) -> Fault:
-        return fault_of(lambda: checkpoint.decode(data, names, types))
+        return fault_of(lambda: task_tensors.decode(data, names, types))
 
     assert {decode(data[:length]) for length in range(len(data))} == {Fault.TRUNCATED}
     assert decode(b"\xff" * 200) is Fault.MALFORMED
@@ -116,7 +116,7 @@ def test_tasks(change: Callable[[dict[str, Any], dict[str, Any]], object], fault
     document, other = json.loads(store.get(digest)), json.loads(published(2)[0].get(published(2)[1]))
     store.put(published(2)[0].get(other["constants"]))
     change(document, other)
-    assert fault_of(lambda: task.load(store, store.put(rfc8785.dumps(document)))) is fault
+    assert fault_of(lambda: published_task.load(store, store.put(rfc8785.dumps(document)))) is fault
 
 
 def test_a_store_can_t_get_a_solver_rejected_by_handing_out_more_than_was_asked_for() -> None:

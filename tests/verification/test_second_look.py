@@ -278,5 +278,5 @@ def test_every_lie_is_found_and_nothing_else() -> None:
     ]
     assert (SecondLookChallenge.RERUN, SecondLookChallenge.DISTANCE) == (5, 6)
     for bad in (looked(1, 2), replace(own, segment=4)):
-        with pytest.raises(ProtocolError, match="one segment"):
+        with pytest.raises(ProtocolError, match="different segments"):
             compare_second_looks(own, bad)

@@ -19,8 +19,8 @@ from pol.execution.reference import ReferenceExecutor
 from pol.zk.circuits import load
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_prover import ExactRun
-from pol.zk.fixed_point import Integers, dequantise, integers
-from pol.zk.network import Network
+from pol.zk.fixed_point import Integers, dequantize, integers
+from pol.zk.network import StepNetwork
 from pol.zk.network_program import step_program, tensor_types
 from pol.zk.poseidon import vector_hash
 from toy_market import Ground
@@ -30,7 +30,7 @@ STEPS, INTERVAL = 10, 5
 
 def words(vector: Integers, scale: int) -> Words:
     """The float32 words of a vector."""
-    return dequantise(vector, scale).astype(np.float32).view(np.uint32)
+    return dequantize(vector, scale).astype(np.float32).view(np.uint32)
 
 
 def drawn(random: Random, shape: tuple[int, ...], scale: int) -> Integers:
@@ -43,7 +43,7 @@ def drawn(random: Random, shape: tuple[int, ...], scale: int) -> Integers:
 class Training:
     """Ten steps of a linear regression: the network, the vectors' data, and honest executions of both segments."""
 
-    network: Network
+    network: StepNetwork
     first: Integers
     data: list[tuple[Integers, ...]]
     traces: list[SegmentTrace]

@@ -17,8 +17,8 @@ from pol.zk.exact.circuit import constraints
 from pol.zk.example import example
 from pol.zk.export import network_of
 from pol.zk.ezkl.onnx_file import onnx_file
-from pol.zk.fixed_point import Integers, dequantise, integers, quantise, rescale, step
-from pol.zk.network import Kind, Network, Node
+from pol.zk.fixed_point import Integers, dequantize, integers, quantize, rescale, step
+from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 from pol.zk.network_program import step_program
 
 EXACT = ("linear_regression", "lora", "mlp", "momentum")
@@ -112,17 +112,21 @@ def test_a_number_out_of_range_has_no_exact_proof() -> None:
 
 def test_ties_go_away_from_zero() -> None:
     assert list(rescale(integers([3, -3, 2, -2, 1, -1, 5, -5], (8,)), 1)) == [2, -2, 1, -1, 1, -1, 3, -3]
-    assert list(quantise([0.5, -0.5, 1.5, -1.5, 0.25], 0)) == [1, -1, 2, -2, 0]
+    assert list(quantize([0.5, -0.5, 1.5, -1.5, 0.25], 0)) == [1, -1, 2, -2, 0]
 
 
 def test_strangers_networks_are_read_strictly() -> None:
     data = load("mlp").network.to_json()
-    assert Network.from_json(data).to_json() == data
+    assert StepNetwork.from_json(data).to_json() == data
     for bad in (b"{}", b"[]", b"x", data[:-1], data.replace(b'"scale":20', b'"scale":99'), data + b" "):
         with pytest.raises(ProtocolError):
-            Network.from_json(bad)
+            StepNetwork.from_json(bad)
     with pytest.raises(ProtocolError, match="another shape"):
-        Network(20, ("theta",), (Node(Kind.INPUT, (1, 2)), Node(Kind.SLICE, (1, 1), (0,))))
+        StepNetwork(
+            20,
+            ("theta",),
+            (NetworkNode(NetworkOp.INPUT, (1, 2)), NetworkNode(NetworkOp.SLICE, (1, 1), (0,))),
+        )
 
 
 def test_a_circuit_that_is_not_there_is_said() -> None:
@@ -133,4 +137,4 @@ def test_a_circuit_that_is_not_there_is_said() -> None:
 
 
 def words(vector: Integers, scale: int) -> np.ndarray:
-    return dequantise(vector, scale).astype(np.float32).view(np.uint32)
+    return dequantize(vector, scale).astype(np.float32).view(np.uint32)

@@ -18,7 +18,7 @@ from pol.chain.node.connection import Connection
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
-from pol.roles.monitor.market_view import Surveyor
+from pol.roles.monitor.market_reader import MarketReader
 from pol.zk.bn254 import R
 from pol.zk.circuits import load
 from pol.zk.exact import exact_prover
@@ -116,12 +116,12 @@ def test_proofs_settle_a_dispute_at_once(ground: Ground, keys: ExactKeys, lie: b
     # Whoever looks at the market reads what has happened.
     (seen,) = [
         task
-        for task in Surveyor(ground.connection, ground.deployment, "memory://").survey().tasks
+        for task in MarketReader(ground.connection, ground.deployment, "memory://").view().tasks
         if task.task_id == toy.task_id
     ]
     told = [happening.what for happening in seen.happenings]
     assert told.index("says which proofs it will take") < told.index(f"step {begin} is proved in zero knowledge")
-    assert "a proof in zero knowledge ends a dispute about the verdict" in told
+    assert "a zero-knowledge proof ends a dispute about the verdict" in told
 
 
 def test_ten_proofs_chain_over_both_segments(ground: Ground, keys: ExactKeys) -> None:

@@ -19,7 +19,7 @@ from pol.zk.bn254 import R
 from pol.zk.circuits import load
 from pol.zk.exact import exact_prover, groth16
 from pol.zk.example import example
-from pol.zk.fixed_point import dequantise, integers
+from pol.zk.fixed_point import dequantize, integers
 from pol.zk.poseidon import permutation_table, vector_hash
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
@@ -49,7 +49,7 @@ def state_vectors() -> dict[str, Any]:
     for scale, layout in zip((20, 12, 23, 0, 22, 20), shapes, strict=True):
         types = [TensorType(DType.F32, shape) for shape in layout]
         vectors = [integers(_drawn(random, type_.numel), type_.shape) for type_ in types]
-        tensors: list[Words] = [dequantise(v, scale).astype(np.float32).view(np.uint32) for v in vectors]
+        tensors: list[Words] = [dequantize(v, scale).astype(np.float32).view(np.uint32) for v in vectors]
         rows.append(
             {
                 "types": _hex(b"".join(type_.encode() for type_ in types)),

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pol.cli.dispute.recorded_dispute import read
-from pol.report.dispute_entries import Entry, Place, Shown
+from pol.report.dispute_entries import DisputeEntry, DisputePlace, OpenedPart
 from pol.report.last_operation import OneStep, shown
 
 
@@ -38,7 +38,7 @@ def dispute(folder: Path, false_dispute: bool, number: int | None, as_json: bool
         tell(entries[number], console)
 
 
-def table(entries: list[Entry]) -> Table:
+def table(entries: list[DisputeEntry]) -> Table:
     """A row a move."""
     found = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     for name in ("", "side", "move", "picks", "what is left of it"):
@@ -51,7 +51,7 @@ def table(entries: list[Entry]) -> Table:
     return found
 
 
-def tell(entry: Entry, console: Console) -> None:
+def tell(entry: DisputeEntry, console: Console) -> None:
     """One move in depth."""
     told, gas = entry.row, "" if entry.gas is None else f", {entry.gas:,} gas"
     console.print(f"[bold]Move {entry.number}: {told.side}, {told.move}[/bold]   {told.bytes:,} bytes{gas}")
@@ -68,8 +68,8 @@ def tell(entry: Entry, console: Console) -> None:
         tell_end(entry, console)
 
 
-def tell_place(place: Place, console: Console) -> None:
-    """The agreed place in the computation."""
+def tell_place(place: DisputePlace, console: Console) -> None:
+    """Where in the computation it is, as far as that is agreed."""
     numbers = (("step", place.step), ("element", place.element), ("term", place.term))
     line = ", ".join(f"{name} {value}" for name, value in numbers if value is not None)
     if line:
@@ -78,16 +78,16 @@ def tell_place(place: Place, console: Console) -> None:
         console.print(f"node {place.node}, from: {place.source}", markup=False, soft_wrap=True)
 
 
-def tell_parts(parts: tuple[Shown, ...], picked: int | None, console: Console) -> None:
-    """The open parts, one a line."""
+def tell_parts(parts: tuple[OpenedPart, ...], picked: int | None, console: Console) -> None:
+    """What lies open, a line a part."""
     width = max(len(found.part) for found in parts)
     for index, found in enumerate(parts):
         mark, style = ("->", "bold") if index == picked else ("  ", "dim")
         console.print(f" {mark} {found.part:<{width}}  {found.value}", style=style, markup=False, soft_wrap=True)
 
 
-def tell_end(entry: Entry, console: Console) -> None:
-    """The executed operation, and the winner."""
+def tell_end(entry: DisputeEntry, console: Console) -> None:
+    """What was executed, and who won."""
     if entry.one_step is not None:
         tell_scalar(entry.one_step, console)
     console.print(f"[bold]The {entry.winner} wins: {escape(entry.outcome or '')}.[/bold]")

@@ -12,12 +12,13 @@ from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.position import Position, Side
 from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.node_names import Names
-from pol.report.dispute_entries import Entry, entries, given_up
+from pol.graph.node_names import ProgramNames
+from pol.report.dispute_entries import DisputeEntry, entries, given_up
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.learning_proof import load as load_proof
-from pol.training.task.task import LoadedTask, load
+from pol.training.task.published_task import load
+from pol.training.task.task_document import LoadedTask
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,12 @@ class Recorded:
     """A dispute, and how it went on chain."""
 
     record: DisputeRecord
-    names: Names
+    names: ProgramNames
     ended_by: str
     gas: tuple[int, ...]
     """The gas of every transaction; empty if it isn't known."""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[DisputeEntry]:
         """All transactions of the dispute, every rule checked on the way.
 
         Raises:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pol.cli.dispute.dispute import tell_end
 from pol.cli.dispute.recorded_dispute import read
-from pol.report.dispute_entries import Entry
+from pol.report.dispute_entries import DisputeEntry
 from pol.report.move_descriptions import line
 
 
@@ -35,6 +35,6 @@ def replay(folder: Path, false_dispute: bool, as_json: bool) -> None:
     tell_end(entries[-1], console)
 
 
-def _move(entry: Entry) -> dict[str, object]:
+def _move(entry: DisputeEntry) -> dict[str, object]:
     one = entry.one_step
     return asdict(entry.row) | {"gas": entry.gas} | ({"one_step": one.to_dict()} if one is not None else {})

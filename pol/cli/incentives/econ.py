@@ -1,4 +1,4 @@
-"""``pol econ``: parameters with which honesty pays best, and populations that try everything else."""
+"""``pol econ``: parameters with which honesty pays best."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.console import Console
@@ -15,16 +15,15 @@ from rich.console import Console
 from pol.cli.checkout import laboratory
 from pol.cli.incentives import econ_tables as tables
 from pol.errors import OperationalError, ProtocolError
-from pol.incentives.amounts import UNIT, amount
-from pol.incentives.game.coalition_search import SHARES
-from pol.incentives.game.parameter_design import Design, Needs
+from pol.incentives.amounts import UNIT
+from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design as find_design
-from pol.incentives.game.payoffs import without_planted_errors
-from pol.incentives.simulation.agents import SOLVERS, VERIFIERS, Kind
-from pol.incentives.simulation.population import Result, Setting
-from pol.incentives.simulation.population import simulate as run_simulation
 
-MOST_TASKS = 1_000_000
+OF_A_CHECKOUT = {
+    "coalition": "Search for the joint strategy that brings a coalition most.",
+    "simulate": "Let a population play for money with the parameters of a design.",
+}
+"""Verbs of the laboratory (`tests/lab`), and their lines in ``pol econ --help``."""
 
 
 class _Amount(click.ParamType[int]):
@@ -40,28 +39,6 @@ class _Amount(click.ParamType[int]):
         if exact < 0 or exact.denominator != 1:
             self.fail(f"{value} has to be 0 or more, with up to 18 places", param, ctx)
         return int(exact)
-
-
-class _Counts(click.ParamType[dict[Kind, int]]):
-    """Parties by kind: honest=8,lazy=2."""
-
-    name = "counts"
-
-    def __init__(self, kinds: tuple[Kind, ...]) -> None:
-        self.kinds = kinds
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[Kind, int]:
-        if isinstance(value, dict):
-            return value
-        counts: dict[Kind, int] = {}
-        for part in str(value).split(","):
-            kind, _, count = part.strip().partition("=")
-            if kind not in self.kinds or not count.isdecimal():
-                self.fail(f"{part!r}: write KIND=NUMBER, with a kind of {', '.join(self.kinds)}", param, ctx)
-            counts[Kind(kind)] = counts.get(Kind(kind), 0) + int(count)
-        if not any(counts.values()):
-            self.fail(f"{value!r} is nobody: name one party at least, as in honest=1", param, ctx)
-        return counts
 
 
 AMOUNT = _Amount()
@@ -104,7 +81,7 @@ OPTIONS = (
 )
 
 
-def _with_needs(command: Callable[..., None]) -> Callable[..., None]:
+def with_needs(command: Callable[..., None]) -> Callable[..., None]:
     """A command that takes the options of a design and gets it as `Needs`."""
 
     @functools.wraps(command)
@@ -122,13 +99,35 @@ def _with_needs(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-@click.group()
+class _Econ(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *OF_A_CHECKOUT})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in OF_A_CHECKOUT:
+            return super().get_command(ctx, cmd_name)
+        try:
+            return cast(click.Command, getattr(laboratory("simulations.econ_verbs"), cmd_name))
+        except click.UsageError:
+            if ctx.resilient_parsing:  # Completion offers only what can run.
+                return None
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                sorted([*own, *((name, f"{line} Needs a checkout.") for name, line in OF_A_CHECKOUT.items())])
+            )
+
+
+@click.group(cls=_Econ)
 def econ() -> None:
-    """How high stakes have to be, and what happens to who doesn't do its duty."""
+    """Find the stakes that make honesty pay best, and try everything else."""
 
 
 @econ.command()
-@_with_needs
+@with_needs
 def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
     """Find the cheapest parameters with which honesty is everybody's best answer.
 
@@ -140,7 +139,7 @@ def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
     if plot is not None:
         from pol.report.economics_page import design_page
 
-        _write(plot, design_page(found, tables.parameters(found), title))
+        write_page(plot, design_page(found, tables.parameters(found), title))
     if as_json:
         print(json.dumps(tables.design_json(found), indent=2))
         return
@@ -153,105 +152,13 @@ def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
     console.print(tables.sentences(found), soft_wrap=True, markup=False)
 
 
-@econ.command()
-@click.option("--verifiers", type=_Counts(VERIFIERS), default="honest=8", show_default=True, help="KIND=NUMBER,...")
-@click.option("--solvers", type=_Counts(SOLVERS), default="honest=4", show_default=True, help="KIND=NUMBER,...")
-@click.option("--whistleblowers", type=click.IntRange(0, 1000), default=8, show_default=True, help="That may enrol.")
-@click.option("--tasks", type=click.IntRange(1, MOST_TASKS), default=200, show_default=True)
-@click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--upkeep", type=AMOUNT, default="0", help="What one ticket costs its holder for the time of a task.")
-@click.option("--no-planted-errors", is_flag=True, help="What would happen without them: the verifier's dilemma.")
-@click.option(
-    "--contracts", is_flag=True, help="Play at contracts on an EVM in this process too, and compare all balances."
-)
-@_with_needs
-def simulate(
-    needs: Needs,
-    verifiers: dict[Kind, int],
-    solvers: dict[Kind, int],
-    whistleblowers: int,
-    tasks: int,
-    seed: int,
-    upkeep: int,
-    no_planted_errors: bool,
-    contracts: bool,
-    as_json: bool,
-    plot: Path | None,
-) -> None:
-    """Let a population play for money with the parameters of a design.
+def write_page(file: Path, page: str) -> None:
+    """Write an HTML page.
 
-    Kinds of verifiers: honest, lazy, copying, colluding, sybil, griefing, withholding, rational. Kinds of solvers:
-    honest, lazy (fabricates), colluding, rational. Rational parties do what they believe to pay best, and learn.
-
-    With --contracts all of it are transactions: some seconds for each task. Needs a checkout.
+    Raises:
+        click.UsageError: the file's name doesn't end with .html.
+        OperationalError: the file can't be written.
     """
-    found, setting = find_design(needs), Setting(verifiers, solvers, whistleblowers, tasks, seed, upkeep)
-    if contracts:
-        if no_planted_errors:
-            raise click.UsageError("every deployment plants errors: leave out --contracts or --no-planted-errors")
-        result = _at_contracts(found, setting)
-    else:
-        result = run_simulation(without_planted_errors(found.game) if no_planted_errors else found.game, setting)
-    title = "A population that plays for money"
-    if plot is not None:
-        from pol.report.economics_page import simulation_page
-
-        _write(plot, simulation_page(result, tables.earnings(result), title))
-    if as_json:
-        print(json.dumps(tables.simulation_json(result), indent=2))
-        return
-    console = Console(highlight=False)
-    console.print(tables.table(title, tables.EPOCHS, tables.epochs(result)))
-    console.print(tables.table("What each kind earned", tables.EARNINGS, tables.earnings(result)))
-    console.print(f"All balances together changed by {result.total_change}.")
-    if contracts:
-        console.print("At the contracts every single one of them is the same.")
-
-
-@econ.command()
-@click.option(
-    "--share",
-    "shares",
-    type=click.FloatRange(0, 0.95),
-    multiple=True,
-    default=SHARES,
-    show_default=True,
-    help="Of all tickets; once for each row.",
-)
-@_with_needs
-def coalition(needs: Needs, shares: tuple[float, ...], as_json: bool, plot: Path | None) -> None:
-    """Search for the joint strategy that brings a coalition most, with the rules as decided and as they were.
-
-    Amounts are units of the asset for each task above duty and staying away; for second looks what honest verifiers
-    work for without pay. JSON has them in its smallest unit, with the strategies.
-    """
-    if plot is not None:
-        raise click.UsageError("a search has no page: leave out --plot")
-    found = [(share, tables.attacks(needs, share)) for share in shares]
-    if as_json:
-        print(json.dumps([tables.attacks_json(share, row) for share, row in found], indent=2))
-        return
-    console = Console(highlight=False)
-    head = ("of all tickets", *found[0][1])
-    rows = [(f"{share:.0%}", *(amount(a.found.excess) for a in row.values())) for share, row in found]
-    console.print(tables.table("What a coalition gains at most", head, rows))
-    for name, attack in found[-1][1].items():
-        if attack.found.excess > 0:
-            console.print(f"{name}: {attack.found.coalition.members}; terms {attack.terms}", soft_wrap=True)
-            for line in attack.found.lines:
-                console.print(f"  {line}", soft_wrap=True, markup=False)
-
-
-def _at_contracts(found: Design, setting: Setting) -> Result:
-    from pol.chain.node.connection import Connection
-
-    result: Result = laboratory("simulations.population_on_chain").play(
-        Connection.embedded(setting.seed), found, setting
-    )
-    return result
-
-
-def _write(file: Path, page: str) -> None:
     if file.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"{file} is no page: name a file that ends with .html")
     try:

@@ -1,4 +1,4 @@
-"""What ``pol econ`` prints: rows for tables, and the same for programs."""
+"""Output of ``pol econ``: rows of tables, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -10,25 +10,18 @@ from rich.table import Table
 
 from pol.incentives.amounts import amount
 from pol.incentives.forced_errors import ONE
-from pol.incentives.game.coalition import REVERTED
-from pol.incentives.game.coalition_search import Attack, worst
 from pol.incentives.game.griefing import burn_ratio, burns, hostage
-from pol.incentives.game.parameter_design import Design, Needs, alternatives
-from pol.incentives.simulation.agents import Party
-from pol.incentives.simulation.population import EPOCH, Result
+from pol.incentives.game.parameter_design import Design, alternatives
 
-MOST_EPOCHS = 20
 CHOICES = ("role", "when", "honesty brings", "best deviation", "brings less by")
 DRAWS = ("draws", "one lie is drawn", "solver's stake", "verifier's", "submitter pays", "")
 SHOWN_DRAWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 HANDS = ("drawn tickets in one hand", "each earns a watch", "times a single one")
 BURNS = ("attack", "burns", "costs others", "times")
-EPOCHS = ("tasks to", "seatings", "lies", "that fell", "planted", "found", "fabricated, paid", "watched", "enrolled")
-EARNINGS = ("role", "kind", "parties", "earned by each and task", "shares caught")
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Rows below a head."""
+    """A table of rows below a head."""
     made = Table(*head, title=title, title_justify="left")
     for row in rows:
         made.add_row(*row)
@@ -58,14 +51,14 @@ def parameters(found: Design) -> list[tuple[str, str]]:
 
 
 def choices(found: Design) -> list[tuple[str, ...]]:
-    """Every decision, with the best of what isn't honest."""
+    """Every decision, with its best deviation."""
     return [
         (c.role, c.state, amount(c.honest), c.temptation, amount(c.margin)) for c in found.game.choices() if c.others
     ]
 
 
 def draws(found: Design) -> list[tuple[str, ...]]:
-    """What other numbers of draws would take: lower stakes for more work."""
+    """Other numbers of draws: lower stakes for more work."""
     shown = {*SHOWN_DRAWS, found.stakes.draws}
     return [
         (
@@ -82,7 +75,7 @@ def draws(found: Design) -> list[tuple[str, ...]]:
 
 
 def tickets(found: Design) -> list[tuple[str, ...]]:
-    """What a drawn ticket earns by how many of them are in one hand, which replays once for all."""
+    """Earnings of a drawn ticket by the number of tickets in one hand, which replays once for all."""
     alone = found.game.watching(1)
     hands = sorted({1, 2, 4, found.chance.watchers})
     return [
@@ -91,13 +84,13 @@ def tickets(found: Design) -> list[tuple[str, ...]]:
 
 
 def burnt(found: Design) -> list[tuple[str, ...]]:
-    """Every attack that only harms."""
+    """Every griefing attack."""
     every = [*burns(found.game), hostage(found)]
     return [(b.attack, amount(b.burnt), amount(b.harm), f"{b.ratio:.1f}") for b in every]
 
 
 def sentences(found: Design) -> str:
-    """What it costs, and who can still do harm."""
+    """The cost of verification, and the limits of the design."""
     stakes, needs = found.stakes, found.needs
     overhead = found.overhead / stakes.price
     return (
@@ -109,7 +102,7 @@ def sentences(found: Design) -> str:
 
 
 def design_json(found: Design) -> dict[str, Any]:
-    """A design for programs; amounts in the smallest unit."""
+    """A design as JSON; amounts in the smallest unit."""
     return {
         "stakes": asdict(found.stakes),
         "tax": found.game.tax,
@@ -143,85 +136,9 @@ def design_json(found: Design) -> dict[str, Any]:
     }
 
 
-def epochs(result: Result) -> list[tuple[str, ...]]:
-    """What happened, some twenty epochs of it."""
-    every = max(1, -(-len(result.epochs) // MOST_EPOCHS))
-    rows = []
-    for number, epoch in enumerate(result.epochs, 1):
-        if number % every == 0 or number == len(result.epochs):
-            watched = f"{epoch.watches / epoch.drawn:.0%}" if epoch.drawn else "none drawn"
-            counts = (epoch.seatings, epoch.lies, epoch.lies_caught, epoch.planted, epoch.planted_caught)
-            tasks = min(number * EPOCH, result.setting.tasks)
-            rows.append((str(tasks), *map(str, counts), str(epoch.fabricated), watched, str(epoch.enrolled)))
-    return rows
-
-
-def earnings(result: Result) -> list[tuple[str, ...]]:
-    """What each kind earned."""
-    return [
-        (
-            role,
-            kind,
-            str(len(group)),
-            amount(_each(result, group)),
-            str(sum(result.catches.get(p.name, 0) for p in group)),
-        )
-        for role, kind, group in _groups(result)
-    ]
-
-
-def simulation_json(result: Result) -> dict[str, Any]:
-    """A simulation for programs; amounts in the smallest unit."""
-    return {
-        "tasks": result.setting.tasks,
-        "total_change": result.total_change,
-        "most_paid": result.most_paid,
-        "epochs": [asdict(epoch) for epoch in result.epochs],
-        "earned": [
-            {"role": role, "kind": kind, "parties": len(group), "each_and_task": _each(result, group)}
-            for role, kind, group in _groups(result)
-        ],
-    }
-
-
 def seconds(value: int) -> str:
-    """A time that people can read."""
+    """A duration in words."""
     for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if value >= 2 * size:
             return f"{value / size:.1f} {unit}"
     return f"{value} seconds"
-
-
-def _groups(result: Result) -> list[tuple[str, str, list[Party]]]:
-    groups: dict[tuple[str, str], list[Party]] = {}
-    for role, parties in (("verifier, watcher", result.parties), ("solver", result.solvers)):
-        for party in parties:
-            groups.setdefault((role, str(party.kind)), []).append(party)
-    return [(role, kind, group) for (role, kind), group in groups.items()]
-
-
-def _each(result: Result, group: Sequence[Party]) -> float:
-    return sum(result.earned(party) for party in group) / len(group) / result.setting.tasks
-
-
-def attacks(needs: Needs, share: float) -> dict[str, Attack]:
-    """The best attack with the rules as decided, and with each that is put back as it was."""
-    found = {"rules as decided": worst(needs, share)}
-    return found | {name: worst(needs, share, rules) for name, rules in REVERTED.items()}
-
-
-def attacks_json(share: float, found: dict[str, Attack]) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "share": share,
-        "attacks": {
-            name: {
-                "excess": attack.found.excess,
-                "objective": attack.objective,
-                "terms": attack.terms,
-                "members": attack.found.coalition.members,
-                "strategy": attack.found.lines,
-            }
-            for name, attack in found.items()
-        },
-    }

@@ -1,10 +1,9 @@
-"""``pol explain``: what a task or a dispute waits for, what a process decided about it, and what a move says."""
+"""``pol explain``: the state of a task or a dispute, the decisions of a process about it, and the fields of a move."""
 
 from __future__ import annotations
 
 import json
 import re
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,15 @@ from rich.markup import escape
 
 from pol.chain.court.sent_move import SentMove, sent_move
 from pol.chain.times import duration, utc
-from pol.cli.market.party_options import Place, place_options
+from pol.cli.market.party_options import MarketAccess, market_options
 from pol.dispute.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.report.packed_move_lines import lines
-from pol.roles.monitor.market_view import about
-from pol.roles.party.decisions import Deed
-from pol.roles.party.public_calls import upkeep
-from pol.roles.process.decision_log import Diary
-from pol.roles.whistleblower.own_disputes import disputed
+from pol.roles.monitor.market_reader import about
+from pol.roles.party.decisions import Action
+from pol.roles.party.public_calls import public_call
+from pol.roles.process.decision_log import DecisionLog
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 TASK_DIGITS, HASH_DIGITS = 8, 64
@@ -31,16 +29,13 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 
 @click.command()
 @click.argument("what", metavar="TASK|DISPUTE|TRANSACTION")
-@place_options
-@click.option("--profile", "about_profile", is_flag=True, help="The number names a dispute about a profile.")
+@market_options
+@click.option("--profile", "about_profile", is_flag=True, help="The number is that of a dispute about a profile.")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     what: str,
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     about_profile: bool,
     data: Path | None,
     as_json: bool,
@@ -53,9 +48,7 @@ def explain(
     A move is named by the hash of its transaction, or given as its calldata (0x...): all its fields are shown in the
     terms of docs/spec/dispute.md.
     """
-    place = Place.of(deployment, rpc, quorum, store)
-    # A party that exists for this only: it reads, and could pay for nothing.
-    reader = Whistleblower(place.connection, place.deployment, secrets.token_bytes(32), place.store_url)
+    reader = Whistleblower.reader(market.connection, market.deployment, market.store_url)
     packed = _packed_move(reader, what)
     if packed is not None:
         _show_move(packed, as_json)
@@ -129,10 +122,10 @@ def _found(reader: Whistleblower, start: str) -> bytes:
 
 
 def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
-    task, decision = reader.market.registry.task(task_id), upkeep(reader, task_id)
+    task, decision = reader.market.registry.task(task_id), public_call(reader, task_id)
     shown: dict[str, Any] = {"task": task_id.hex(), "status": task.status.name.lower()}
     shown |= {"submitter": task.submitter, "solver": task.solver, "holder": task.holder}
-    if isinstance(decision, Deed):
+    if isinstance(decision, Action):
         return shown | {"next": f"anybody may {decision.verb}: {decision.why}"}
     shown["next"] = decision.why
     if decision.until is not None:
@@ -155,9 +148,9 @@ def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[st
     if winner is not Side.NONE:
         return shown | {"winner": winner.name.lower(), "settled": known.is_settled}
     if about_profile:
-        program = reader.measurement(known.task_id).program(market.profiles.charge(number))
+        program = reader.profile_evidence(known.task_id).program(market.profiles.charge(number))
     else:
-        program = reader.program(known.task_id, disputed(reader, known.task_id, number))
+        program = reader.program(known.task_id, reader.disputed(known.task_id, number)[1])
     standing, deadline = game.standing(number, program), game.deadline(number)
     left = deadline - reader.connection.now()
     shown |= {"level": standing.position.level.name.lower(), "on_turn": standing.position.turn.name.lower()}
@@ -172,12 +165,12 @@ def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[st
 def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
     file = data / "diary.sqlite"
     if not file.exists():
-        raise ProtocolError(f"{data} holds no diary: it is the folder that `pol run` names when it starts")
-    diary = Diary(file)
+        raise ProtocolError(f"{data} holds no decision log: it is the folder that `pol run` names when it starts")
+    log = DecisionLog(file)
     try:
         return [
             {"time": d.at, "verb": d.verb, "why": d.why, "result": d.result, "detail": d.detail, "until": d.until}
-            for d in diary.decisions(task_id)
+            for d in log.decisions(task_id)
         ]
     finally:
-        diary.close()
+        log.close()

@@ -1,4 +1,4 @@
-"""``pol explore``: a market in the browser, live. ``pol report`` writes the same pages as one file."""
+"""``pol explore``: a live market in the browser. ``pol report`` writes the same pages as one file."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import json
 import re
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 from aiohttp import web
 
-from pol.cli.market.party_options import Place, chain_options
+from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
 from pol.report.html_elements import Markup, document, element
 from pol.report.market_page import STYLE, dispute_page, overview, task_page
-from pol.roles.monitor.market_view import MarketView, Surveyor
+from pol.roles.monitor.market_reader import MarketReader
+from pol.roles.monitor.market_view import MarketView
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
 
 PORT = re.compile(r":\d+$")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'"
 LIVE = """
-// Asks for the page again and puts what is new in the place of what was there; what the reader has opened stays open.
+// Fetches the page again and replaces what changed; details that the reader has opened stay open.
 setInterval(async () => {
   let text;
   try { text = await (await fetch(location.href)).text(); }
@@ -39,10 +39,10 @@ setInterval(async () => {
 
 
 class Explorer:
-    """The requests of a browser; the chain is looked at no more often than every ``poll`` seconds."""
+    """Answers a browser's requests; the chain is read at most once every ``poll`` seconds."""
 
-    def __init__(self, surveyor: Surveyor, poll: float, hosts: frozenset[str]) -> None:
-        self._surveyor, self._poll, self._hosts = surveyor, poll, hosts
+    def __init__(self, reader: MarketReader, poll: float, hosts: frozenset[str]) -> None:
+        self._reader, self._poll, self._hosts = reader, poll, hosts
         self._lock = asyncio.Lock()
         self._view: MarketView | None = None
         self._looked = 0.0
@@ -63,13 +63,13 @@ class Explorer:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        """Only who names this machine is answered: a stranger's page can't read through the visitor's browser."""
+        """Answer only requests to this machine's names, so that no other site reads through the visitor's browser."""
         if PORT.sub("", request.host) not in self._hosts:
             return web.Response(status=403, text="this address isn't the explorer's")
         try:
             response: web.StreamResponse = await handler(request)
         except OperationalError as error:
-            note = element("p", f"The chain can't be looked at: {error}. This page tries again.")
+            note = element("p", f"The chain can't be read: {error}. This page tries again.")
             response = _page("pol: trouble", element("h1", "Trouble"), note)
             response.set_status(503)
         response.headers["Content-Security-Policy"] = POLICY
@@ -80,7 +80,7 @@ class Explorer:
     async def _seen(self) -> MarketView:
         async with self._lock:
             if self._view is None or time.monotonic() - self._looked >= self._poll:
-                self._view = await asyncio.to_thread(self._surveyor.survey)
+                self._view = await asyncio.to_thread(self._reader.view)
                 self._looked = time.monotonic()
             return self._view
 
@@ -111,7 +111,7 @@ class Explorer:
 
 
 def data(view: MarketView) -> str:
-    """What the pages show, as JSON; the moves of disputes are in the form of a record."""
+    """The content of the pages as JSON; moves of disputes are in the form of a record."""
     found = []
     for task in view.tasks:
         shown = {"task": task.task_id.hex(), "status": task.task.status.name.lower(), "waits": task.waits}
@@ -159,39 +159,33 @@ def _missing(told: str) -> web.Response:
 
 @click.command()
 @chain_options
-@click.option("--store", default="memory://", metavar="URL", help="Where tasks are: without it, no lines of code.")
+@click.option("--store", default="memory://", metavar="URL", help="Store of the tasks; without it, no lines of code.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
 @click.option("--poll", type=click.FloatRange(0), default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--replay", is_flag=True, help="Execute what is in dispute here, and say who is right.")
-@click.option("--test-terms", is_flag=True, help="Show tasks with the large terms of test networks, too.")
+@click.option("--replay", is_flag=True, help="Replay disputed segments here, and say which side is right.")
+@click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
 def explore(
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     host: str,
     port: int,
     poll: float,
     replay: bool,
     test_terms: bool,
 ) -> None:
-    """Look at a market in the browser: tasks, verdicts, and disputes as they narrow. Holds no key."""
-    surveyor = surveyor_of(deployment, rpc, quorum, store, test_terms, replay)
-    explorer = Explorer(surveyor, poll, frozenset({host, "127.0.0.1", "localhost", "[::1]"}))
+    """Show a market in the browser: tasks, verdicts, and disputes as they narrow. Holds no key."""
+    reader = market_reader(market, test_terms, replay)
+    explorer = Explorer(reader, poll, frozenset({host, "127.0.0.1", "localhost", "[::1]"}))
     try:
         asyncio.run(_serve(explorer, host, port))
     except OSError as error:
         raise OperationalError(f"can't listen at {host}:{port}: {error}; choose another --port") from error
 
 
-def surveyor_of(
-    deployment: Path, rpc: tuple[str, ...], quorum: int, store: str, test_terms: bool, replay: bool = False
-) -> Surveyor:
-    """Who looks at the market that the options name. Raises as Place.of."""
-    place = Place.of(deployment, rpc, quorum, store)
+def market_reader(market: MarketAccess, test_terms: bool, replay: bool = False) -> MarketReader:
+    """The reader of a market."""
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
-    return Surveyor(place.connection, place.deployment, place.store_url, policy, replay)
+    return MarketReader(market.connection, market.deployment, market.store_url, policy, replay)
 
 
 async def _serve(explorer: Explorer, host: str, port: int) -> None:

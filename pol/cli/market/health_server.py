@@ -1,4 +1,4 @@
-"""What a process shows of itself over HTTP: /metrics for Prometheus, and /health for whoever restarts it."""
+"""The health server of a process: /metrics for Prometheus, and /health for a supervisor."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pol.chain.node.node_provider import Endpoints
 from pol.errors import OperationalError
 
 STALE_SECONDS = 600.0
-"""After so long without a turn that could look at the chain, a process isn't well."""
+"""A process is unhealthy after so many seconds without a turn that could read the chain."""
 
 
-class Vitals:
-    """Metrics that all processes have; ``registry`` takes more."""
+class HealthMetrics:
+    """Metrics that all processes have; more go into ``registry``."""
 
     def __init__(self, kind: str, connection: Connection, clock: Callable[[], float] = time.time) -> None:
         self._connection, self._clock, self._started = connection, clock, clock()
@@ -49,11 +49,11 @@ class Vitals:
         return Gauge(name, told, registry=self.registry)
 
     def counter(self, name: str, told: str, labels: tuple[str, ...]) -> Counter:
-        """A counter of a process of one kind."""
+        """A new counter."""
         return Counter(name, told, labels, registry=self.registry)
 
     def looked(self) -> None:
-        """The process has looked at the chain.
+        """Note that the process has read the chain.
 
         Raises:
             OperationalError: the node fails now.
@@ -66,19 +66,19 @@ class Vitals:
         self.failing(0)
 
     def failing(self, turns: int, trouble: str = "") -> None:
-        """So many turns in a row have failed."""
+        """Note how many turns in a row have failed."""
         self._failing.set(turns)
         self._trouble = trouble or self._trouble
 
     def health(self) -> tuple[bool, dict[str, object]]:
-        """Whether the process is well, and what it says about it."""
+        """Whether the process is healthy, and the body of /health."""
         since = self._clock() - (self._looked if self._looked is not None else self._started)
         well = since < STALE_SECONDS
         told = {"well": well, "seconds_since_last_look": round(since, 1), "has_looked": self._looked is not None}
         return well, told | ({"trouble": self._trouble} if self._trouble else {})
 
     def text(self) -> bytes:
-        """All metrics in Prometheus's format."""
+        """All metrics in the format of Prometheus."""
         if isinstance(self._connection.web3.provider, Endpoints):
             for node in self._connection.web3.provider.health():
                 for name, gauge in self._nodes.items():
@@ -87,12 +87,12 @@ class Vitals:
 
 
 @contextmanager
-def serving(vitals: Vitals, address: str | None) -> Iterator[str | None]:
-    """Serve at HOST:PORT while the block runs; its URL. Nothing is served without an address.
+def serve_health(vitals: HealthMetrics, address: str | None) -> Iterator[str | None]:
+    """Serve at HOST:PORT while the block runs, and give the URL. Without an address nothing is served.
 
     Raises:
         click.UsageError: not an address.
-        OperationalError: nothing can listen there.
+        OperationalError: the address can't be bound.
     """
     if address is None:
         yield None
@@ -119,7 +119,7 @@ def serving(vitals: Vitals, address: str | None) -> Iterator[str | None]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: who asks, asks every few seconds."""
+            """Log nothing: scrapers ask every few seconds."""
 
     try:
         server = ThreadingHTTPServer((host, int(port)), Handler)

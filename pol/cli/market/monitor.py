@@ -1,4 +1,4 @@
-"""``pol monitor``: the whole market recomputed by somebody who holds no key."""
+"""``pol monitor``: recomputes the whole market without a key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,14 +14,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.desks.task_registry import Status
-from pol.cli.market.health_server import Vitals, serving
-from pol.cli.market.party_options import Place, chain_options
+from pol.cli.market.health_server import HealthMetrics, serve_health
+from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.dispute.position import Side
 from pol.errors import OperationalError
-from pol.roles.monitor.read_only_monitor import Look, Monitor
+from pol.roles.monitor.read_only_monitor import Monitor, MonitorReading
 
 SHOWN = 12
-"""Tasks that wait longest, on a terminal."""
+"""Waiting tasks shown on a terminal."""
 
 
 @click.command()
@@ -32,24 +31,21 @@ SHOWN = 12
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def monitor(
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
+    market: MarketAccess,
     poll: float,
     looks: int | None,
     metrics: str | None,
     as_json: bool,
 ) -> int:
-    """Recompute what the vault has to hold, every outcome and every payment; show what waits for whom.
+    """Recompute the vault's debts, every outcome and every payment; show which tasks wait for whom.
 
-    It holds no key and sends nothing. With --looks it ends with 1 if something doesn't hold.
+    It holds no key and sends nothing. With --looks it exits with 1 if an invariant is violated.
     """
-    place = Place.of(deployment, rpc, quorum, "memory://")
-    watcher = Monitor(place.connection, place.deployment)
-    gauges = MonitorGauges(Vitals("monitor", place.connection))
+    watcher = Monitor(market.connection, market.deployment)
+    gauges = MonitorGauges(HealthMetrics("monitor", market.connection))
     console = Console(highlight=False, soft_wrap=True)
     wrong, failures, number = False, 0, 0
-    with serving(gauges.vitals, metrics) as url:
+    with serve_health(gauges.vitals, metrics) as url:
         if url and not as_json:
             console.print(f"metrics: {url}/metrics  health: {url}/health")
         while True:
@@ -79,9 +75,9 @@ def monitor(
 
 
 class MonitorGauges:
-    """A look as metrics."""
+    """The monitor's results as metrics."""
 
-    def __init__(self, vitals: Vitals) -> None:
+    def __init__(self, vitals: HealthMetrics) -> None:
         self.vitals = vitals
 
         def gauge(name: str, told: str, *labels: str) -> Gauge:
@@ -96,8 +92,8 @@ class MonitorGauges:
         self._disputes = gauge("pol_disputes", "Disputes", "winner")
         self._waiting = gauge("pol_waiting_seconds", "Longest time for which a call that anybody may make has waited")
 
-    def show(self, look: Look) -> None:
-        """Set all of them."""
+    def show(self, look: MonitorReading) -> None:
+        """Set all metrics."""
         self.vitals.looked()
         self._held.set(look.held)
         self._owed.set(look.owed)
@@ -112,7 +108,7 @@ class MonitorGauges:
         self._waiting.set(look.time - min(since, default=look.time))
 
 
-def _document(look: Look) -> dict[str, Any]:
+def _document(look: MonitorReading) -> dict[str, Any]:
     return {
         "event": "look",
         "block": look.block,
@@ -134,7 +130,7 @@ def _named(counted: Mapping[Status, int] | Mapping[Side, int]) -> dict[str, int]
     return {key.name.lower(): count for key, count in counted.items()}
 
 
-def _table(console: Console, look: Look) -> None:
+def _table(console: Console, look: MonitorReading) -> None:
     console.print(f"block {look.block}: {sum(look.tasks.values())} tasks, {sum(look.disputes.values())} disputes")
     console.print(f"the vault holds {look.held} and owes {look.owed}; {look.recomputed} outcomes recomputed")
     for waiting in look.waiting[:SHOWN]:

@@ -1,4 +1,4 @@
-"""Metrics of one party: what it decided, what it has, and what its transactions cost."""
+"""Metrics of one party: its decisions, its balances, and the cost of its transactions."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from contextlib import suppress
 
 from prometheus_client import Gauge
 
-from pol.cli.market.health_server import Vitals
+from pol.cli.market.health_server import HealthMetrics
 from pol.errors import OperationalError
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import Taken
+from pol.roles.process.party_process import LoggedDecision
 
 
 class PartyGauges:
-    """Set after every turn."""
+    """Metrics that are set after every turn."""
 
-    def __init__(self, vitals: Vitals, role: Role) -> None:
+    def __init__(self, vitals: HealthMetrics, role: Role) -> None:
         self.vitals, self._role = vitals, role
         self._decisions = vitals.counter("pol_decisions", "Decisions that differ from the one before", ("result",))
 
@@ -30,17 +30,17 @@ class PartyGauges:
         self._sent = gauge("pol_transactions", "That this process has had in blocks")
         self._gas = gauge("pol_gas_paid_wei", "What they have cost")
 
-    def decided(self, taken: Taken) -> None:
+    def decided(self, taken: LoggedDecision) -> None:
         """Count a decision."""
         self._decisions.labels(taken.result.value).inc()
 
     def show(self, failures: int) -> None:
-        """A turn is over, the last of so many in a row that failed."""
+        """Update after a turn; ``failures`` turns in a row have failed."""
         self.vitals.failing(failures)
         if failures:
             return
         role = self._role
-        # What the next turn will meet as well is its business.
+        # The next turn meets the same failure and reports it.
         with suppress(OperationalError):
             self.vitals.looked()
             balances = role.market.vault.balances(role.wallet.address)

@@ -1,7 +1,8 @@
-"""Options that say who acts and where: the deployment, the node, the store, and who signs."""
+"""Options shared by the verbs of parties: deployment, nodes, store and signer."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +25,15 @@ _CHAIN = (
         "--rpc", required=True, multiple=True, metavar="URL", help="A node of the deployment's chain; may be repeated."
     ),
     click.option(
-        "--quorum", type=click.IntRange(1), default=1, show_default=True, help="So many nodes have to say the same."
+        "--quorum", type=click.IntRange(1), default=1, show_default=True, help="Number of nodes that have to agree."
     ),
 )
 _STORE = click.option(
-    "--store", required=True, metavar="URL", help="Where tasks and proofs are: a folder, file:// or s3://."
+    "--store", required=True, metavar="URL", help="The store of tasks and proofs: a folder, file:// or s3://."
 )
 _SIGNER = (
     click.option("--keystore", type=click.Path(path_type=Path), metavar="FILE", help="A key file with a passphrase."),
-    click.option("--passphrase", type=click.Path(path_type=Path), metavar="FILE", help="Asked for, if it isn't given."),
+    click.option("--passphrase", type=click.Path(path_type=Path), metavar="FILE", help="Asked for if not given."),
     click.option("--signer", metavar="URL", help="Web3Signer or Clef; the key stays there."),
     click.option("--signer-api", type=click.Choice([a.name.lower() for a in Api]), default="web3signer"),
     click.option("--address", metavar="0x..", help="The account that the signer signs for."),
@@ -42,18 +43,26 @@ Options = dict[str, Any]
 
 
 def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the contracts are."""
-    return _decorated(command, _CHAIN)
+    """Add the options of a chain and its contracts; the command gets ``market: MarketAccess``."""
+    return _with_access(command, _CHAIN)
 
 
-def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the contracts and the data are."""
-    return _decorated(command, (*_CHAIN, _STORE))
+def market_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a chain, its contracts and the store; the command gets ``market: MarketAccess``."""
+    return _with_access(command, (*_CHAIN, _STORE))
 
 
 def signer_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Who signs; `signer_of` takes the values."""
+    """Add the options of the signer; `signer_of` takes their values."""
     return _decorated(command, _SIGNER)
+
+
+def _with_access(command: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    @functools.wraps(command)
+    def wrapped(deployment: Path, rpc: tuple[str, ...], quorum: int, store: str = "memory://", **values: Any) -> Any:
+        return command(market=MarketAccess.of(deployment, rpc, quorum, store), **values)
+
+    return _decorated(wrapped, options)
 
 
 def _decorated(command: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
@@ -63,16 +72,16 @@ def _decorated(command: Callable[..., Any], options: tuple[Callable[..., Any], .
 
 
 @dataclass(frozen=True)
-class Place:
-    """Contracts on a chain, as one process reaches them."""
+class MarketAccess:
+    """A process's access to a market: chain, contracts and store."""
 
     connection: Connection
     deployment: Deployment
     store_url: str
 
     @classmethod
-    def of(cls, document: Path, rpc: Sequence[str], quorum: int, store: str) -> Place:
-        """From the values of `place_options`.
+    def of(cls, document: Path, rpc: Sequence[str], quorum: int, store: str) -> MarketAccess:
+        """Build from the values of `market_options`.
 
         Raises:
             OperationalError: the document can't be read, or the node doesn't answer.
@@ -86,7 +95,7 @@ class Place:
         return cls(Connection.to(*rpc, quorum=quorum), deployment, store_url)
 
     def rounds(self, relays: tuple[str, ...]) -> RoundSource | None:
-        """Where rounds of drand come from; None if no relay is named."""
+        """The source of drand rounds; None if no relay is named."""
         return Relays(relays, QUICKNET).round if relays else None
 
 
@@ -99,12 +108,12 @@ def signer_of(options: Options, chain_id: int) -> Signer:
     """
     named = [name for name in ("keystore", "signer", "key_env") if options[name] is not None]
     if len(named) != 1:
-        raise click.UsageError("say who signs: one of --keystore FILE, --signer URL and --key-env NAME (on test nets)")
+        raise click.UsageError("name one signer: --keystore FILE, --signer URL or --key-env NAME (on test nets)")
     if options["keystore"] is not None:
         return from_keystore(options["keystore"], read_passphrase(options["passphrase"]))
     if options["key_env"] is not None:
         return from_environment(options["key_env"], chain_id)
     if options["address"] is None or not Web3.is_address(options["address"]):
-        raise click.UsageError("a signer at a URL signs for an account: add --address 0x..")
+        raise click.UsageError("a signer at a URL needs an account: add --address 0x..")
     api = Api[options["signer_api"].upper()]
     return RemoteSigner(options["signer"], Web3.to_checksum_address(options["address"]), api)

@@ -1,4 +1,4 @@
-"""``pol report``: a market as one page that opens from disk: what `pol explore` shows, at one block."""
+"""``pol report``: the pages of `pol explore` at one block, as one file."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from pathlib import Path
 
 import click
 
-from pol.cli.market.explore import surveyor_of
-from pol.cli.market.party_options import chain_options
+from pol.cli.market.explore import market_reader
+from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
 from pol.report.market_page import whole
 
 
 @click.command()
 @chain_options
-@click.option("--store", default="memory://", metavar="URL", help="Where tasks are: without it, no lines of code.")
+@click.option("--store", default="memory://", metavar="URL", help="Store of the tasks; without it, no lines of code.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("market.html"), show_default=True, metavar="FILE")
-@click.option("--test-terms", is_flag=True, help="Show tasks with the large terms of test networks, too.")
-def report(deployment: Path, rpc: tuple[str, ...], quorum: int, store: str, out: Path, test_terms: bool) -> None:
-    """Write everything about a market into one page: tasks, verdicts, disputes. It asks nobody for anything."""
-    view = surveyor_of(deployment, rpc, quorum, store, test_terms).survey()
+@click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
+def report(market: MarketAccess, out: Path, test_terms: bool) -> None:
+    """Write a whole market into one page: tasks, verdicts, disputes. The page loads nothing from elsewhere."""
+    view = market_reader(market, test_terms).view()
     try:
         out.write_text(whole(view))
     except OSError as error:

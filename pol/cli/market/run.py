@@ -1,4 +1,4 @@
-"""``pol run ROLE``: one party at work, for as long as it is left to run."""
+"""``pol run ROLE``: one party as a long-running process."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from web3 import Web3
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.account.outbox_journal import kept_journal
-from pol.cli.market.health_server import Vitals, serving
+from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
-from pol.cli.market.party_options import Place, place_options, signer_of, signer_options
+from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.party.role import Role
-from pol.roles.process.decision_log import Diary
-from pol.roles.process.join_strategy import Strategy
-from pol.roles.process.party_process import Process, Result, Taken
-from pol.roles.process.process_loop import Running
+from pol.roles.process.decision_log import DecisionLog
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
+from pol.roles.process.process_loop import ProcessLoop
+from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 
@@ -40,27 +40,27 @@ KINDS = {
     "verifier": ("verifier.verifier:Verifier", "verifier.verifier_decisions:next_of_verifier"),
     "whistleblower": (
         "whistleblower.whistleblower:Whistleblower",
-        "whistleblower.watch_decisions:next_of_whistleblower",
+        "whistleblower.whistleblower_decisions:next_of_whistleblower",
     ),
 }
-"""The party and how it decides, imported when they are run: only a solver needs torch."""
+"""The party and its decisions, imported when run: only a solver needs torch."""
 STYLES = {
-    Result.DONE: "green",
-    Result.WAITED: "dim",
-    Result.WITHHELD: "yellow",
-    Result.REFUSED: "red",
-    Result.FAILED: "red",
-    Result.BROKEN: "red",
+    DecisionResult.DONE: "green",
+    DecisionResult.WAITED: "dim",
+    DecisionResult.WITHHELD: "yellow",
+    DecisionResult.REFUSED: "red",
+    DecisionResult.FAILED: "red",
+    DecisionResult.BROKEN: "red",
 }
 
 
 @click.command()
 @click.argument("kind", type=click.Choice(sorted(KINDS)), metavar="ROLE")
-@place_options
+@market_options
 @signer_options
 @click.option("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose", show_default=True)
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Its journal, diary and evidence.")
-@click.option("--relay", "relays", multiple=True, metavar="URL", help="Where rounds of drand come from.")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="For journal, decision log and evidence.")
+@click.option("--relay", "relays", multiple=True, metavar="URL", help="A relay of drand rounds.")
 @click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
@@ -69,20 +69,17 @@ STYLES = {
     "trusted",
     multiple=True,
     metavar="ADDRESS=CIRCUIT:KEY",
-    help="Of exact proofs of steps: what they prove, and the digest of the key (`pol zk exact verify`).",
+    help="A trusted verifier of exact step proofs: its circuit, and the digest of its key (`pol zk exact verify`).",
 )
-@click.option("--least-pay", type=int, default=0, show_default=True, help="Wei that a whistleblower wants to expect.")
-@click.option("--wrong-share", type=click.FloatRange(0, 1), default=Strategy.wrong, show_default=True)
-@click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei for a unit of work.")
-@click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei for a unit of gas.")
+@click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
+@click.option("--wrong-share", type=click.FloatRange(0, 1), default=JoinStrategy.wrong, show_default=True)
+@click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei per work unit.")
+@click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def run(
     kind: str,
-    deployment: Path,
-    rpc: tuple[str, ...],
-    quorum: int,
-    store: str,
+    market: MarketAccess,
     mode: str,
     data: Path | None,
     relays: tuple[str, ...],
@@ -100,33 +97,32 @@ def run(
 ) -> None:
     """Run a submitter, solver, verifier or whistleblower: it looks at every task and does what is due.
 
-    All that it has to know is on the chain and in the store, so it may be killed at any time and started anywhere
-    else with the same key. What it does and leaves alone, and why, is printed and kept: `pol explain`.
+    Its state is on the chain and in the store, so it may be killed at any time and restarted anywhere with the same
+    key. Each decision is printed and kept with its reason: `pol explain`.
 
-    Modes: watch sends nothing; defend also does what its money at stake asks for; resolve also makes the calls that
-    anybody may make; propose also puts up new stakes.
+    Modes: watch sends nothing; defend also protects its money at stake; resolve also makes public calls; propose also
+    puts up new stakes.
     """
-    place = Place.of(deployment, rpc, quorum, store)
     role_type, decide = (_imported(name) for name in KINDS[kind])
     policy = replace(TEST_NETWORK if test_terms else PUBLIC_CHAIN, trusted_verifiers=_verifiers(trusted))
-    signs = signer_of(signer, place.connection.chain_id)
+    signs = signer_of(signer, market.connection.chain_id)
     fees = FeePolicy(cap=fee_cap * GWEI)
-    contracts, rounds = place.deployment, place.rounds(relays)
-    folder = data or Path(click.get_app_dir("pol")) / f"{place.deployment.chain_id}-{signs.address.lower()}"
+    contracts, rounds = market.deployment, market.rounds(relays)
+    folder = data or Path(click.get_app_dir("pol")) / f"{market.deployment.chain_id}-{signs.address.lower()}"
     evidence = folder / "evidence"
-    role: Role = role_type(place.connection, contracts, signs, place.store_url, policy, rounds, fees, evidence)
+    role: Role = role_type(market.connection, contracts, signs, market.store_url, policy, rounds, fees, evidence)
     if isinstance(role.store, KeptStore):
         role.store.forget()
     if isinstance(role, Whistleblower):
-        role.strategy = Strategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
+        role.strategy = JoinStrategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     show = _Lines(as_json)
-    diary = Diary(folder / "diary.sqlite", show.trouble)
-    role.wallet.keep(kept_journal(place.connection, role.wallet.address, folder, show.trouble), show.trouble)
+    log = DecisionLog(folder / "diary.sqlite", show.trouble)
+    role.wallet.keep(kept_journal(market.connection, role.wallet.address, folder, show.trouble), show.trouble)
 
-    gauges = PartyGauges(Vitals(kind, place.connection), role)
+    gauges = PartyGauges(HealthMetrics(kind, market.connection), role)
 
-    def note(taken: Taken) -> None:
-        if diary.note(taken):
+    def note(taken: LoggedDecision) -> None:
+        if log.note(taken):
             gauges.decided(taken)
             show.decision(taken)
 
@@ -143,15 +139,15 @@ def run(
         gauges.vitals.failing(running.failures + 1, message)
         show.trouble(message)
 
-    running = Running(Process(role, decide, Mode[mode.upper()], note, poll), poll, trouble, sleep)
+    running = ProcessLoop(Process(role, decide, Mode[mode.upper()], note, poll), poll, trouble, sleep)
     try:
-        with serving(gauges.vitals, metrics) as url:
+        with serve_health(gauges.vitals, metrics) as url:
             show.start(kind, role, mode, folder, url)
             running.run()
     except KeyboardInterrupt:
-        show.trouble("told to stop: start it again with the same key, and it goes on where the chain stands")
+        show.trouble("stopped: start it again with the same key, and it goes on where the chain stands")
     finally:
-        diary.close()
+        log.close()
 
 
 def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
@@ -164,7 +160,7 @@ def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
             raise ProtocolError(f"{address} is no address of a verifier: 40 hex digits")
         if not circuit or not re.fullmatch("[0-9a-fA-F]{64}", key):
             raise ProtocolError(
-                f"{text} doesn't say what is proved: ADDRESS=CIRCUIT:KEY names a circuit (`pol zk circuits`) and the "
+                f"{text} names no circuit and key: ADDRESS=CIRCUIT:KEY takes a circuit (`pol zk circuits`) and the "
                 "digest of the verifying key, 64 hex digits (`pol zk exact verify`)"
             )
         found[Web3.to_checksum_address(address)] = TrustedKey(circuit, bytes.fromhex(key))
@@ -177,14 +173,14 @@ def _imported(name: str) -> Any:
 
 
 class _Lines:
-    """What a person, or a program, reads of a process."""
+    """Output of a process for people or programs."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._console = Console(highlight=False, soft_wrap=True)
 
     def start(self, kind: str, role: Role, mode: str, folder: Path, metrics: str | None) -> None:
-        """Who begins, with what."""
+        """The party and its balances at the start."""
         address, free = role.wallet.address, role.market.vault.free(role.wallet.address)
         tickets = role.market.sortition.tickets_now(address)
         if self._as_json:
@@ -194,16 +190,16 @@ class _Lines:
             )
             return
         self._console.print(f"[bold]{kind} {address}[/bold], mode {mode}, on chain {role.connection.chain_id}")
-        self._console.print(f"free in the vault: {free} wei; tickets: {tickets}; diary: {escape(str(folder))}")
+        self._console.print(f"free in the vault: {free} wei; tickets: {tickets}; data: {escape(str(folder))}")
         if metrics:
             self._console.print(f"metrics: {metrics}/metrics  health: {metrics}/health")
         if not free:
-            self._console.print("It can stake nothing yet: pol stake deposit", style="yellow")
+            self._console.print("It can't stake yet: pol stake deposit", style="yellow")
         if kind in {"verifier", "whistleblower"} and not tickets:
             self._console.print("It can't be drawn for a seat or a watch yet: pol stake enrol", style="yellow")
 
-    def decision(self, taken: Taken) -> None:
-        """Something new about a task."""
+    def decision(self, taken: LoggedDecision) -> None:
+        """A new decision about a task."""
         if self._as_json:
             told = {"event": "decision", "time": taken.at, "task": taken.task_id.hex(), "verb": taken.verb}
             _print({**told, "why": taken.why, "result": taken.result, "detail": taken.detail, "until": taken.until})
@@ -215,7 +211,7 @@ class _Lines:
         self._console.print(escape(text), style=STYLES[taken.result])
 
     def trouble(self, message: str) -> None:
-        """What goes wrong."""
+        """A failure."""
         if self._as_json:
             _print({"event": "trouble", "message": message})
         else:

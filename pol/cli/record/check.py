@@ -1,4 +1,4 @@
-"""``pol check``: files against a commitment, or a learning record against itself."""
+"""``pol check``: checks files against a commitment, or a learning record against itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, UNSEEN, console, looking
+from pol.cli.file_output import (
+    DIFFERS,
+    FINE,
+    SHOWN_ROWS,
+    UNSEEN,
+    console,
+    json_option,
+    read_file,
+    unsupported_is_unseen,
+)
 from pol.cli.record.commit import entries_of
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError
 from pol.training.record.recorded_run import is_run, open_store, split_step
 from pol.training.storage.commitment import DOCUMENT_LIMIT, Commitment, compare
 from pol.verification.runs.record_check import CheckFinding, CheckOutcome, check_record
@@ -21,12 +30,12 @@ from pol.verification.runs.record_check import CheckFinding, CheckOutcome, check
 @click.argument("commitment", required=False, type=click.Path(path_type=Path))
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Look at N checkpoints of a record instead of all.")
 @click.option("--seed", type=int, metavar="S", help="Draws the sample.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@looking
+@json_option
+@unsupported_is_unseen
 def check(path: str, commitment: Path | None, sample: int | None, seed: int | None, as_json: bool) -> int:
     """Check PATH against COMMITMENT (from `pol commit --out`), or a learning record against what it says itself.
 
-    RECORD@STEP looks at one checkpoint of a record.
+    RECORD@STEP checks one checkpoint of a record.
     """
     if seed is not None and sample is None:
         raise click.UsageError("--seed draws a sample: say how many checkpoints with --sample")
@@ -37,7 +46,7 @@ def check(path: str, commitment: Path | None, sample: int | None, seed: int | No
     place, step = split_step(path)
     if not is_run(place):
         if "://" not in place and not Path(place).exists():
-            raise OperationalError(f"can't read {path}: there is nothing of that name")
+            raise OperationalError(f"can't read {path}: it does not exist")
         raise click.UsageError(
             f"{path} is no learning record: give a commitment to check it against (pol commit {path} --out FILE)"
         )
@@ -49,12 +58,7 @@ def check(path: str, commitment: Path | None, sample: int | None, seed: int | No
 
 
 def _against(path: str, file: Path, as_json: bool) -> int:
-    try:
-        if file.stat().st_size > DOCUMENT_LIMIT:
-            raise ProtocolError(f"{file} has more than {DOCUMENT_LIMIT} bytes: not a commitment")
-        committed = Commitment.decode(file.read_bytes())
-    except OSError as error:
-        raise OperationalError(f"can't read {file}: {error}") from error
+    committed = Commitment.decode(read_file(file, limit=DOCUMENT_LIMIT))
     found = Commitment(entries_of(path)[0])
     mismatches = compare(committed.entries, found.entries)
     if as_json:
@@ -96,7 +100,7 @@ def _record(findings: list[CheckFinding], as_json: bool) -> int:
     verdict = {
         FINE: "everything that was checked is good",
         DIFFERS: "the record, or what it names, is bad",
-        UNSEEN: "nothing bad was found, but not everything could be looked at",
+        UNSEEN: "nothing bad was found, but not everything could be checked",
     }
     terminal.print(verdict[code])
     return code

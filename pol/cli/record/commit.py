@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from pol.cli.file_output import FINE, SHOWN_ROWS, console, looking, shown_bytes
+from pol.cli.file_output import FINE, SHOWN_ROWS, console, json_option, shown_bytes, unsupported_is_unseen, write_file
 from pol.commitments.complete_state import StateEntry
-from pol.errors import OperationalError
 from pol.training.record.recorded_run import is_run, open_run, split_step
 from pol.training.storage.commitment import Commitment
 from pol.training.storage.tensor_folder import open_tensors
@@ -20,8 +19,8 @@ from pol.training.storage.tensor_folder import open_tensors
 @click.argument("path")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the commitment.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than the first {SHOWN_ROWS} entries.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@looking
+@json_option
+@unsupported_is_unseen
 def commit(path: str, out: Path | None, show_all: bool, as_json: bool) -> int:
     """Commit to PATH: a safetensors file, a folder of them, or a learning record (PATH@STEP: one of its checkpoints).
 
@@ -30,10 +29,7 @@ def commit(path: str, out: Path | None, show_all: bool, as_json: bool) -> int:
     entries, left_out = entries_of(path)
     commitment = Commitment(entries)
     if out is not None:
-        try:
-            out.write_bytes(commitment.encode())
-        except OSError as error:
-            raise OperationalError(f"can't write {out}: {error}") from error
+        write_file(out, commitment.encode())
     if as_json:
         print(json.dumps(commitment.document() | {"left_out": list(left_out)}, indent=2))
         return FINE
@@ -51,7 +47,7 @@ def commit(path: str, out: Path | None, show_all: bool, as_json: bool) -> int:
 
 
 def entries_of(path: str) -> tuple[tuple[StateEntry, ...], tuple[str, ...]]:
-    """The entries of what stands at a path, hashed now, and the files beside it that aren't part of it.
+    """The entries of a file, folder or checkpoint, hashed now, and the files beside it that aren't part of it.
 
     Raises:
         ProtocolError: a malformed file or record, or tensors that aren't what a record says.

@@ -1,4 +1,4 @@
-"""``pol diff A B``: how far two models or trainings are apart, tensor by tensor, and since when."""
+"""``pol diff A B``: differences of two models or trainings, tensor by tensor, and the step where they begin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, console, looking
+from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, console, json_option, unsupported_is_unseen
 from pol.training.record.recorded_run import split_step
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ CHANGES_SHOWN = 40
 @click.argument("b", required=False)
 @click.option("--all", "show_all", is_flag=True, help=f"Show equal tensors too, and more than {SHOWN_ROWS}.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw a map as SVG.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@looking
+@json_option
+@unsupported_is_unseen
 def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: bool) -> int:
     """Compare A and B: each a safetensors file, a folder of them, or a learning record (RECORD@STEP: a checkpoint).
 
@@ -38,7 +38,7 @@ def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: b
 
     if b is None:
         raise click.UsageError(f"two are compared: name what {a} is held against (pol diff {a} OTHER)")
-    # Whoever names checkpoints asks about them, not about what came before or after.
+    # Where checkpoints are named, earlier and later ones don't count.
     whole = all(split_step(text)[1] is None for text in (a, b))
     one, other = _open(a, b)
     one, other, beside = aligned(one, other)
@@ -55,12 +55,12 @@ def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: b
         print(json.dumps(_document(one, other, rows, states, since, beside) | {"equal": equal}, indent=2))
         return FINE if equal else DIFFERS
     terminal = console()
-    told = rows if show_all else [row for row in rows if row.how != "equal" or row.name in since]
-    shown = told if show_all else told[:SHOWN_ROWS]
+    chosen = rows if show_all else [row for row in rows if row.how != "equal" or row.name in since]
+    shown = chosen if show_all else chosen[:SHOWN_ROWS]
     if shown:
         terminal.print(_table(shown, since))
-    if len(shown) < len(told):
-        terminal.print(f"and {len(told) - len(shown)} more tensors: --all shows every one, --json has all")
+    if len(shown) < len(chosen):
+        terminal.print(f"and {len(chosen) - len(shown)} more tensors: --all shows every one, --json has all")
     equal_rows = sum(row.how == "equal" for row in rows)
     terminal.print(f"{one.label} and {other.label}: {equal_rows} of {len(rows)} tensors are equal", soft_wrap=True)
     if states is not None and states.changes:
@@ -70,7 +70,7 @@ def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: b
     if states is not None and states.entries:
         terminal.print(f"components that differ: {', '.join(states.components)}", soft_wrap=True)
     if since:
-        terminal.print(_parting(since), soft_wrap=True)
+        terminal.print(_first_difference(since), soft_wrap=True)
     if beside:
         terminal.print(f"not compared: {beside} tensors of the record that a model's file doesn't hold")
     return FINE if equal else DIFFERS
@@ -90,8 +90,8 @@ def _open(a: str, b: str) -> tuple[NamedTensors, NamedTensors]:
     return open_named_tensors(a), open_named_tensors(b)
 
 
-def _parting(since: Mapping[str, int]) -> str:
-    """Where two trainings that are equal now, or aren't, were first apart, and in what."""
+def _first_difference(since: Mapping[str, int]) -> str:
+    """The first checkpoint where two trainings differ, and the components that differ there."""
     from pol.verification.runs.run_comparison import component_of
 
     first = min(since.values())

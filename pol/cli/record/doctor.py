@@ -1,4 +1,4 @@
-"""``pol doctor -- python train.py``: whether this trainer, killed and resumed, goes on as if nothing had happened."""
+"""``pol doctor -- python train.py``: checks that a killed and resumed trainer repeats the uninterrupted run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pol.cli.file_output import DIFFERS, FINE, console, looking
+from pol.cli.file_output import DIFFERS, FINE, console, json_option, unsupported_is_unseen
 from pol.errors import OperationalError
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ OUTPUT_SHOWN = 2000
 @click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far each run goes.")
 @click.option("--timeout", type=click.IntRange(1), default=3600, show_default=True, metavar="S", help="Of each run.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the runs here.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@looking
+@unsupported_is_unseen
 def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, as_json: bool) -> int:
     """Run COMMAND (after --) four times, kill it once, and compare: is a resumed training an uninterrupted one?
 
-    The program has to use pol.training.Recorder or one of the integrations. It records into a folder of its own here,
-    and every step, whatever the program says; what else it writes, it writes.
+    The program has to use pol.training.Recorder or one of the integrations. It records every step into a folder of
+    this command, whatever the program sets; other files that it writes stay.
     """
     from pol.verification.runs.resume_check import EXACT, check_resumption
 
@@ -52,7 +52,7 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
     if as_json:
         print(json.dumps(_document(found), indent=2))
     else:
-        for line in _told(found, keep):
+        for line in _lines(found, keep):
             terminal.print(line, soft_wrap=True)
     return FINE if found.verdict == EXACT else DIFFERS
 
@@ -77,7 +77,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> 
         except subprocess.TimeoutExpired as error:
             raise OperationalError(f"the program ran longer than {timeout} seconds: give fewer --steps") from error
         finally:
-            # Workers of a loader outlive a killed trainer for a while; nothing of it may touch the next run.
+            # Workers of a data loader may outlive a killed trainer; they must not touch the next run.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -92,21 +92,21 @@ def _folder(keep: Path | None) -> Iterator[Path]:
             yield Path(folder)
         return
     for name in ("whole", "again", "cut"):
-        shutil.rmtree(keep / name, ignore_errors=True)  # of an earlier examination
+        shutil.rmtree(keep / name, ignore_errors=True)  # of an earlier run
     yield keep
 
 
-def _told(found: ResumeReport, keep: Path | None) -> Iterator[str]:
+def _lines(found: ResumeReport, keep: Path | None) -> Iterator[str]:
     verdicts = {
         "exact": f"EXACT: resumed after step {found.resumed_from}, it went on as the uninterrupted run, in every step "
         f"and every component, to step {found.steps}.",
         "two launches differ in root": "TWO LAUNCHES DIFFER IN ROOT: resumed after step "
         f"{found.resumed_from}, it went on as the uninterrupted run to step {found.steps}, but launched again it has "
-        "other complete roots in every step: nobody can repeat them.",
+        "other complete roots in every step: they can't be reproduced.",
         "not deterministic": f"NOT DETERMINISTIC: two uninterrupted runs differ from step {found.step} on.",
         "resume not exact": f"RESUME NOT EXACT: killed after step {found.killed_at} and resumed from step "
         f"{found.resumed_from}, the run differs"
-        + (f" from step {found.step} on." if found.step is not None else " in what isn't recorded."),
+        + (f" from step {found.step} on." if found.step is not None else " outside of the record."),
     }
     yield verdicts[found.verdict]
     if (difference := found.difference) is not None:

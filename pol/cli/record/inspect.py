@@ -1,4 +1,4 @@
-"""``pol inspect PATH``: what a store, a document or a file holds, in plain values."""
+"""``pol inspect PATH``: the content of a store, a document or a file, in plain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree as RichTree
 
-from pol.cli.file_output import FINE, SHOWN_ROWS, console, looking, shown_bytes
+from pol.cli.file_output import FINE, SHOWN_ROWS, console, json_option, read_file, shown_bytes, unsupported_is_unseen
 from pol.commitments import canonical_json
 from pol.commitments.complete_state import StateEntry
 from pol.errors import OperationalError, ProtocolError
@@ -25,7 +25,7 @@ from pol.training.state import readable
 from pol.training.storage.commitment import Commitment
 from pol.training.storage.tensor_folder import ENDING, open_tensors
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import Task
+from pol.training.task.task_document import Task
 
 DOCUMENT_LIMIT = 1 << 28
 FEW = 12
@@ -34,8 +34,8 @@ FEW = 12
 @click.command()
 @click.argument("path")
 @click.argument("digest", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@looking
+@json_option
+@unsupported_is_unseen
 def inspect(path: str, digest: str | None, as_json: bool) -> int:
     """Say what PATH holds: a store (its learning record; RECORD@STEP: a checkpoint; or the object DIGEST), or a file.
 
@@ -53,7 +53,7 @@ def inspect(path: str, digest: str | None, as_json: bool) -> int:
 
 
 def describe(path: str, digest: str | None = None) -> dict[str, Any]:
-    """What stands at a path, as plain values.
+    """The content of a store, document or file, as plain values.
 
     Raises:
         ProtocolError: a malformed document or file.
@@ -70,12 +70,7 @@ def describe(path: str, digest: str | None = None) -> dict[str, Any]:
         return _record(run.record, run) if step is None else _checkpoint(run, step)
     file = Path(path)
     if file.is_file() and file.suffix != ENDING and _is_json(file):
-        try:
-            if file.stat().st_size > DOCUMENT_LIMIT:
-                raise ProtocolError(f"{file} has more than {DOCUMENT_LIMIT} bytes: no document of pol has")
-            return _document(file.read_bytes(), str(file))
-        except OSError as error:
-            raise OperationalError(f"can't read {file}: {error}") from error
+        return _document(read_file(file, limit=DOCUMENT_LIMIT), str(file))
     try:
         tensors = open_tensors(file)
     except OperationalError as error:
@@ -96,9 +91,9 @@ def _document(data: bytes, what: str) -> dict[str, Any]:
     if kind == "pol/learning-record":
         return _record(LearningRecord.decode(data), None)
     if kind == "pol/checkpoint":
-        from pol.training.storage.saved_state import SavedState
+        from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
-        return _saved(SavedState.decode(data))
+        return _saved(StoredCheckpoint.decode(data))
     if kind == "pol/task":
         return _task(Task.decode(data))
     if kind == "pol/learning-proof":
@@ -169,7 +164,7 @@ def _proof(proof: LearningProof) -> dict[str, Any]:
 
 
 def _is_json(file: Path) -> bool:
-    """Whether it calls itself a document, or begins like one."""
+    """Whether a file is a JSON document, by its name or its first byte."""
     try:
         with file.open("rb") as opened:
             return file.suffix == ".json" or opened.read(1) in (b"{", b"[")

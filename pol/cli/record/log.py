@@ -11,9 +11,10 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 
+from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.key_option import signing_key
 from pol.commitments.checkpoint_log import verify_consistency
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.training.record import attestation, learning_record, signed_heads
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.signed_heads import LogHead
@@ -35,7 +36,7 @@ from pol.training.storage.store import Store
     callback=signing_key,
     help="Ed25519 key that signs the attestation.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def log(
     record: str,
     verify: bool,
@@ -49,7 +50,7 @@ def log(
 ) -> None:
     """Show the log of the learning record in a store (a folder or a URL), and check that nothing in it was rewritten.
 
-    Whoever has kept one signed head (--keep) sees with --since whether the record still begins with it.
+    With a signed head that was kept earlier (--keep), --since checks that the record still begins with it.
     """
     if signer is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", signer):
         raise click.UsageError(f"--signer {signer}: a public key is 64 hexadecimal digits")
@@ -59,16 +60,17 @@ def log(
     found = learning_record.load(store)
     shown = _summary(found)
     if verify and signer is None and not found.heads:
-        # Nothing is wrong with a log that nobody has signed; nothing of it was checked either.
+        # An unsigned log is not bad, but it has no head to verify.
         shown["verified_heads"] = "not checked: the record isn't signed"
     elif verify or signer is not None:
         shown["verified_heads"] = _verify(found, signer)
     if consistency is not None:
         shown["consistency"] = _consistency(found, *consistency)
     if since is not None:
-        shown["extends"] = _extends(found, LogHead.decode(_read(since)))
+        kept = read_file(since, hint=f"; make it with: pol log RECORD --keep {since}")
+        shown["extends"] = _extends(found, LogHead.decode(kept))
     if keep is not None:
-        _write(keep, signed_heads.newest_head(found).encode())
+        write_file(keep, signed_heads.newest_head(found).encode())
         shown["kept"] = str(keep)
     if attested is not None:
         shown["in_toto"] = _attest(attested, store, found, key)
@@ -122,7 +124,7 @@ def _extends(record: LearningRecord, kept: LogHead) -> dict[str, Any]:
 def _attest(file: Path, store: Store, record: LearningRecord, key: Ed25519PrivateKey | None) -> str:
     if key is None:
         raise click.UsageError("an attestation needs --key PEM")
-    _write(file, attestation.attest(store, record, key))
+    write_file(file, attestation.attest(store, record, key))
     return str(file)
 
 
@@ -138,17 +140,3 @@ def _print(shown: dict[str, Any], as_json: bool) -> None:
         else:
             text = json.dumps(value) if isinstance(value, dict) else str(value) or "none"
         console.print(f"{name.replace('_', ' '):<15} {text}", markup=False, soft_wrap=True)
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise OperationalError(f"can't read {file}: {error}; make it with: pol log RECORD --keep {file}") from error
-
-
-def _write(file: Path, data: bytes) -> None:
-    try:
-        file.write_bytes(data)
-    except OSError as error:
-        raise OperationalError(f"can't write {file}: {error}") from error

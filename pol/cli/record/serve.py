@@ -1,4 +1,4 @@
-"""``pol serve STORE``: a store over HTTP, for verifiers that ask for files and chunks."""
+"""``pol serve STORE``: serves a store over HTTP, so that verifiers can read files and chunks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A store over HTTP, read only: files with ranges, the newest record, and single chunks with their proofs.
 
-Paths are those of the store, so that fsspec's http filesystem reads it as a store. Names are matched against the form
-of names before anything is looked up: no path of a stranger reaches a filesystem.
+Paths are those of the store, so that fsspec's http filesystem reads it as a store. Only well-formed names are looked
+up: no other path of a request reaches a filesystem.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from aiohttp import web
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import learning_record, recorded_chunks
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import OpenFile, Store
 
 PIECE = 1 << 20
 MAX_STREAMS = 64
 MAX_PROOFS = 8
-"""Requests for a chunk that may wait: each may have to read a whole checkpoint."""
+"""The most requests for chunks at a time: each may have to read a whole checkpoint."""
 
 _FILE = r"/{folder:[0-9a-f]{2}}/{name:[0-9a-f]{64}(\.[a-z]{1,16})?}"
 _CHUNK = "/chunk/{checkpoint:[0-9]{1,9}}/{position:[0-9]{1,15}}/{leaf:[0-9]{1,15}}"
 
 
 class StoreServer:
-    """The requests that a store answers."""
+    """Handles the requests to a store."""
 
     def __init__(self, store: Store):
         self._store = store
@@ -89,7 +89,7 @@ class StoreServer:
         return web.Response(body=data, content_type="application/json")
 
     def _prove(self, checkpoint: int, position: int, leaf: int) -> bytes:
-        """One at a time: the checkpoint that was read last is kept for whoever asks for more of it."""
+        """The proof of a chunk. Runs one at a time; the checkpoint that was read last is cached."""
         with self._lock:
             record = learning_record.load(self._store)
             if checkpoint >= len(record.checkpoints):
@@ -97,10 +97,10 @@ class StoreServer:
             entry = record.checkpoints[checkpoint]
             if self._newest_read is None or self._newest_read[0] != entry.root:
                 self._newest_read = None
-                saved = saved_state.load_document(self._store, entry.object)
+                saved = stored_checkpoint.load_document(self._store, entry.object)
                 if saved.root != entry.root:
                     raise ProtocolError("the checkpoint isn't the one in the log")
-                self._newest_read = entry.root, saved_state.load(self._store, saved)
+                self._newest_read = entry.root, stored_checkpoint.load(self._store, saved)
             return recorded_chunks.encode(self._newest_read[1].prove(position, leaf))
 
 
@@ -108,7 +108,7 @@ async def serve(store: Store, host: str, port: int, ready: Any) -> None:
     """Serve until cancelled; ``ready`` is called with the port once requests are answered.
 
     Raises:
-        OperationalError: the port can't be had.
+        OperationalError: the port is not available.
     """
     runner = web.AppRunner(StoreServer(store).application(), access_log=None)
     await runner.setup()
@@ -154,5 +154,5 @@ async def _send(request: web.Request, file: OpenFile) -> web.StreamResponse:
 
 
 def _refusal(status: int, message: str) -> web.Response:
-    """Says nothing about where the store lies."""
+    """An error without the place of the store."""
     return web.json_response({"error": message}, status=status)

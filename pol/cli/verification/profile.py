@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from pol.arithmetic.primitives import Words
-from pol.cli.file_output import DIFFERS, FINE, console, looking
+from pol.cli.file_output import DIFFERS, FINE, console, unsupported_is_unseen
 from pol.cli.key_option import signing_key
 from pol.cli.verification import profile_picture
 from pol.commitments import canonical_json
@@ -25,8 +25,8 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.training.record.signed_heads import public_bytes
 from pol.training.storage.store import Store
-from pol.training.task.task import LoadedTask
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile_signature
 from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.native_setting import settings_here
@@ -54,7 +54,7 @@ _NAMED = 3
 @click.option("--compile", "compiled", is_flag=True, help="With --native: torch.compile as well; takes a minute.")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads of the canonical kernels; all by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@looking
+@unsupported_is_unseen
 def profile(
     store: str,
     task: str,

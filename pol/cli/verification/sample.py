@@ -3,76 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from pol.claims.sampling import (
-    MAX_DRAWS,
-    cheated_segments,
-    detectable_segments,
-    detection_probability,
-    required_draws,
-)
+from pol.claims.sample_plan import Sample
+from pol.claims.sample_plan import sample as plan
 from pol.cli.verification.share_option import Share
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))
 """Rows of the table beside the fraction that was asked for."""
 CONFIDENCES = (Fraction(9, 10), Fraction(99, 100), Fraction(999, 1000))
 MOST_SEGMENTS = 10**7
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The number of draws that finds a share of cheated segments, and what the chain's limit finds."""
-
-    segments: int
-    cheat_fraction: Fraction
-    cheated: int
-    """The least number of segments that is that share."""
-    confidence: Fraction
-    draws: int
-    detection_probability: Fraction
-    reexecution: Fraction
-    """Share of the training that is replayed."""
-    chain_draws: int
-    """The most segments that a task on chain can have drawn."""
-    chain_enough: bool
-    chain_detection_probability: Fraction
-    chain_detectable: int | None
-    """The fewest cheated segments that they find with the confidence."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Numbers as numbers, shares rounded to the nearest double."""
-        return {k: float(value) if isinstance(value, Fraction) else value for k, value in vars(self).items()}
-
-
-def plan(segments: int, cheat_fraction: Fraction, confidence: Fraction) -> Sample:
-    """The exact number of draws that finds that share of cheated segments with that confidence.
-
-    Raises:
-        ProtocolError: impossible counts.
-    """
-    cheated = cheated_segments(segments, cheat_fraction)
-    draws = required_draws(segments, cheated, confidence) or 0
-    chain = min(segments, MAX_DRAWS)
-    return Sample(
-        segments=segments,
-        cheat_fraction=cheat_fraction,
-        cheated=cheated,
-        confidence=confidence,
-        draws=draws,
-        detection_probability=detection_probability(segments, cheated, draws),
-        reexecution=Fraction(draws, segments),
-        chain_draws=chain,
-        chain_enough=draws <= chain,
-        chain_detection_probability=detection_probability(segments, cheated, chain),
-        chain_detectable=detectable_segments(segments, chain, confidence),
-    )
 
 
 @click.command()

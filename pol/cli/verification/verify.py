@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from dataclasses import replace
@@ -16,16 +15,13 @@ from rich.table import Table
 
 from pol.cli.file_output import console
 from pol.cli.verification.share_option import Share
-from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator
-from pol.training.record.recorded_run import is_run, open_run, open_store
+from pol.training.record.recorded_run import is_run, open_run
 
 if TYPE_CHECKING:
-    from pol.claims.segment_claim import Three
-    from pol.training.record.recorded_run import RecordedRun
     from pol.verification.engines.engine import Engine
-    from pol.verification.examination.proof_examination import ExaminedProof, SegmentDraw
     from pol.verification.examination.verification_report import VerificationReport
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
@@ -123,83 +119,49 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
 
 
 def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> VerificationReport:
-    from pol.training.record import task_proof
-    from pol.verification.examination import proof_examination, screening
-    from pol.verification.examination.verification_report import VerificationReport
+    from pol.verification.examination import verify_training as verification
 
     begun, narrator = time.monotonic(), ConsoleNarrator(Console(stderr=True, quiet=quiet))
-    store = open_store(path)
-    found = VerificationReport(store.url, digest or "", options["profile"], options["engine"], proof_examination.UNSEEN)
-    run = open_run(path) if digest is None else None
-    root = None if options["log_root"] is None else bytes.fromhex(options["log_root"])
+    if digest is None:
+        _require_task(path)
+    sampling = verification.Sampling(
+        confidence=options["confidence"],
+        cheat_fraction=options["cheat_fraction"],
+        draws=options["draws"],
+        everything=options["everything"],
+        seed=None if options["seed"] is None else bytes.fromhex(options["seed"]),
+        suspicious=options["suspicious"],
+    )
     try:
-        if run is None:
-            subject = proof_examination.open_proof(store, str(digest), root)
-        else:
-            _require_task(run)
-            task, proof = task_proof.proof_of(run)
-            subject = proof_examination.checked_proof(store, task, proof, root)
-    except (ProtocolError, OperationalError, UnsupportedError) as error:
-        return replace(found, verdict=proof_examination.verdict_on_failure(error))
-    found = replace(found, subject=subject, thresholds=_thresholds(subject, options["profile"]))
-    if options["suspicious"]:
-        with narrator.progress("looking at all checkpoints") as advance:
-            suspicions = screening.screen(store, subject.task, subject.proof, advance)
-        found = replace(found, suspicions=tuple(suspicions))
-    draw = _draw(subject, options, [suspicion.segment for suspicion in found.suspicions])
-    found = replace(found, draw=draw, given_seed=options["seed"] is not None)
-    try:
-        if run is not None:
-            ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments}
-            task_proof.require_recorded(run, subject.task, subject.proof, sorted(ends))
-    except (ProtocolError, OperationalError) as error:
-        return replace(found, verdict=proof_examination.verdict_on_failure(error))
-    with narrator.progress("replaying segments") as advance:
-        verdict = proof_examination.examine_proof(
-            subject, draw.replayed, found.thresholds, _engine(options), advance, options["looks"]
+        found = verification.verify(
+            path,
+            digest,
+            profile=options["profile"],
+            exact=options["exact"],
+            sampling=sampling,
+            log_root=None if options["log_root"] is None else bytes.fromhex(options["log_root"]),
+            engine=_engine(options),
+            looks=options["looks"],
+            progress=narrator.progress,
         )
-    return replace(found, verdict=verdict, seconds=time.monotonic() - begun)
+    except ProtocolError as error:  # of the arguments: bad evidence is an outcome
+        raise click.UsageError(str(error)) from error
+    return replace(found, engine=options["engine"], seconds=time.monotonic() - begun)
 
 
-def _require_task(run: RecordedRun) -> None:
+def _require_task(path: str) -> None:
     """Refuse a record that names no task: it isn't false, but it can't be replayed."""
     from pol.training.record import task_proof
 
-    if not task_proof.names_task(run):
+    try:
+        named = task_proof.names_task(open_run(path))
+    except (ProtocolError, OperationalError):
+        return  # the verification finds the same, as an outcome
+    if not named:
         raise click.UsageError(
             "this record names no task, so its steps can't be replayed. `pol check RECORD` verifies its checkpoints; "
             "Recorder(..., task=) makes a record whose training can be replayed (docs/guides/record.md)"
         )
-
-
-def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
-    """The thresholds of a profile. A bad profile is not the solver's fault: the verification is inconclusive."""
-    from pol.claims.acceptance_rule import EXACT
-    from pol.verification.profile.profile_document import load_profile
-
-    if digest is None:
-        return EXACT
-    try:
-        return load_profile(subject.store, digest, subject.task).thresholds
-    except ProtocolError as error:
-        raise OperationalError(f"the profile can't be used: {error}") from error
-
-
-def _draw(subject: ExaminedProof, options: dict[str, Any], suspects: list[int]) -> SegmentDraw:
-    from pol.claims import sampling
-    from pol.verification.examination.proof_examination import SegmentDraw
-
-    segments = subject.task.document.segments
-    cheated = sampling.cheated_segments(segments, options["cheat_fraction"])
-    if options["everything"]:
-        return SegmentDraw(segments, None, tuple(range(segments)), cheated)
-    draws = options["draws"] or sampling.draws_for(segments, cheated, options["confidence"], segments)
-    if draws > segments:
-        raise click.UsageError(f"can't draw {draws} segments: the task has {segments}; --all replays them all")
-    seed = os.urandom(32) if options["seed"] is None else bytes.fromhex(options["seed"])
-    drawn = sampling.draw(seed, segments, draws, segments)
-    suspected = [segment for segment in suspects if segment not in drawn][: options["suspicious"]]
-    return SegmentDraw(segments, seed, tuple(drawn), cheated, tuple(suspected))
 
 
 def _engine(options: dict[str, Any]) -> Engine:

@@ -1,4 +1,4 @@
-"""``pol zk``: prove a gradient step in zero knowledge, verify such proofs, and bring their verifiers to a chain."""
+"""``pol zk``: prove a gradient step in zero knowledge, verify such proofs, and deploy their verifiers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from rich.table import Table
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.step_verifiers import deploy_exact, deploy_generated
 from pol.chain.node.connection import Connection
+from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.cli.zk.zk_exact import exact
 from pol.cli.zk.zk_keys import CACHE, keys_option, spinning, write_next
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.zk.circuits import Circuit, Visibility, load, names
 from pol.zk.exact import exact_prover
 from pol.zk.example import example, read_inputs
@@ -31,13 +32,12 @@ from pol.zk.ezkl.verifier_contract import bytecode, compiler
 
 TEST_ONLY = (
     "TEST ONLY: the secret of this reference string is public, so anybody can forge proofs for these keys. "
-    "Give a ceremony's file with --ceremony for proofs that mean something."
+    "Give a ceremony's file with --ceremony for proofs that hold."
 )
 _visibility = click.option("--visibility", type=click.Choice([str(v) for v in Visibility]), help="What proofs show.")
 _ceremony = click.option(
     "--ceremony", type=click.Path(path_type=Path, exists=True), metavar="PTAU", help="A prepared powers-of-tau file."
 )
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _circuit = click.argument("circuit", metavar="CIRCUIT")
 
 
@@ -50,7 +50,7 @@ zk.add_command(exact)
 
 
 @zk.command("circuits")
-@_json
+@json_option
 def list_circuits(as_json: bool) -> None:
     """The circuits that pol has."""
     found = [load(name) for name in names()]
@@ -76,9 +76,9 @@ def list_circuits(as_json: bool) -> None:
 @_visibility
 @_ceremony
 @keys_option
-@_json
+@json_option
 def set_up(circuit: str, visibility: str | None, ceremony: Path | None, root: Path, as_json: bool) -> None:
-    """Make reference string, circuit, keys and verifier; run it again after a stop, and it goes on."""
+    """Make reference string, circuit, keys and verifier; after an interrupt, run it again to go on."""
     keys = _set_up(load(circuit), visibility, ceremony, root, as_json)
     summary = asdict(keys.summary)
     if as_json:
@@ -99,7 +99,7 @@ def set_up(circuit: str, visibility: str | None, ceremony: Path | None, root: Pa
 @_visibility
 @_ceremony
 @keys_option
-@_json
+@json_option
 def prove(
     circuit: str,
     inputs: Path | None,
@@ -117,7 +117,7 @@ def prove(
     keys = _set_up(chosen, visibility, ceremony, root, as_json)
     with spinning("proving", as_json):
         proven = ezkl_prover.prove(keys, given)
-    out.write_bytes(proven.proof.to_json())
+    write_file(out, proven.proof.to_json())
     if next_file is not None:
         write_next(next_file, chosen, proven.after)
     report = {
@@ -138,12 +138,12 @@ def prove(
 @click.argument("proofs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PROOF...")
 @_ceremony
 @keys_option
-@_json
+@json_option
 def verify(proofs: tuple[Path, ...], ceremony: Path | None, root: Path, as_json: bool) -> None:
     """Verify proofs; several have to follow each other: each begins with the vector that the one before ends with."""
     began, last = time.monotonic(), None
     for path in proofs:
-        proof = _read(path)
+        proof = GradientProof.from_json(read_file(path))
         keys = _set_up(load(proof.circuit), str(proof.visibility), ceremony, root, as_json)
         ezkl_prover.verify(keys, proof)
         if len(proofs) > 1 and proof.visibility is Visibility.PUBLIC:
@@ -165,7 +165,7 @@ def verify(proofs: tuple[Path, ...], ceremony: Path | None, root: Path, as_json:
 @_ceremony
 @keys_option
 @signer_options
-@_json
+@json_option
 def deploy(
     circuit: str,
     rpc: tuple[str, ...],
@@ -176,7 +176,7 @@ def deploy(
     as_json: bool,
     **signer: Any,
 ) -> None:
-    """Bring a circuit's verifier to a chain; its address is what a task's submitter pins."""
+    """Deploy a circuit's verifier; a task's submitter pins its address."""
     connection = Connection.to(*rpc)
     wallet = Wallet(connection, signer_of(signer, connection.chain_id))
     report = deployed(load(circuit), wallet, root, exact=exact, solc=solc, ceremony=ceremony, as_json=as_json)
@@ -196,7 +196,7 @@ def deployed(
     ceremony: Path | None = None,
     as_json: bool = False,
 ) -> dict[str, Any]:
-    """Deploy a circuit's verifier: what to pin, and what it took."""
+    """Deploy a circuit's verifier; returns the address to pin, the key and the gas."""
     before = len(wallet.receipts)
     if exact:
         with spinning("keys of the exact circuit", as_json):
@@ -207,7 +207,7 @@ def deployed(
         chain = wallet.connection.chain_id
         if keys.is_test_only and chain not in TEST_CHAINS:
             raise ProtocolError(
-                f"these keys are for tests, anybody forges proofs for them, and chain {chain} is no test chain: name a "
+                f"proofs for these test keys can be forged, and chain {chain} is no test chain: name a "
                 "ceremony's file with --ceremony"
             )
         code, size = bytecode(keys, compiler(solc))
@@ -228,10 +228,3 @@ def _set_up(circuit: Circuit, visibility: str | None, ceremony: Path | None, roo
     if keys.is_test_only:
         click.secho(TEST_ONLY, err=True, fg="yellow", bold=True)
     return keys
-
-
-def _read(path: Path) -> GradientProof:
-    try:
-        return GradientProof.from_json(path.read_bytes())
-    except OSError as error:
-        raise OperationalError(f"can't read {path}: {error}") from error

@@ -1,4 +1,4 @@
-"""``pol zk exact``: prove steps without any freedom of rounding, and verify such proofs without the prover's code."""
+"""``pol zk exact``: prove steps with exact rounding, and verify such proofs without the prover's code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from pol.chain.desks.proven_steps import context_of
+from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.zk.zk_keys import keys_option, spinning, write_next
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.zk.circuits import Circuit, load
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_proof_file import ExactProofs
@@ -18,7 +19,6 @@ from pol.zk.example import example, read_inputs
 from pol.zk.fixed_point import Integers
 
 UNBOUND = bytes(32)
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group()
@@ -43,7 +43,7 @@ def exact() -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=Path("steps.json"), show_default=True, metavar="FILE")
 @click.option("--next", "next_file", type=click.Path(path_type=Path), metavar="FILE", help="For the last vector.")
 @keys_option
-@_json
+@json_option
 def prove(
     circuit: str,
     files: tuple[Path, ...],
@@ -65,7 +65,7 @@ def prove(
     with spinning(f"proving {len(data)} steps", as_json):
         run = exact_prover.prove(keys, first, data, contexts)
     proofs = ExactProofs(circuit, keys.verifying_key, tuple(contexts), run.steps)
-    out.write_bytes(proofs.to_json())
+    write_file(out, proofs.to_json())
     if next_file is not None:
         write_next(next_file, chosen, run.last)
     report = {
@@ -85,13 +85,10 @@ def prove(
 
 @exact.command("verify")
 @click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
-@_json
+@json_option
 def verify(path: Path, as_json: bool) -> None:
-    """Verify a file of proofs by py_ecc's pairing; whose key it is for, you compare."""
-    try:
-        proofs = ExactProofs.from_json(path.read_bytes())
-    except OSError as error:
-        raise OperationalError(f"can't read {path}: {error}") from error
+    """Verify a file of proofs by py_ecc's pairing; compare the printed key with the one that you trust."""
+    proofs = ExactProofs.from_json(read_file(path))
     began = time.monotonic()
     with spinning(f"verifying {len(proofs.steps)} steps", as_json):
         proofs.verify()

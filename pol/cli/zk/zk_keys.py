@@ -1,4 +1,4 @@
-"""What commands of ``pol zk`` share: where keys lie, the wait for a prover, the vector after a step."""
+"""Shared by the commands of ``pol zk``: the folder of keys, a spinner, and the file of the vector after a step."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from pol.errors import OperationalError
 from pol.zk.circuits import Circuit
 from pol.zk.fixed_point import Integers
 
@@ -23,14 +24,21 @@ keys_option = click.option(
 
 @contextmanager
 def spinning(what: str, quiet: bool) -> Iterator[None]:
-    """Says what is waited for."""
+    """Shows a spinner with a description of the work."""
     show: Callable[[str], Any] = Console(stderr=True, quiet=quiet).status
     with show(what):
         yield
 
 
 def write_next(path: Path, circuit: Circuit, after: Integers) -> None:
-    """The vector after a step, which its owner alone may read, as the next step takes it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump({f"{circuit.network.inputs[0]}.integers": [int(x) for x in after.ravel()]}, file)
+    """Write the vector after a step as input of the next one; only its owner may read the file.
+
+    Raises OperationalError if it can't be written.
+    """
+    document = {f"{circuit.network.inputs[0]}.integers": [int(x) for x in after.ravel()]}
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(document, file)
+    except OSError as error:
+        raise OperationalError(f"can't write {path}: {error}") from error

@@ -1,4 +1,4 @@
-"""Runs a captured step with torch's own kernels: how a solver trains. Bits may differ between machines."""
+"""Executes a captured step with torch's own kernels, as solvers train. Bits may differ between machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from torch import Tensor
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.native import torch_random
 from pol.execution.native.torch_order import stable_topk
-from pol.graph.aten_graph import WORD_TYPES, Argument, AtenGraph, AtenInput, AtenNode, AtenType, Ref, TorchDType
+from pol.graph.aten_graph import (
+    WORD_TYPES,
+    Argument,
+    AtenGraph,
+    AtenInput,
+    AtenNode,
+    AtenType,
+    Ref,
+    TorchDType,
+    references,
+)
 from pol.graph.lowering import RULES
 
 
@@ -23,8 +33,7 @@ def _overload(name: str) -> Callable[..., Any]:
 
 ALLOWED: Mapping[str, Callable[..., Any]] = {
     **{name: _overload(name) for name in RULES if name.startswith("aten.")},
-    # A graph says nothing of strides, and copies that only change them are left out of it: where a view isn't possible
-    # reshape makes the copy.
+    # A graph has no strides, so it holds no copies that only change them: where a view isn't possible, reshape copies.
     **dict.fromkeys(("aten.view.default", "aten._unsafe_view.default"), _overload("reshape.default")),
     "aten.topk.default": stable_topk,
     **torch_random.DRAWS,
@@ -43,13 +52,13 @@ CREATED = frozenset(
         "arange.start_step",
     )
 )
-"""Operations that make a tensor without being led to a device by an operand."""
+"""Operations without a tensor operand, which have to be told the device."""
 DTYPES: Mapping[str, torch.dtype] = {name: getattr(torch, name) for name in WORD_TYPES}
 """torch's dtypes by the names that graphs use."""
 
 
 class NativeExecutor:
-    """Steps of an ATen graph on a device. A stranger's graph is data: what is not allowed is never looked up.
+    """Steps of an ATen graph on a device. Graphs are untrusted: only operations in ALLOWED are ever looked up.
 
     Raises ProtocolError for an operation outside the allow-list, a malformed argument, or a result of another type
     than the graph states.
@@ -57,8 +66,7 @@ class NativeExecutor:
 
     def __init__(self, graph: AtenGraph, device: str = "cpu") -> None:
         for node in graph.nodes:
-            if node.operation not in ALLOWED:
-                raise ProtocolError(f"{node.name}: the operation {node.operation!r} is not in the allow-list")
+            allowed(node)
         self._graph = graph
         self._device = torch.device(device)
         self._last_use = _last_uses(graph)
@@ -87,15 +95,19 @@ class NativeExecutor:
     def _input(self, entry: AtenInput, tensor: Tensor) -> Tensor:
         if tuple(tensor.shape) != entry.type.shape:
             raise ProtocolError(f"{entry.name} has shape {tuple(tensor.shape)}, the graph says {entry.type.shape}")
-        wanted = DTYPES[entry.type.dtype]
-        if wanted.is_floating_point != tensor.dtype.is_floating_point:
+        dtype = DTYPES[entry.type.dtype]
+        if dtype.is_floating_point != tensor.dtype.is_floating_point:
             raise ProtocolError(f"{entry.name} is {tensor.dtype}, the graph says {entry.type.dtype}")
-        return tensor.detach().to(device=self._device, dtype=wanted)
+        return tensor.detach().to(device=self._device, dtype=dtype)
 
     def call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """The results of one operation, with the values that it refers to by number."""
-        arguments = [_argument(argument, values) for argument in node.arguments]
-        keywords = {name: _argument(argument, values) for name, argument in node.keywords}
+
+        def given(argument: Argument) -> Any:
+            return resolved(argument, lambda ref: values[ref.value][ref.output], lambda dtype: dtype)
+
+        arguments = [given(argument) for argument in node.arguments]
+        keywords = {name: given(argument) for name, argument in node.keywords}
         if node.operation in CREATED:
             keywords["device"] = self._device
         try:
@@ -107,15 +119,15 @@ class NativeExecutor:
                 raise OperationalError(f"{node.name}: not enough memory on {self._device}") from error
             raise ProtocolError(f"{node.name}: {node.operation} rejects its arguments: {error}") from error
         results = tuple(result) if isinstance(result, tuple | list) else (result,)
-        results = wanted(results, arguments)
+        results = selected(results, arguments)
         actual = [AtenType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in results]
         if actual != list(node.outputs):
             raise ProtocolError(f"{node.name}: {node.operation} gives {actual}, the graph says {list(node.outputs)}")
         return results
 
 
-def wanted(results: Sequence[Tensor | None], arguments: Sequence[Any]) -> tuple[Tensor, ...]:
-    """The results that an output mask (a last argument of booleans) asks for; torch computes more at times."""
+def selected(results: Sequence[Tensor | None], arguments: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The results that an output mask (a last argument of booleans) selects."""
     last = arguments[-1] if arguments else None
     mask = [True] * len(results)
     if isinstance(last, list | tuple) and len(last) == len(results) and all(isinstance(flag, bool) for flag in last):
@@ -123,28 +135,35 @@ def wanted(results: Sequence[Tensor | None], arguments: Sequence[Any]) -> tuple[
     return tuple(item for item, flag in zip(results, mask, strict=True) if flag and item is not None)
 
 
-def _argument(argument: Argument, values: Mapping[int, tuple[Tensor, ...]]) -> Any:
+def resolved(argument: Argument, value: Callable[[Ref], Any], dtype: Callable[[torch.dtype], torch.dtype]) -> Any:
+    """An argument as torch takes it: values in place of references, lists in place of tuples, dtypes mapped.
+
+    Raises ProtocolError for a dtype that graphs do not use.
+    """
     if isinstance(argument, Ref):
-        return values[argument.value][argument.output]
+        return value(argument)
     if isinstance(argument, TorchDType):
         if argument.name not in DTYPES:
             raise ProtocolError(f"the dtype {argument.name!r} is not in use here")
-        return DTYPES[argument.name]
+        return dtype(DTYPES[argument.name])
     if isinstance(argument, tuple):
-        return [_argument(item, values) for item in argument]
+        return [resolved(item, value, dtype) for item in argument]
     return argument
 
 
+def allowed(node: AtenNode) -> Callable[..., Any]:
+    """The torch function of a node; ProtocolError if its operation is not in the allow-list."""
+    if node.operation not in ALLOWED:
+        raise ProtocolError(f"{node.name}: the operation {node.operation!r} is not in the allow-list")
+    return ALLOWED[node.operation]
+
+
 def _last_uses(graph: AtenGraph) -> dict[int, list[int]]:
-    """Which values nothing needs after a node, so that memory is given back early."""
+    """By node: the values that are used last there, so that their memory is freed early."""
     last: dict[int, int] = {}
     for position, node in enumerate(graph.nodes):
         last[len(graph.inputs) + position] = position
-        for argument in (*node.arguments, *(value for _, value in node.keywords)):
-            if isinstance(argument, Ref):
-                last[argument.value] = position
-            elif isinstance(argument, tuple):
-                last.update((item.value, position) for item in argument if isinstance(item, Ref))
+        last.update((ref.value, position) for ref in references(node.all_arguments))
     for ref in (*graph.next_state, *(ref for _, ref in graph.observed)):
         last.pop(ref.value, None)
     uses: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""A captured step as a torch.fx module: what torch.compile takes, and the same step in double precision.
+"""A captured step as a torch.fx module, for torch.compile and for double precision.
 
 For measurements only. A solver trains with `pol.execution.native.torch_executor`, which checks the type of every value.
 """
@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from pol.errors import ProtocolError
-from pol.execution.native.torch_executor import ALLOWED, CREATED, DTYPES
-from pol.graph.aten_graph import Argument, AtenGraph, AtenNode, Ref, TorchDType
+from pol.execution.native.torch_executor import ALLOWED, CREATED, allowed, resolved
+from pol.graph.aten_graph import Argument, AtenGraph, AtenNode
 
 
 def to_module(graph: AtenGraph, device: str = "cpu", real: torch.dtype = torch.float32) -> fx.GraphModule:
@@ -37,25 +36,22 @@ def to_module(graph: AtenGraph, device: str = "cpu", real: torch.dtype = torch.f
 def _call(
     built: fx.Graph, node: AtenNode, values: list[tuple[fx.Node, ...]], device: torch.device, real: torch.dtype
 ) -> tuple[fx.Node, ...]:
-    if node.operation not in ALLOWED:
-        raise ProtocolError(f"{node.name}: the operation {node.operation!r} is not in the allow-list")
+    function = allowed(node)
 
     def argument(given: Argument) -> Any:
-        if isinstance(given, Ref):
-            return values[given.value][given.output]
-        if isinstance(given, TorchDType):
-            if given.name not in DTYPES:
-                raise ProtocolError(f"the dtype {given.name!r} is not in use here")
-            return real if given.name == "float32" else DTYPES[given.name]
-        return [argument(item) for item in given] if isinstance(given, tuple) else given
+        return resolved(
+            given,
+            lambda ref: values[ref.value][ref.output],
+            lambda dtype: real if dtype is torch.float32 else dtype,
+        )
 
     arguments = tuple(argument(item) for item in node.arguments)
     keywords = {name: argument(item) for name, item in node.keywords}
     if node.operation in CREATED:
         keywords["device"] = device
-    result = built.call_function(ALLOWED[node.operation], arguments, keywords)
+    result = built.call_function(function, arguments, keywords)
     if node.operation.startswith("pol.") and node.outputs[0].dtype == "float32":
-        # Draws are defined in binary32, whatever they are used in.
+        # Draws are defined in binary32 and converted afterwards.
         return (built.call_method("to", (result, real)),)
     if len(node.outputs) == 1 and not _gives_several(node):
         return (result,)
@@ -69,7 +65,7 @@ def _gives_several(node: AtenNode) -> bool:
 
 
 def _places(node: AtenNode) -> list[int]:
-    """Where the outputs stand among all that the operation gives: a last argument of booleans leaves some out."""
+    """Positions of the outputs among all results of the operation: an output mask (booleans, last) leaves some out."""
     last = node.arguments[-1] if node.arguments else None
     if isinstance(last, tuple) and last and all(isinstance(flag, bool) for flag in last):
         return [place for place, flag in enumerate(last) if flag]

@@ -1,9 +1,9 @@
-"""What a capture asks itself before it gives its program away: is this the training that the user wrote?
+"""The self-check of a capture: is the program the training that the user wrote? docs/spec/program.md, "Self-check".
 
-Two steps on drawn rows of the order, from the first state. Every operation of the program is compared with torch's on
-the same operands (`node_check`), then loss, gradients and next state with those of the user's own eager step, within
-what rounding explains (`rounding_noise`). At last once more every operation, on operands that are hard on definitions:
-zeros, ties, the greatest numbers of the data set. docs/spec/program.md, "Self-check".
+It runs two steps on drawn rows of the order, from the first state. Every operation of the program is compared with
+torch's on the same operands (`node_check`). Loss, gradients and next state are compared with those of the user's own
+eager step, up to rounding (`rounding_noise`). At last every operation is compared on edge cases: zeros, ties, the
+greatest numbers of the data set.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from pol.execution.self_check.hard_operands import hard_operands
 from pol.execution.self_check.node_check import NodeCheck, fold_lengths, typed
 from pol.execution.self_check.rounding_noise import NoisyExecutor
 from pol.graph.aten_graph import AtenGraph, AtenType, Ref
+from pol.graph.capture.tracing.step_inputs import ORDER
 from pol.graph.lowering import lower
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType
 
 _T = TypeVar("_T")
-ORDER = "order"
 BLOCK = 1 << 16
-"""Numbers that are compared at a time: they fit the cache, and large tensors take no copies in binary64."""
+"""Elements that are compared at a time: they fit the cache, and large tensors take no copies in binary64."""
 ATTEMPTS = 4
-"""Pairs of steps that have to part one like the other: a jump next to a number parts one pair, an error all."""
+"""Pairs of steps that all have to differ: a number next to a discontinuity makes one pair differ, an error all."""
 NOISY_RUNS = 4
 ADVICE = (
     "The captured program isn't the training that your loop runs: write this part with other operations, and please "
     "report it with this line; check=False captures it nevertheless"
 )
 SAFETY = 8.0
-"""What may part two executions, in units of what the noise has moved."""
+"""The difference that two executions may have, in units of the drawn noise."""
 
 
 @dataclass(frozen=True)
@@ -54,37 +54,37 @@ class SelfCheck:
     graph: AtenGraph
     gradients: Mapping[str, Ref]
     program: StepProgram
-    names: Names
+    names: ProgramNames
     state: Sequence[Words]
     constants: Sequence[Words]
 
     def require_same(self) -> None:
-        """Raises UnsupportedError, with the first line that parts, unless both are the same training."""
-        parting = ""
+        """Raises UnsupportedError, with the first line that differs, unless both are the same training."""
+        difference = ""
         for attempt in range(ATTEMPTS):
-            parting = self._own_step_parts(attempt)
-            if not parting:
+            difference = self._own_step_differs(attempt)
+            if not difference:
                 break
         else:
-            raise UnsupportedError(f"{parting}. {ADVICE}")
+            raise UnsupportedError(f"{difference}. {ADVICE}")
         for state, constants in hard_operands(self.graph, self.state, self.constants):
             self._require_operations(state, constants, 0, is_drawn=False)
 
-    def _own_step_parts(self, attempt: int) -> str:
+    def _own_step_differs(self, attempt: int) -> str:
         constants = self._with_rows(attempt)
         order = self._order(constants)
-        with self.own.borrowed() as own:
+        with self.own.run_on_objects() as own:
             for step in range(min(len(order), 2)):
                 state = [_words(now, slot.type) for now, slot in zip(own.state(), self.graph.slots, strict=True)]
                 loss, gradients = own.run(torch.from_numpy(order[step].astype(np.int64)), step)
                 if attempt == 0:
                     self._require_operations(state, constants, step, is_drawn=True)
-                parting = self._parts(state, constants, step, {"loss": loss, **_marked(gradients)}, own.state())
-                if parting:
-                    return parting
+                difference = self._difference(state, constants, step, {"loss": loss, **_marked(gradients)}, own.state())
+                if difference:
+                    return difference
         return ""
 
-    def _parts(
+    def _difference(
         self,
         state: Sequence[Words],
         constants: Sequence[Words],
@@ -92,7 +92,7 @@ class SelfCheck:
         values: Mapping[str, Tensor],
         after: Sequence[Tensor],
     ) -> str:
-        """What of the user's step differs from the canonical one beyond rounding, or an empty string."""
+        """The first difference from the user's step that rounding does not explain, or an empty string."""
         watched = self._watched
         program, names = self._watched_program
         places = [names.observed[name] for name, _ in watched.observed]
@@ -114,16 +114,16 @@ class SelfCheck:
         step: int,
         compared: Sequence[tuple[str, Ref, Tensor, Tensor | None]],
     ) -> str:
-        """The first value that parts by more than drawn roundings move it, or an empty string.
+        """The first value that differs by more than drawn roundings move it, or an empty string.
 
-        Roundings are drawn until they explain everything, at most NOISY_RUNS times.
+        Roundings are drawn until they explain every difference, at most NOISY_RUNS times.
         """
         graph = self._watched
         given = [typed(item, slot.type) for item, slot in zip(state, graph.slots, strict=True)]
-        data = self.own.inputs.dataset  # Constants begin with it: as torch has it already, it needs no copy.
+        data = self.own.inputs.dataset  # The first constants; torch has them already.
         rest = zip(constants[len(data) :], graph.constants[len(data) :], strict=True)
         fixed = [*data, *(typed(item, entry.type) for item, entry in rest)]
-        parted = [0.0 if own is None else _distance(canonical, own) for _, _, canonical, own in compared]
+        apart = [0.0 if own is None else _distance(canonical, own) for _, _, canonical, own in compared]
         last = [_rounding(canonical) for _, _, canonical, _ in compared]
         moved = [0.0] * len(compared)
         for seed in range(NOISY_RUNS):
@@ -131,12 +131,12 @@ class SelfCheck:
             found = [*(observed[name] for name, _ in graph.observed), *after]
             moved = [max(m, _distance(c, f)) for m, (_, _, c, _), f in zip(moved, compared, found, strict=True)]
             allowed = [SAFETY * noise + rounding for noise, rounding in zip(moved, last, strict=True)]
-            beyond = [place for place, most in enumerate(allowed) if parted[place] > most]
+            beyond = [place for place, most in enumerate(allowed) if apart[place] > most]
             if not beyond:
                 return ""
         label, ref, _, _ = compared[beyond[0]]
         return (
-            f"{self._line(ref)} -- {label} differs from your own step's by {parted[beyond[0]]:.3g}, rounding explains "
+            f"{self._line(ref)} -- {label} differs from your own step's by {apart[beyond[0]]:.3g}, rounding explains "
             f"{allowed[beyond[0]]:.3g}"
         )
 
@@ -145,7 +145,7 @@ class SelfCheck:
     ) -> None:
         words, _ = CpuExecutor(self.program, constants, torch.get_num_threads()).advance(state, step)
         if any(not np.array_equal(one, other) for one, other in zip(watched, words, strict=True)):
-            raise AssertionError("values that are watched don't change a program's bits")
+            raise AssertionError("observing values must not change a program's bits")
 
     def _require_operations(
         self, state: Sequence[Words], constants: Sequence[Words], step: int, is_drawn: bool
@@ -163,11 +163,11 @@ class SelfCheck:
 
     @cached_property
     def _watched(self) -> AtenGraph:
-        """The graph with its gradients among what it shows."""
+        """The graph with its gradients among the observed values."""
         return replace(self.graph, observed=(*self.graph.observed, *_marked(self.gradients).items()))
 
     @cached_property
-    def _watched_program(self) -> tuple[StepProgram, Names]:
+    def _watched_program(self) -> tuple[StepProgram, ProgramNames]:
         return lower(self._watched)
 
     @cached_property
@@ -183,7 +183,7 @@ class SelfCheck:
         return next(place for place, entry in enumerate(self.graph.constants) if entry.name == ORDER)
 
     def _with_rows(self, attempt: int) -> list[Words]:
-        """The constants with drawn rows of the order in front: the first steps train on them."""
+        """The constants with drawn rows at the beginning of the order, for the first steps."""
         order = self.constants[self._place_of_order]
         drawn = np.random.Generator(np.random.Philox(attempt)).integers(0, len(order), min(len(order), 2))
         changed = order.copy()
@@ -191,7 +191,7 @@ class SelfCheck:
         return [changed if place == self._place_of_order else item for place, item in enumerate(self.constants)]
 
     def _line(self, ref: Ref) -> str:
-        """The user's line that a value comes from."""
+        """The line of the user's code that a value comes from."""
         first = len(self.graph.inputs)
         if ref.value < first:
             return f"{self.graph.inputs[ref.value].name}, which the program leaves as it is"
@@ -204,13 +204,13 @@ def _marked(gradients: Mapping[str, _T]) -> dict[str, _T]:
 
 
 def _words(tensor: Tensor, type_: AtenType) -> Words:
-    """The words of a tensor that nobody changes meanwhile: binary32 is not copied."""
+    """The words of a tensor; for binary32 they share its memory."""
     own = tensor.detach().contiguous()
     return own.to(torch.float32 if type_.words.dtype is DType.F32 else torch.int32).numpy().view(np.uint32)
 
 
 def _distance(one: Tensor, other: Tensor) -> float:
-    """The greatest difference of two tensors' numbers; infinite where only one is a number."""
+    """The greatest difference of two tensors' elements; infinite where only one is NaN."""
     if torch.equal(one, other):
         return 0.0
     pairs = zip(_blocks(one), _blocks(other), strict=True)
@@ -224,9 +224,9 @@ def _blocks(tensor: Tensor) -> Iterator[Tensor]:
 
 def _distance_of_block(one: Tensor, other: Tensor) -> float:
     if one.dtype == torch.float32 == other.dtype:
-        parted = float((one - other).abs_().max())
-        if math.isfinite(parted):
-            return parted
+        greatest = float((one - other).abs_().max())
+        if math.isfinite(greatest):
+            return greatest
     first, second = one.double(), other.double()
     same = (first == second) | (torch.isnan(first) & torch.isnan(second))
     apart = torch.where(same, 0.0, (first - second).abs_())
@@ -234,7 +234,7 @@ def _distance_of_block(one: Tensor, other: Tensor) -> float:
 
 
 def _rounding(tensor: Tensor) -> float:
-    """The last rounding of the greatest number."""
+    """One rounding error of the greatest element."""
     if not tensor.is_floating_point():
         return 0.0
     unit = 2.0**-7 if tensor.dtype == torch.bfloat16 else 2.0**-22

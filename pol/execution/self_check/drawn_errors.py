@@ -1,4 +1,4 @@
-"""Relative errors for operands: drawn once, then read from a drawn place on, since drawing is dearer than a product."""
+"""Relative errors for operands: drawn once, then read from a drawn offset, since drawing costs more than a product."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 COUNT = 1_048_583
-"""Numbers that are drawn: a prime, so that no two rows of a matrix meet the same ones."""
+"""How many numbers are drawn: a prime, so that the rows of a matrix get different ones."""
 
 
 class DrawnErrors:
@@ -19,7 +19,7 @@ class DrawnErrors:
         self._draws = torch.empty(COUNT, dtype=dtype).uniform_(-1.0, 1.0, generator=self._generator)
 
     def applied(self, tensor: Tensor, size: float) -> Tensor:
-        """A tensor of floats, every number off by a relative error of at most `size`."""
+        """A tensor of floats whose elements have relative errors of at most `size`."""
         moved = tensor.to(self._draws.dtype, memory_format=torch.contiguous_format, copy=True)
         for part, draws in self._parts(moved.view(-1)):
             part.addcmul_(part, draws, value=size)

@@ -1,4 +1,4 @@
-"""The user's own step as it runs without a capture: the model, the loss and the optimizer themselves, in eager mode."""
+"""The user's own step in eager mode: the model, the loss and the optimizer themselves, without a capture."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torch.optim import Optimizer
 import pol.execution.native.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import PolError, UnsupportedError
 from pol.execution.native.torch_order import StableOrder
-from pol.graph.capture.guards.mutation_guard import untouched
+from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.loop import Loop, scheduled_options
 from pol.graph.capture.optimizers import Options
 from pol.graph.capture.tracing.provenance import line_of_error
 from pol.graph.capture.tracing.random_operations import CounterRandomness
-from pol.graph.capture.tracing.training_step import StepInputs
+from pol.graph.capture.tracing.step_inputs import StepInputs
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class EagerStep:
     inputs: StepInputs
 
     @contextmanager
-    def borrowed(self) -> Iterator[Borrowed]:
-        """The user's objects for some steps; afterwards they are as they were, whatever happens."""
+    def run_on_objects(self) -> Iterator[EagerRun]:
+        """Runs steps on the user's objects; they are restored at the end, also after an exception."""
         own = {f"model.{name}": tensor for name, tensor in (*self._parameters().items(), *self.model.named_buffers())}
         roots = {**own, "model": self.model, "loss": self.loss, "optimizer": self.optimizer}
         options = [dict(group) for group in self.optimizer.param_groups]
-        with untouched(roots), torch.enable_grad():
+        with mutation_guard(roots), torch.enable_grad():
             try:
-                yield Borrowed(self, self._parameters())
+                yield EagerRun(self, self._parameters())
             finally:
                 for group, before in zip(self.optimizer.param_groups, options, strict=True):
                     group.update(before)
@@ -50,13 +50,13 @@ class EagerStep:
         return dict(self.model.named_parameters())
 
 
-class Borrowed:
-    """Runs steps in place on the user's objects, one after another from where they stand."""
+class EagerRun:
+    """Runs steps in place on the user's objects, one after another."""
 
     def __init__(self, step: EagerStep, parameters: Mapping[str, nn.Parameter]) -> None:
         self._step = step
         self._parameters = parameters
-        # Only these: what the optimizer's own step writes into its groups has to be there in the next one.
+        # Only these are set: values that the optimizer's own step writes into its groups have to stay.
         self._scheduled = scheduled_options(step.optimizer, step.options)
         self._averages = {name: average.clone() for name, average in step.inputs.averages.items()}
 
@@ -121,7 +121,7 @@ class Borrowed:
             step.optimizer.param_groups, step.options[number], self._scheduled, strict=True
         ):
             group.update({key: options[key] for key in keys})
-        # The class's own step: a scheduler wraps that of the object, to count.
+        # The step of the class: a scheduler wraps the one of the object to count.
         type(step.optimizer).step(step.optimizer)
         for name, average in self._averages.items():
             average.copy_(average.float().lerp(self._parameters[name].detach().float(), 1.0 - (loop.ema or 0.0)))

@@ -1,27 +1,23 @@
-"""Operands that are hard on definitions: zeros, ties, the least and the greatest whole numbers of the data set."""
+"""Operands for edge cases: zeros, ties, the least and the greatest integers of the data set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.graph.aten_graph import AtenGraph
+from pol.graph.capture.tracing.step_inputs import DATA
 from pol.graph.step_program import Component
 from pol.graph.tensor_type import DType
-
-DATA = "data."
-"""What the names of the constants of the data set begin with."""
-_Change = Callable[[Words], Words]
 
 
 def hard_operands(
     graph: AtenGraph, state: Sequence[Words], constants: Sequence[Words]
 ) -> Iterator[tuple[list[Words], list[Words]]]:
-    """Pairs of state and constants. Parameters and data change; what keeps an invariant (buffers, optimizer) stays.
-
-    Whole numbers stay within those of the data set, for which the capture has proved that all indices lie in range.
+    """Pairs of state and constants. Parameters and data change; buffers and optimizer state, which may have invariants,
+    stay. Integers stay within those of the data set, for which the capture has checked that all indices are in range.
     """
     for parameters, floats, integers in ((_zeros, _zeros, _least), (_halves, _whole, _greatest)):
         changed = [
@@ -49,7 +45,7 @@ def _halves(words: Words) -> Words:
 
 
 def _whole(words: Words) -> Words:
-    """Whole numbers from -2 to 2, all of them."""
+    """All whole numbers from -2 to 2, in turn."""
     count = np.arange(words.size, dtype=np.int64).reshape(words.shape)
     return ((count * 7) % 5 - 2).astype(np.float32).view(np.uint32)
 

@@ -1,8 +1,8 @@
-"""How far rounding alone moves the results of a step: torch's step again, with every rounding drawn anew.
+"""How far rounding alone moves the results of a step: torch's step again, with drawn rounding errors.
 
 Monte Carlo arithmetic (Stott Parker 1997): before each operation that rounds, its operands change by a random relative
-error of the size of its rounding. Backward stable operations do the same, unseen. What moves here may differ between
-two honest executions, what doesn't may not; where a number lies next to a jump, the noise jumps too.
+error of the size of its rounding, as if the operation were backward stable. Results that move may differ between two
+honest executions, the others may not. Next to a discontinuity the noise jumps too.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from torch import Tensor
 
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.self_check.drawn_errors import DrawnErrors
-from pol.execution.self_check.node_check import MOVES
+from pol.execution.self_check.operation_classes import EXACT
 from pol.graph.aten_graph import AtenGraph, AtenNode, references
 
 UNIT = 2.0**-22
-"""Relative change of an operand, four times the rounding of binary32: executions have their errors on both sides."""
+"""Relative change of an operand, four times the rounding of binary32, since both executions have errors."""
 BFLOAT_UNIT = 2.0**-8
-"""That of bfloat16, one unit: a sum next to the middle of two of its numbers is rounded either way."""
+"""The same for bfloat16, one unit: a sum close to a tie is rounded either way."""
 _LONGEST = 512
-"""Terms of a fold that torch or a program adds one after another; longer ones are cut."""
+"""The most terms that torch or a program adds one after another; longer folds are split."""
 
 
 class NoisyExecutor(NativeExecutor):
@@ -35,11 +35,11 @@ class NoisyExecutor(NativeExecutor):
         self._errors = DrawnErrors(seed, torch.float32)
 
     def call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """The results with operands that are slightly off."""
-        if node.operation in MOVES or not any(type_.dtype in {"float32", "bfloat16"} for type_ in node.outputs):
+        """The results of operands with drawn relative errors."""
+        if node.operation in EXACT or not any(type_.dtype in {"float32", "bfloat16"} for type_ in node.outputs):
             return super().call(node, values)
         size = UNIT * math.sqrt(min(self._terms.get(node.name, 1), _LONGEST))
-        refs = references((*node.arguments, *(value for _, value in node.keywords)))
+        refs = references(node.all_arguments)
         moved = {
             number: tuple(self._moved(tensor, size) for tensor in values[number]) for number in {r.value for r in refs}
         }

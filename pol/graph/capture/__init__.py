@@ -1,7 +1,8 @@
 """Captures ordinary PyTorch training code as a step program. The only part of pol.graph that imports torch."""
 
-from pol.graph.capture.assemble import Capture, capture, to_words
-from pol.graph.capture.initial_weights import CapturedInitialisation, capture_initialisation
+from pol.graph.capture.assemble import capture, to_words
+from pol.graph.capture.initial_weights import capture_initialization
 from pol.graph.capture.loop import Loop
+from pol.graph.captured_step import Capture, CapturedInitialization
 
-__all__ = ["Capture", "CapturedInitialisation", "Loop", "capture", "capture_initialisation", "to_words"]
+__all__ = ["Capture", "CapturedInitialization", "Loop", "capture", "capture_initialization", "to_words"]

@@ -1,9 +1,8 @@
-"""From a model, a loss function, an optimizer, a data set and an order of batches to a step program."""
+"""Captures a training step as a program: model, loss, optimizer, data set and order of batches in, StepProgram out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,35 +12,20 @@ from torch.optim import Optimizer
 
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
-from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
+from pol.graph.aten_graph import AtenInput, InputRole, Ref
 from pol.graph.capture.guards.argument_checks import require_capturable, require_distances_of_state
 from pol.graph.capture.guards.index_ranges import require_indices_in_range
+from pol.graph.capture.guards.interval import I32_GREATEST, I32_LEAST
 from pol.graph.capture.guards.number_ranges import require_integers_fit
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
-from pol.graph.capture.tracing.aten_recorder import Recorder, graph_of, tensor_type
+from pol.graph.capture.tracing.aten_recorder import AtenRecorder, graph_of, tensor_type
 from pol.graph.capture.tracing.random_operations import seed_words
+from pol.graph.capture.tracing.step_inputs import StepInputs
 from pol.graph.capture.tracing.trace import trace_step
-from pol.graph.capture.tracing.training_step import StepInputs
+from pol.graph.captured_step import Capture
 from pol.graph.lowering import lower
-from pol.graph.node_names import Names
-from pol.graph.step_program import Component, StepProgram
-
-I32_RANGE = (-(2**31), 2**31 - 1)
-
-
-@dataclass(frozen=True)
-class Capture:
-    """A captured step: the record for native training, the program for replay, and its data as words.
-
-    `constants` are the data set, the order and tensors that the user's code closed over; `state` is the initial state.
-    """
-
-    aten: AtenGraph
-    program: StepProgram
-    names: Names
-    constants: list[Words]
-    state: list[Words]
+from pol.graph.step_program import Component
 
 
 def capture(
@@ -79,7 +63,7 @@ def capture(
     )
     entries = _entries(inputs, plan)
     traced = trace_step(model, loss, optimizer, plan, loop, inputs)
-    recorder = Recorder(entries, inputs.seed)
+    recorder = AtenRecorder(entries, inputs.seed)
     outputs = recorder.record(traced.graph)
     slots = [entry.name for entry in entries if entry.role is InputRole.STATE]
     next_state, value, gradients = outputs[: len(slots)], outputs[len(slots)], outputs[len(slots) + 1 :]
@@ -90,13 +74,13 @@ def capture(
         type(optimizer).__name__,
     )
     aten = graph_of(recorder, next_state, value)
-    tensors = [*(tensor for _, tensor in _constants(inputs)), *recorder.constants]
+    tensors = [*(tensor for _, tensor in inputs.constants()), *recorder.constants]
     named = {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)}
     require_indices_in_range(aten, named)
-    require_integers_fit(aten, named, {name: tensor for name, _, tensor in _state(inputs)})
+    require_integers_fit(aten, named, {name: tensor for name, _, tensor in inputs.slots()})
     program, names = lower(aten)
     constants = [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)]
-    state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, _state(inputs), strict=True)]
+    state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, inputs.slots(), strict=True)]
     require_distances_of_state(program, names.slots, state)
     if check:
         from pol.execution.self_check.capture_check import SelfCheck
@@ -113,30 +97,9 @@ def to_words(what: str, tensor: Tensor) -> Words:
     array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     if array.dtype == np.float32:
         return np.array(array).view(np.uint32)
-    if array.size and not I32_RANGE[0] <= int(array.min()) <= int(array.max()) <= I32_RANGE[1]:
+    if array.size and not I32_LEAST <= int(array.min()) <= int(array.max()) <= I32_GREATEST:
         raise UnsupportedError(f"{what} holds integers that do not fit in 32 bits; renumber them")
     return np.array(array, np.int32).view(np.uint32)
-
-
-def _state(inputs: StepInputs) -> list[tuple[str, Component, Tensor]]:
-    return [
-        *((name, Component.PARAMETER, tensor) for name, tensor in inputs.parameters.items()),
-        *((name, Component.BUFFER, tensor) for name, tensor in inputs.buffers.items()),
-        *((f"ema.{name}", Component.BUFFER, tensor) for name, tensor in inputs.averages.items()),
-        *(
-            (f"{name}:{key}", Component.OPTIMIZER, tensor)
-            for name, state in inputs.optimizer.items()
-            for key, tensor in state.items()
-        ),
-    ]
-
-
-def _constants(inputs: StepInputs) -> list[tuple[str, Tensor]]:
-    return [
-        *((f"data.{index}", tensor) for index, tensor in enumerate(inputs.dataset)),
-        ("order", inputs.order),
-        *inputs.tables.items(),
-    ]
 
 
 def _entries(inputs: StepInputs, plan: OptimizerStep) -> list[AtenInput]:
@@ -148,10 +111,10 @@ def _entries(inputs: StepInputs, plan: OptimizerStep) -> list[AtenInput]:
             component,
             plan.scale(name) if component is Component.OPTIMIZER else 0,
         )
-        for name, component, tensor in _state(inputs)
+        for name, component, tensor in inputs.slots()
     ]
     return [
         *state,
-        *(AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor)) for name, tensor in _constants(inputs)),
+        *(AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor)) for name, tensor in inputs.constants()),
         AtenInput(InputRole.STEP, "step", tensor_type("step", torch.zeros((), dtype=torch.int64))),
     ]

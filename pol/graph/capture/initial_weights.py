@@ -1,9 +1,8 @@
-"""Captures what draws a model's first weights as a step program of its own, so that anybody can draw them again."""
+"""Captures the initialization of a model as a step program, so that anybody can draw the same weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,34 +11,24 @@ from torch.fx import GraphModule
 
 from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
-from pol.graph.capture.assemble import Capture
-from pol.graph.capture.tracing.aten_recorder import Recorder, tensor_type
+from pol.graph.capture.tracing.aten_recorder import AtenRecorder, tensor_type
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functionalization import Replay
+from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
+from pol.graph.capture.tracing.step_inputs import AVERAGE
 from pol.graph.capture.tracing.trace import quiet, traced
+from pol.graph.captured_step import Capture, CapturedInitialization
 from pol.graph.lowering import lower
-from pol.graph.step_program import Component, StepProgram
-
-AVERAGE = "ema."
+from pol.graph.step_program import Component
 
 
-@dataclass(frozen=True)
-class CapturedInitialisation:
-    """A step program that draws tensors from a seed; ``slots`` are their names, in the program's order."""
-
-    program: StepProgram
-    slots: tuple[str, ...]
-    seed: int
-
-
-def capture_initialisation(
+def capture_initialization(
     build: Callable[[], nn.Module],
     seed: int = 0,
     step: Capture | None = None,
     slots: Collection[str] | None = None,
-) -> CapturedInitialisation:
-    """What ``with TaskRandomness(seed).initialisation(): build()`` draws, as a program.
+) -> CapturedInitialization:
+    """What ``with TaskRandomness(seed).initialization(): build()`` draws, as a program.
 
     ``build`` makes the model and draws its parameters; it runs under a trace, and its draws touch none of torch's
     generators. With ``step``, the program gives the slots of this captured step instead of all parameters and buffers:
@@ -65,7 +54,7 @@ def capture_initialisation(
 
     words, number = seed_words(seed), torch.zeros((), dtype=torch.int64)
     with quiet(), torch.enable_grad():
-        first = traced(built, [words, number], None, lambda: "initialisation")
+        first = traced(built, [words, number], None, lambda: "initialization")
         given = dict(zip((name for name, _ in names), _outputs(first), strict=True))
         chosen = _chosen(dict(names), given, step, slots)
         entries = [
@@ -75,7 +64,7 @@ def capture_initialisation(
 
         def replay(*tensors: Tensor) -> list[Tensor]:
             key, at = tensors[-2:]
-            results = dict(zip(given, Replay(first).run(key.clone(), at.clone()), strict=True))
+            results = dict(zip(given, FunctionalReplay(first).run(key.clone(), at.clone()), strict=True))
             return [
                 results[source].clone() if isinstance(source, str) else torch.full(like.shape, source, dtype=like.dtype)
                 for _, like, source in chosen.values()
@@ -83,29 +72,29 @@ def capture_initialisation(
 
         states = [torch.zeros(like.shape, dtype=like.dtype) for _, like, _ in chosen.values()]
         arguments = [*states, words, number]
-        graph = traced(torch.func.functionalize(replay), arguments, decompositions(), lambda: "initialisation")
+        graph = traced(torch.func.functionalize(replay), arguments, decompositions(), lambda: "initialization")
     graph.graph.eliminate_dead_code()
     inputs = [
         *entries,
         AtenInput(InputRole.CONSTANT, "seed", tensor_type("seed", words)),
         AtenInput(InputRole.STEP, "step", tensor_type("step", number)),
     ]
-    recorder = Recorder(inputs, words)
+    recorder = AtenRecorder(inputs, words)
     outputs = recorder.record(graph)
     if recorder.constants:
         raise UnsupportedError(
-            "the initialisation reads a tensor from elsewhere: a provable one draws its numbers, or computes them from "
+            "the initialization reads a tensor from elsewhere: a provable one draws its numbers, or computes them from "
             "numbers in the code. Weights that were trained come from the training's proof or record"
         )
     written = {name: item for name, item in zip(chosen, outputs, strict=True) if isinstance(item, Ref)}
     recorder.name({}, written, "")
     aten = AtenGraph(tuple(recorder.inputs), tuple(recorder.nodes), tuple(written.values()), ())
     program, _ = lower(aten)
-    return CapturedInitialisation(program, tuple(chosen), seed)
+    return CapturedInitialization(program, tuple(chosen), seed)
 
 
 _Chosen = Mapping[str, tuple[Component, Tensor, "str | float"]]
-"""By slot: its component, a tensor of its type, and the tensor of the model or the number that it begins with."""
+"""By slot: its component, a tensor of its type, and its first value: a tensor of the model by name, or a number."""
 
 
 def _chosen(
@@ -137,7 +126,7 @@ def _chosen(
     if missing:
         raise UnsupportedError(f"what builds the model gives no {missing[0]}, and it isn't one number everywhere")
     if not chosen:
-        raise UnsupportedError("there is nothing to initialise: all that is left is zero")
+        raise UnsupportedError("there is nothing to initialize: every remaining slot is zero")
     return chosen
 
 

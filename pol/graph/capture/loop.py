@@ -22,12 +22,12 @@ from pol.errors import UnsupportedError
 from pol.graph.capture.optimizers import Options
 
 CLIP_EPSILON = 1e-6
-"""What torch.nn.utils.clip_grad_norm_ adds to the norm."""
+"""The number that torch.nn.utils.clip_grad_norm_ adds to the norm."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What a training loop does besides `loss.backward()` and `optimizer.step()`; by default nothing.
+    """The parts of a training loop besides `loss.backward()` and `optimizer.step()`; by default none.
 
     scheduler: a torch.optim.lr_scheduler of the optimizer, stepped after every step, or a function from the number of
     the step (from 0) to a factor of each group's learning rate.
@@ -39,7 +39,7 @@ class Loop:
     step, beginning with the initial parameters. It's state named `ema.` and the parameter; nothing reads it.
     precision: "bf16-mixed" runs model and loss under torch.autocast("cpu", torch.bfloat16).
 
-    Raises UnsupportedError for values that mean nothing.
+    Raises UnsupportedError for undefined values.
     """
 
     scheduler: LRScheduler | Callable[[int], float] | None = field(default=None, compare=False)
@@ -74,7 +74,7 @@ class Loop:
         return torch.autocast("cpu", torch.bfloat16)
 
     def clipped(self, gradients: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The gradients that the optimizer sees."""
+        """The clipped gradients, for the optimizer."""
         if self.clip_value is not None:
             return {name: g.clamp(-self.clip_value, self.clip_value) for name, g in gradients.items()}
         if self.clip_norm is None or not gradients:
@@ -99,7 +99,7 @@ class Loop:
         if scheduler is None:
             return [_options(optimizer)] * steps
         if not isinstance(scheduler, LRScheduler):
-            with _Unread(optimizer):
+            with _NoTrainingTensors(optimizer):
                 factors = [float(scheduler(step)) for step in range(steps)]
             groups = _options(optimizer)
             return [[{**group, "lr": group["lr"] * factor} for group in groups] for factor in factors]
@@ -110,8 +110,8 @@ class Loop:
         return _simulated(optimizer, scheduler, steps)
 
 
-class _Unread(TorchFunctionMode):
-    """While active, nothing may be done with the tensors of a training: a schedule runs before there is one."""
+class _NoTrainingTensors(TorchFunctionMode):
+    """While active, refuses to read tensors of the training: a schedule runs before the training."""
 
     def __init__(self, optimizer: Optimizer) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ _SHAPES = {
 
 
 def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequence[Sequence[Options]]:
-    # Parameters and state are not copied: a scheduler has no business with them.
+    # Parameters and state are not copied: a scheduler does not need them.
     known = {id(p): p for group in optimizer.param_groups for p in group["params"]}
     memo: dict[int, object] = {**known, id(optimizer.state): defaultdict(dict)}
     try:
@@ -157,7 +157,7 @@ def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequ
             f"{type(scheduler).__name__} cannot be copied ({error}): give a function from the step to a factor"
         ) from error
     found = []
-    with warnings.catch_warnings(), _Unread(optimizer):
+    with warnings.catch_warnings(), _NoTrainingTensors(optimizer):
         # Without optimizer steps in between, every scheduler warns about its first step.
         warnings.simplefilter("ignore")
         for _ in range(steps):
@@ -172,7 +172,7 @@ def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequ
 
 
 def scheduled_options(optimizer: Optimizer, options: Sequence[Sequence[Options]]) -> Sequence[Sequence[str]]:
-    """Of each parameter group the options that are not at every step what the optimizer has now."""
+    """By parameter group: the options that differ from the present ones of the optimizer in some step."""
     found: list[dict[str, None]] = [{} for _ in optimizer.param_groups]
     now = _options(optimizer)
     last = now

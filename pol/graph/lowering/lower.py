@@ -16,11 +16,11 @@ from pol.graph.lowering.precision import rounded
 from pol.graph.lowering.rule_table import RULES
 from pol.graph.lowering.values import StepNumber, Value, whole_view
 from pol.graph.node import Node, Operand, Source
-from pol.graph.node_names import Names
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, Slot, StepProgram
 
 
-def lower(graph: AtenGraph) -> tuple[StepProgram, Names]:
+def lower(graph: AtenGraph) -> tuple[StepProgram, ProgramNames]:
     """The step program that computes the graph, and the names of its parts.
 
     Deterministic: equal graphs give equal bytes. Raises UnsupportedError, with the user's line, for an operation
@@ -99,7 +99,7 @@ def _check(node: AtenNode, result: Value, type_: AtenType) -> None:
 
 def _assemble(
     graph: AtenGraph, emitter: Emitter, producers: list[int], observed: dict[str, int]
-) -> tuple[StepProgram, Names]:
+) -> tuple[StepProgram, ProgramNames]:
     """The program without nodes that nothing needs, its maps joined."""
     outputs = {*producers, *observed.values()}
     used = sorted(_ancestors(emitter.nodes, outputs))
@@ -121,7 +121,7 @@ def _assemble(
         tuple(renumbered(nodes[old], moved) for old in kept),
     )
     program.validate()
-    names = Names(
+    names = ProgramNames(
         tuple(entry.name for entry in graph.slots),
         tuple(entry.name for entry in graph.constants),
         tuple(labels[old] for old in kept),

@@ -1,1 +1,1 @@
-"""The game of one task: payoffs, best strategies, and parameters that make honesty pay best."""
+"""The game of one task: payoffs, best strategies, and parameters with which honesty pays best."""

@@ -1,4 +1,4 @@
-"""What harming others costs: what an attacker burns over what it costs the honest side (docs/spec/game.md)."""
+"""Griefing: an attacker's loss for each unit of harm to honest parties (docs/spec/game.md)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from math import inf
 
 from pol.incentives import payouts
+from pol.incentives.game.game_inputs import CLAIM_TRANSACTIONS
 from pol.incentives.game.parameter_design import LONGEST_TRAINING, YEAR, Design
-from pol.incentives.game.payoffs import CLAIM_TRANSACTIONS, Game
+from pol.incentives.game.payoffs import Game
 
 
 @dataclass(frozen=True)
 class Burn:
-    """One attack that gains nothing: what it burns, and what it costs others before they are paid for it."""
+    """An attack without gain: the attacker's loss, and the harm to others before they are compensated."""
 
     attack: str
     burnt: int
@@ -20,14 +21,14 @@ class Burn:
 
     @property
     def ratio(self) -> float:
-        """How many times its harm an attack burns."""
+        """Loss over harm."""
         return self.burnt / self.harm if self.harm else inf
 
 
 def burns(game: Game) -> list[Burn]:
-    """Every attack, with the accomplice that makes it cheapest: who gets a share of what is slashed gives it back.
+    """Every attack, with the cheapest accomplice, who gives its share of the slash back to the attacker.
 
-    Watchers lose nothing: what they have found is paid, whoever hides it.
+    Watchers lose nothing: their findings are paid in any case.
     """
     deal, costs = game.deal, game.costs
     lost = payouts.challenger_wrong(deal)
@@ -36,7 +37,7 @@ def burns(game: Game) -> list[Burn]:
     sent = CLAIM_TRANSACTIONS * costs.transaction
     vanished = payouts.seat_defaulted(deal)
     failed = payouts.solver_defaulted(deal)
-    # Watchers that find a lie are paid by the fund, which gets what the slash leaves.
+    # The fund pays watchers that find a lie, and gets the rest of the slash.
     caught = game.chance.watchers * game.share if game.chance else 0
     drained = max(0, caught - payouts.challenger_right(deal).fund)
     return [
@@ -52,15 +53,14 @@ def burns(game: Game) -> list[Burn]:
 
 
 def hostage(found: Design) -> Burn:
-    """A task that idles as long as terms admit, so that the fund can promise its jackpot to nobody else.
+    """A task that idles as long as terms admit, so that the fund can't promise its jackpot to another task.
 
-    Its submitter is its own solver, trains nothing that is worth something, and pays the tax. What it keeps from others
-    is interest on the jackpot.
+    Its submitter is its own solver, trains nothing of value, and pays the tax. The harm is interest on the jackpot.
     """
     kept = found.stakes.jackpot * found.needs.capital * LONGEST_TRAINING / YEAR
     return Burn("the fund's money held by a task that idles for a year", found.game.tax, kept)
 
 
 def burn_ratio(game: Game) -> float:
-    """The smallest of all ratios: what an attacker burns at least for each unit of harm."""
+    """The smallest ratio: an attacker's least loss for each unit of harm."""
     return min(burn.ratio for burn in burns(game))

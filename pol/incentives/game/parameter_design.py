@@ -1,142 +1,46 @@
-"""Parameters that make honesty the best answer, from what a task is worth and what work costs (docs/spec/game.md).
+"""Parameters that make honesty the best response, from the value of a task and the costs of work (docs/spec/game.md).
 
-Closed forms of the conditions of the game. `game.Game.choices` enumerates the deviations and is what checks them.
+These are closed forms of the conditions of the game; `Game.choices` enumerates all deviations and checks them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, isfinite, log
+from math import ceil, exp, log
 
-from pol.claims.sampling import MAX_DRAWS, detection_probability
+from pol.claims.sampling import detection_probability
 from pol.errors import ProtocolError
 from pol.incentives.amounts import amount
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
-from pol.incentives.game.payoffs import (
+from pol.incentives.game.game_inputs import (
     CATCH_TRANSACTIONS,
     CLAIM_TRANSACTIONS,
     Costs,
-    Game,
     Stakes,
     Threat,
     over_drawn,
     temptations,
 )
-from pol.incentives.jackpot import Jackpot
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.payoffs import Game
+from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 LONGEST_WINDOW, LONGEST_CLOCK, LONGEST_TRAINING = 90 * DAY, 14 * DAY, 365 * DAY
 REPLAY_GRACE, MOVE_GRACE = 1_800, 300
 REPLAY_POSITIONS, MOVE_POSITIONS = 17, 29
-"""Of the longest dispute with 16 parts a move (docs/spec/dispute.md, "Clocks")."""
+"""Positions of the longest dispute with 16 parts a move (docs/spec/dispute.md, "Clocks")."""
 BURN = 10 * (1 + 1e-9)
-"""An attacker burns this many times what it costs the honest side, at least."""
+"""Least ratio of an attacker's loss to the harm of honest parties."""
 MOST = 1 << 120
 DOUBTFUL = 0.05
-"""Chance of having found nothing after `Needs.paid_within` watches."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What parameters are for. Amounts are integers in the smallest unit of the asset.
-
-    Raises:
-        ProtocolError: a number that makes no sense; it says which.
-    """
-
-    task_value: int
-    """What the trained model is worth to its submitter."""
-    verify_cost: int
-    """Replaying the whole training."""
-    cheat_gain: int
-    """What a solver gains if fabricated work passes, beside the work that it saves."""
-    train_cost: int | None = None
-    """The training itself; as much as its replay, if it isn't named."""
-    segments: int = 100
-    cheat_fraction: float = 0.05
-    """The least part of the training that brings the gain."""
-    saved_by_one_lie: float = 1.0
-    """The most of the training that one fabricated segment saves: all of it, unless there is a reason why a jump to a
-    state from which going on costs nothing is impossible or shows. Less than a segment counts as one."""
-    confidence: float = 0.99
-    """How surely somebody of no coalition finds a false verdict."""
-    detection: float = 0.0
-    """How surely the least cheat has to be drawn, however high the stake is."""
-    coalition: float = 0.25
-    """Share of all tickets that may be in one hand."""
-    beacon_bits: int = 0
-    """Bits of the beacon's seed that an adversary can choose: 0 with drand, 1 for a proposer that can skip one slot."""
-    margin: float = 0.2
-    """By which part more than it has to be everything is paid."""
-    most_draws: int = MAX_DRAWS
-    most_stake: int | None = None
-    """Of a solver; as much as the task is worth, if it isn't named."""
-    transaction: int = 0
-    dispute: int = 0
-    """All moves of one side."""
-    capital: float = 0.10
-    """Interest on locked money, a year."""
-    train_seconds: int = DAY
-    slowest: float = 4.0
-    """The slowest party takes this many times as long as a replay takes on the machine of the training."""
-    fastest: float = 4.0
-    """The fastest one this part of it."""
-    commit_window: int = 120
-    paid_within: int = 12
-    """Watches after which a ticket has been paid at least once, with 95 %."""
-    false_reject: float = 1e-4
-    exact: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, float) and not isfinite(value):
-                raise ProtocolError(f"{name} has to be a number, not {value}")
-        for name in ("task_value", "verify_cost", "segments", "train_seconds", "commit_window", "paid_within"):
-            if getattr(self, name) < 1:
-                raise ProtocolError(f"{name} has to be above zero")
-        for name in ("cheat_gain", "transaction", "dispute", "margin", "capital", "beacon_bits"):
-            if getattr(self, name) < 0:
-                raise ProtocolError(f"{name} is negative")
-        bounds = (("cheat_fraction", 0.0, 1.0), ("confidence", 0.5, 0.9999999), ("margin", 0.001, 10.0))
-        for name, least, most in bounds:
-            if not least < getattr(self, name) <= most:
-                raise ProtocolError(f"{name} has to be above {least} and at most {most}")
-        fractions = (("coalition", 0.95), ("false_reject", 0.5), ("detection", 0.9999999), ("saved_by_one_lie", 1.0))
-        for name, most in fractions:
-            if not 0 <= getattr(self, name) <= most:
-                raise ProtocolError(f"{name} has to be from 0 to {most}")
-        if self.slowest < 1 or self.fastest < 1:
-            raise ProtocolError("slowest and fastest are factors of 1 or more")
-        if not 1 <= self.most_draws <= MAX_DRAWS:
-            raise ProtocolError(f"most_draws: a task has 1 to {MAX_DRAWS} draws on chain")
-        if self.beacon_bits > 6:
-            raise ProtocolError("whoever can choose among more than 64 seeds has the beacon: name another beacon")
-
-    @property
-    def training(self) -> int:
-        """Cost of the training."""
-        return self.verify_cost if self.train_cost is None else self.train_cost
-
-    @property
-    def segment(self) -> int:
-        """Cost of replaying one segment, rounded up."""
-        return -(-self.verify_cost // self.segments)
-
-    @property
-    def least(self) -> int:
-        """The fewest segments whose fabrication brings the gain."""
-        return max(1, ceil(self.cheat_fraction * self.segments - 1e-9))
-
-    @property
-    def seeds(self) -> int:
-        """Among how many seeds an adversary chooses."""
-        return 1 << self.beacon_bits
+"""Chance of no watch reward after `Needs.paid_within` watches."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Seconds."""
+    """Windows in seconds."""
 
     training: int
     seat: int
@@ -157,16 +61,16 @@ class Windows:
 
 @dataclass(frozen=True)
 class Design:
-    """Parameters, and the game that they make."""
+    """Parameters, and their game."""
 
     needs: Needs
-    chance: Jackpot
+    chance: JackpotRules
     windows: Windows
     game: Game
 
     @property
     def stakes(self) -> Stakes:
-        """What the task puts at stake."""
+        """The stakes of the task."""
         return self.game.stakes
 
     @property
@@ -182,23 +86,23 @@ class Design:
 
     @property
     def pays(self) -> int:
-        """All that the submitter pays."""
+        """Total cost to the submitter."""
         return self.stakes.price + self.overhead
 
     @property
     def overhead(self) -> int:
-        """What the submitter pays beside the price."""
+        """Cost to the submitter beside the price."""
         return self.game.deal.escrow - self.stakes.price
 
 
 def design(needs: Needs) -> Design:
-    """The cheapest parameters for the submitter with which honesty is everybody's best answer.
+    """The cheapest parameters for the submitter with which honesty is everybody's best response.
 
-    What it pays is what all parties spend: training, replays, transactions, interest on stakes, honest work that is
-    rejected. Of the designs whose solver's stake isn't above `Needs.most_stake` that with the least sum is taken.
+    The submitter pays all costs: training, replays, transactions, interest on stakes, rejected honest work. Among the
+    designs with a solver's stake up to `Needs.most_stake`, the cheapest is taken.
 
     Raises:
-        ProtocolError: there are none; it says what can't be reached and what to change.
+        ProtocolError: there are none; the message says what can't be reached and what to change.
     """
     designs = alternatives(needs)
     surest = max(d.detection for d in designs)
@@ -230,10 +134,10 @@ def design(needs: Needs) -> Design:
 
 
 def alternatives(needs: Needs) -> list[Design]:
-    """A design for each number of draws that has one, whatever its stake: the more draws, the lower and the dearer.
+    """A design for each number of draws that has one. More draws cost more and need a lower stake.
 
     Raises:
-        ProtocolError: there is none; it says what can't be reached and what to change.
+        ProtocolError: there is none; the message says what can't be reached and what to change.
     """
     if needs.exact:
         raise ProtocolError(
@@ -253,32 +157,32 @@ def alternatives(needs: Needs) -> list[Design]:
     return designs
 
 
-def _chance(needs: Needs) -> Jackpot:
-    """As many watchers as the confidence takes, and as rare errors as predictable pay admits."""
+def _chance(needs: Needs) -> JackpotRules:
+    """As many watchers as the confidence needs, and as rare forced errors as predictable pay admits."""
     alone = 1 - needs.confidence ** (1 / needs.seeds)
     watchers = ceil(-log(alone) / (1 - needs.coalition))
     rate = min(max(ceil((1 - DOUBTFUL ** (1 / needs.paid_within)) * ONE), LEAST_RATE), LARGEST_RATE)
     if needs.coalition * needs.seeds >= 1.25:
         raise ProtocolError(
-            f"who holds {needs.coalition:.0%} of the tickets and chooses among {needs.seeds} seeds earns more "
+            f"a coalition with {needs.coalition:.0%} of the tickets and a choice of {needs.seeds} seeds earns more "
             "than the tax with tasks of its own; use a beacon that nobody can bias"
         )
-    return Jackpot(watchers, 2 * watchers, rate)
+    return JackpotRules(watchers, 2 * watchers, rate)
 
 
 def _check_waiting(needs: Needs) -> None:
-    """There is too little time for who waits for others."""
+    """Check that watchers can't wait for others' commitments and still replay."""
     segment = needs.train_seconds / needs.segments
     if segment / needs.fastest <= needs.commit_window:
         raise ProtocolError(
             f"a segment is replayed in {segment / needs.fastest:.0f} s and commitments are taken for "
-            f"{needs.commit_window} s: who sees another's commitment has time to look, so all wait for each other; "
+            f"{needs.commit_window} s: a watcher can replay after it sees another's commitment, so all wait; "
             "make segments longer (fewer) or the commit window shorter"
         )
 
 
 def _windows(needs: Needs, draws: int) -> Windows:
-    """Time for the slowest party."""
+    """Windows that the slowest party can meet."""
     segment = needs.train_seconds / needs.segments
     replay = ceil(2 * draws * segment * needs.slowest)
     clock = max(DAY, ceil(4 * segment * needs.slowest))
@@ -310,8 +214,8 @@ def _windows(needs: Needs, draws: int) -> Windows:
     )
 
 
-def _settle(needs: Needs, chance: Jackpot, draws: int, windows: Windows) -> Design:
-    """Amounts for a number of draws: each bounds others from below, so they grow until all bounds hold."""
+def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) -> Design:
+    """Amounts for a number of draws. Each bounds others from below, so they grow until all bounds hold."""
     more, rate, segment = 1 + needs.margin, chance.rate / ONE, needs.segment
     second = needs.capital / YEAR
     verification = draws * segment
@@ -321,7 +225,7 @@ def _settle(needs: Needs, chance: Jackpot, draws: int, windows: Windows) -> Desi
     share = max(share, 1)
     total = _solver_total(needs, chance, draws)
     task = windows.training + windows.seating + windows.longest_dispute
-    # What a friend of the solver's doesn't bring back, and what no party of the task does.
+    # The part of a stake that a friend of the solver can't recover; less the submitter's, no party can.
     kept = WHOLE - DEMANDER_OF_SOLVER_STAKE
     taxed = -(-chance.tax(share * chance.shares) * WHOLE // (kept - SUBMITTER_OF_SOLVER_STAKE)) + 2
     price = solver_stake = fee = verifier_stake = bond = 0
@@ -342,7 +246,7 @@ def _settle(needs: Needs, chance: Jackpot, draws: int, windows: Windows) -> Desi
         fee = max(fee, ceil(more * (verification + CLAIM_TRANSACTIONS * needs.transaction + costs.verifier_capital)), 1)
         price = max(price, ceil(more * needs.training + costs.solver_capital + needs.false_reject * total))
         idle = ceil(2 * BURN * costs.seating_delay) + 2
-        # An auction may bring the price down to nothing, and the stake has to deter alone.
+        # An auction may bring the price down to zero, so the stake has to deter alone.
         alone = ceil(max(total - price, total / more) * WHOLE / kept)
         solver_stake = max(solver_stake, alone, 2 * fee + 2, taxed, idle)
         bond = max(
@@ -371,12 +275,12 @@ def _settle(needs: Needs, chance: Jackpot, draws: int, windows: Windows) -> Desi
     return Design(needs, chance, windows, Game(chance, stakes, costs, threat))
 
 
-def _seen(needs: Needs, chance: Jackpot, found: float) -> float:
+def _seen(needs: Needs, chance: JackpotRules, found: float) -> float:
     return float((1 - exp(-(1 - needs.coalition) * chance.watchers * found)) ** needs.seeds)
 
 
-def _solver_total(needs: Needs, chance: Jackpot, draws: int) -> float:
-    """Price and stake together: what the most tempting of all cheats brings over how surely it is drawn."""
+def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
+    """Price and stake together: the gain of the most tempting cheat over its probability of being drawn."""
     more, n, saved = 1 + needs.margin, needs.segments, max(needs.saved_by_one_lie, 1 / needs.segments)
     seat, seen = 1 - (1 - needs.coalition) ** needs.seeds, _seen(needs, chance, 1.0)
     shield = (1 - seat * seen) / (1 - seat)
@@ -393,8 +297,8 @@ def _solver_total(needs: Needs, chance: Jackpot, draws: int) -> float:
     return worst
 
 
-def _verifier_stake(needs: Needs, chance: Jackpot, stakes: Stakes, costs: Costs, share: int) -> int:
-    """Twice what a verifier has to lose beyond what a friend brings back, the largest of all conditions."""
+def _verifier_stake(needs: Needs, chance: JackpotRules, stakes: Stakes, costs: Costs, share: int) -> int:
+    """Twice the loss that deters a verifier (a friend brings half back): the maximum of all conditions."""
     more, rate, fee = 1 + needs.margin, chance.rate / ONE, stakes.verifier_fee
     work = stakes.draws * costs.segment
     prize = stakes.price + stakes.solver_stake + needs.cheat_gain
@@ -407,7 +311,7 @@ def _verifier_stake(needs: Needs, chance: Jackpot, stakes: Stakes, costs: Costs,
     delays = costs.seating_delay + costs.dispute_delay
     sent = CLAIM_TRANSACTIONS * needs.transaction
     losses = [
-        # A lie for a bribe that also buys the drawn watchers: beside the planted error, or everywhere, without work.
+        # Lying for a bribe that also buys the drawn watchers: beside the planted error, or everywhere without work.
         (bought(0.5) - fee) / shielded,
         (bought(stakes.draws / (stakes.draws + 1)) + work - fee) / all_,
         (1 - once) / once * prize,
@@ -419,9 +323,9 @@ def _verifier_stake(needs: Needs, chance: Jackpot, stakes: Stakes, costs: Costs,
         # Lying in one's own task to catch oneself, with as many tickets as are seen drawn: the contract's bound.
         needs.coalition * needs.seeds * chance.watchers * share,
         stakes.jackpot / more,
-        # Whoever buys the secret shows it.
+        # A buyer of the secret shows it.
         share,
-        # What burning a seat costs others.
+        # Harm to others of burning a seat.
         BURN / more * (needs.dispute + costs.segment + delays),
         BURN / more * (costs.seating_delay + sent),
     ]

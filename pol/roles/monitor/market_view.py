@@ -1,42 +1,22 @@
-"""A whole market at one block, for people: every task, what happened to it, its verdicts, its disputes move by move."""
+"""A view of a whole market at one block, for people: tasks with their events, verdicts and disputes."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from eth_typing import ChecksumAddress
 
-from pol.arithmetic.primitives import ARITY, Op
-from pol.chain.accounting.settlement_audit import Auditor
-from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.court.published_moves import Verb
-from pol.chain.deploy.deployment import Deployment
-from pol.chain.desks.challenges import Challenges
-from pol.chain.desks.market import Market
-from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.task_registry import Task, Terms
-from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Three
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.position import Position, Side
-from pol.errors import OperationalError, ProtocolError
-from pol.graph.node_names import Names, NodeName
-from pol.graph.step_program import StepProgram
-from pol.roles.party.decisions import Deed
-from pol.roles.party.policy import PUBLIC_CHAIN, Policy
-from pol.roles.party.public_calls import upkeep
-from pol.roles.whistleblower.own_disputes import disputed
-from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.graph.node_names import ProgramNames
 from pol.verification.verdict.verdict import Verdict
 
 
-class Reason(IntEnum):
-    """How a dispute has ended (contracts/dispute/Disputes.sol)."""
+class EndReason(IntEnum):
+    """How a dispute ended (contracts/dispute/Disputes.sol)."""
 
     NONE = 0
     TIMEOUT = 1
@@ -48,8 +28,8 @@ class Reason(IntEnum):
 
 
 @dataclass(frozen=True)
-class Happening:
-    """Something that happened to a task."""
+class TaskEvent:
+    """An event of a task in words."""
 
     time: int
     what: str
@@ -57,8 +37,8 @@ class Happening:
 
 
 @dataclass(frozen=True)
-class Executed:
-    """The scalar operation that the chain executed itself."""
+class EvmOperation:
+    """The scalar operation that the chain executed."""
 
     op: str
     operands: tuple[int, ...]
@@ -79,256 +59,47 @@ class DisputeView:
     clock: int
     """Seconds that each side had at the start."""
     winner: Side
-    reason: Reason
+    reason: EndReason
     settled: bool
     until: int
-    """When who is on turn has no time left; 0 if it is over."""
+    """End of the clock of the side on turn; 0 if the dispute is over."""
     record: DisputeRecord | None
-    names: Names | None
+    names: ProgramNames | None
     last: Position | None
-    executed: Executed | None
+    executed: EvmOperation | None
     missing: str = ""
     """Why there is no record."""
     right: Side = Side.NONE
-    """Who is right by a replay on this machine; NONE if nothing was replayed."""
+    """The side that is right by a replay on this machine; NONE if nothing was replayed."""
 
     @property
     def key(self) -> str:
-        """Tells it from all others: two games count their disputes."""
+        """Unique key: the two games number their disputes separately."""
         return f"{'profile-' if self.about_profile else ''}{self.number}"
 
 
 @dataclass(frozen=True)
 class TaskView:
-    """One task."""
+    """One task, with its events, verdicts and disputes."""
 
     task_id: bytes
     task: Task
     terms: Terms
     waits: str
     until: int | None
-    happenings: tuple[Happening, ...]
+    happenings: tuple[TaskEvent, ...]
     thresholds: Three
     verdicts: tuple[Verdict, ...]
-    """Of its current or last seating."""
+    """The verdicts of the current or last seating."""
     disputes: tuple[DisputeView, ...]
 
 
 @dataclass(frozen=True)
 class MarketView:
-    """Everything, at one block."""
+    """The whole market at one block."""
 
     chain_id: int
     block: int
     time: int
     vault: ChecksumAddress
     tasks: tuple[TaskView, ...]
-
-
-_TOLD: dict[str, tuple[str, str | None]] = {
-    "Pinned": ("says which proofs it will take", "submitter"),
-    "TaskSubmitted": ("submitted, with an escrow of {escrow}", "submitter"),
-    "SeatOpened": ("a seat is open", None),
-    "SeatTaken": ("took the seat", "holder"),
-    "SeatLeft": ("left the seat", "holder"),
-    "ProfilePosted": ("posted a profile", "verifier"),
-    "ProfileChallenged": ("challenged the profile", "challenger"),
-    "ProfileDisputeSettled": ("a dispute about the profile is settled", None),
-    "ProfileGone": ("the profile is gone", None),
-    "ProfileConcluded": ("the profile stands", "verifier"),
-    "Awarded": ("won the auction at {price}", "solver"),
-    "SolverGone": ("was removed", "solver"),
-    "ProgressPosted": ("the solver posted checkpoint {size}", None),
-    "ProofCommitted": ("the solver committed to {size} checkpoints", None),
-    "VerdictPosted": ("posted a verdict: {rejecting} claims reject", "verifier"),
-    "WatchOpened": ("watchers are drawn", None),
-    "Watched": ("committed to having found an error", "account"),
-    "Disclosed": ("the verifier disclosed whether it had to err", None),
-    "DutyBroken": ("lost its stake for its secret or its duty", "verifier"),
-    "Challenged": ("challenged the verdict", "challenger"),
-    "SettledByProof": ("a proof in zero knowledge ends a dispute about the verdict", None),
-    "StepProven": ("step {step} is proved in zero knowledge", None),
-    "Tied": ("a state is shown, for proofs to meet it", None),
-    "DisputeSettled": ("a dispute about the verdict is settled", None),
-    "DisputeMoot": ("a dispute about the verdict is moot", None),
-    "Demanded": ("data are demanded of the solver", None),
-    "Answered": ("answered a demand for data", "answerer"),
-    "Expired": ("a demand for data is over", None),
-    "LooksPaid": ("paid {amount} for second looks", "solver"),
-    "Withheld": ("lost its stake for withheld data", "solver"),
-    "Settled": ("settled: the price is {price}, the verifier's fee {verifierFee}", None),
-    "TaskClosed": ("closed", None),
-    "Caught": ("was paid for a catch: {amount}", "account"),
-}
-"""Events of a task in words, and which of their arguments has done it."""
-_AMOUNTS = ("escrow", "price", "verifierFee", "amount")
-COIN = 10**18
-"""Of the chain's own currency in its smallest unit; of a token, by convention."""
-
-
-class Surveyor:
-    """Looks at a market; holds no key. Tasks and their lines of code come from the store, if it has them.
-
-    With ``replay`` it also executes the drawn segments of verdicts in dispute, and says who is right.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        deployment: Deployment,
-        store_url: str,
-        policy: Policy = PUBLIC_CHAIN,
-        replay: bool = False,
-    ) -> None:
-        # A party that exists for this only: it reads, and could pay for nothing.
-        self._reader = Whistleblower(connection, deployment, secrets.token_bytes(32), store_url, policy)
-        self._auditor = Auditor(self._reader.market, deployment.treasury)
-        self._replay = replay
-        self._times: dict[int, int] = {}
-        self._closed: dict[bytes, TaskView] = {}
-
-    def survey(self) -> MarketView:
-        """The market at the latest block.
-
-        Raises:
-            OperationalError: the node fails.
-        """
-        reader = self._reader
-        with reader.connection.cached():
-            tasks = tuple(self._task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
-            block, now = reader.connection.block_number(), reader.connection.now()
-        return MarketView(reader.connection.chain_id, block, now, reader.market.vault.address, tasks)
-
-    def _task(self, task_id: bytes) -> TaskView:
-        if task_id in self._closed:
-            return self._closed[task_id]
-        market = self._reader.market
-        decision = upkeep(self._reader, task_id)
-        waits, until = decision.why, None
-        if isinstance(decision, Deed):
-            waits = f"anybody may {decision.verb}: {waits}"
-        else:
-            until = decision.until
-        posted = market.verdicts.events("VerdictPosted", taskId=task_id)
-        view = TaskView(
-            task_id=task_id,
-            task=market.registry.task(task_id),
-            terms=market.registry.terms(task_id),
-            waits=waits,
-            until=until,
-            happenings=tuple(self._happenings(task_id)),
-            thresholds=self._auditor.thresholds(task_id),
-            verdicts=tuple(self._auditor.verdicts(task_id, int(posted[-1]["seating"]))) if posted else (),
-            disputes=tuple(self._disputes(task_id)),
-        )
-        if not isinstance(decision, Deed) and decision.final:
-            self._closed[task_id] = view
-        return view
-
-    def _happenings(self, task_id: bytes) -> Iterator[Happening]:
-        market, found = self._reader.market, list[tuple[int, int, str, dict[str, Any]]]()
-        desks = (market.registry, market.seats, market.profiles, market.proofs, market.verdicts, market.jackpot)
-        for order, desk in enumerate(
-            (*desks, market.proven_steps, market.challenges, market.demands, market.settlement)
-        ):
-            named = tuple(event["name"] for event in desk.contract.abi if event["type"] == "event")
-            told = tuple(name for name in named if name in _TOLD)
-            found += [(e["block"], order, name, e) for name, e in desk.log.read(told, taskId=task_id)]
-        for block, _, name, event in sorted(found, key=lambda entry: entry[:2]):
-            words, who = _TOLD[name]
-            shown = {key: _coins(value) if key in _AMOUNTS else value for key, value in event.items()}
-            yield Happening(self._time(block), words.format(**shown), event[who] if who else None)
-
-    def _time(self, block: int) -> int:
-        if block not in self._times:
-            self._times[block] = self._reader.connection.time_of(block)
-        return self._times[block]
-
-    def _disputes(self, task_id: bytes) -> Iterator[DisputeView]:
-        market = self._reader.market
-        for event in market.profiles.events("ProfileChallenged", taskId=task_id):
-            yield self._dispute(task_id, int(event["dispute"]), market.profiles, market.profile_game)
-        for event in market.challenges.events("Challenged", taskId=task_id):
-            yield self._dispute(task_id, int(event["number"]), market.challenges, market.game)
-
-    def _dispute(self, task_id: bytes, number: int, desk: Challenges | Profiles, game: DisputeGame) -> DisputeView:
-        market = self._reader.market
-        known, params, about_profile = desk.dispute(number), game.params(number), isinstance(desk, Profiles)
-        resolved = game.events("Resolved", number=number)
-        record = names = last = None
-        missing = ""
-        try:
-            program, names = self._program(task_id, number, about_profile)
-            record, last = game.reconstruct(number, program)
-        except (OperationalError, ProtocolError) as error:
-            missing = str(error)
-        return DisputeView(
-            number=number,
-            about_profile=about_profile,
-            about=about(market, number, about_profile),
-            asserter=params.asserter,
-            challenger=params.challenger,
-            bond=known.bond,
-            clock=params.clock,
-            winner=game.winner(number),
-            reason=Reason(resolved[0]["reason"]) if resolved else Reason.NONE,
-            settled=known.is_settled,
-            until=game.deadline(number),
-            record=record,
-            names=names,
-            last=last,
-            executed=_executed(game, number),
-            missing=missing,
-            right=Side.NONE if about_profile else self._right(task_id, number),
-        )
-
-    def _right(self, task_id: bytes, number: int) -> Side:
-        """Who is right about the current verdict, by replaying it; what can't be replayed is left open."""
-        market = self._reader.market
-        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).subject:
-            return Side.NONE
-        charge = market.challenges.charge(number)
-        try:
-            found = {(finding.index, int(finding.kind)) for finding in self._reader.examined_twice(task_id).findings}
-        except (OperationalError, ProtocolError):
-            return Side.NONE
-        return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
-
-    def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, Names]:
-        task = self._reader.task(task_id)
-        if about_profile:
-            program = self._reader.measurement(task_id).program(self._reader.market.profiles.charge(number))
-        else:
-            program = self._reader.program(task_id, disputed(self._reader, task_id, number))
-        if program is task.program:
-            return program, task.names
-        # A rerun executes nodes in another order, and some with noise before them: names don't fit its numbers.
-        nodes = tuple(NodeName(f"node {number}", "a rerun", "") for number in range(len(program.nodes)))
-        return program, replace(task.names, nodes=nodes)
-
-
-def about(market: Market, number: int, about_profile: bool) -> str:
-    """What a dispute is about, in words."""
-    if about_profile:
-        told = market.profiles.charge(number)
-        part = "" if told.component is None else f", {told.component.name.lower()}"
-        return f"{told.kind.name.lower()} {told.index} of the profile{part}"
-    charge = market.challenges.charge(number)
-    part = f", component {charge.component}" if charge.component else ""
-    return f"{charge.kind.name.lower()} in claim {charge.index} of the verdict{part}"
-
-
-def _coins(amount: int) -> str:
-    return f"{amount / COIN:.6f}".rstrip("0").rstrip(".")
-
-
-def _executed(game: DisputeGame, number: int) -> Executed | None:
-    for event in game.events("Refuted", number=number):
-        if Verb(event["verb"]) is Verb.PROVE_STEP:
-            detail = bytes(event["detail"])
-            words = [int.from_bytes(detail[at : at + 4], "big") for at in range(1, len(detail), 4)]
-            with suppress(ValueError):
-                op = Op(detail[0])
-                return Executed(op.name, tuple(words[: ARITY[op]]), words[3], words[4])
-            return Executed("a chunk of FFMA", (), words[3], words[4])
-    return None

@@ -1,8 +1,7 @@
-"""Who watches everybody and holds no key: collateral, outcomes and pay recomputed, and what waits for a call."""
+"""The read-only monitor: it recomputes collateral, outcomes and payments, and lists waiting calls. It holds no key."""
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from dataclasses import dataclass
 
@@ -13,56 +12,55 @@ from pol.chain.deploy.deployment import Deployment
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
-from pol.roles.party.decisions import Deed
-from pol.roles.party.public_calls import upkeep
+from pol.roles.party.decisions import Action
+from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """What a task waits for."""
+class WaitingTask:
+    """A task that waits for a party or a call."""
 
     task_id: bytes
     status: Status
     why: str
     until: int | None
-    """Chain time up to which a party has time; None if anybody may call."""
+    """Deadline of a party in chain time; None if anybody may call."""
     since: int | None = None
-    """Chain time since when anybody may call."""
+    """Chain time since which anybody may call."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a monitor has found at one block."""
+class MonitorReading:
+    """The monitor's result at one block."""
 
     block: int
     time: int
     held: int
-    """What the vault has, in the smallest unit of its asset."""
+    """Balance of the vault, in the smallest unit of its asset."""
     owed: int
-    """What it has to have, from its events."""
+    """Amount that the vault owes, from its events."""
     tasks: Counter[Status]
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingTask, ...]
     disputes: Counter[Side]
-    """By winner; NONE are under way."""
+    """Disputes by winner; NONE counts open ones."""
     recomputed: int
-    """Verdicts, settlements, profiles and disputes whose outcome and pay were recomputed."""
+    """Number of verdicts, settlements, profiles and disputes whose outcome and payments were recomputed."""
     wrong: tuple[str, ...]
-    """What doesn't hold; nothing of it can happen with the contracts as they are."""
+    """Violated invariants; correct contracts give none."""
 
 
 class Monitor:
-    """Looks at a whole market. Everything comes from events and views; the store isn't asked."""
+    """Monitors a whole market from events and views; the store isn't read."""
 
     def __init__(self, connection: Connection, deployment: Deployment, store_url: str = "memory://") -> None:
-        # A party that exists for this only: it reads, and could pay for nothing.
-        self._reader = Role(connection, deployment, secrets.token_bytes(32), store_url)
+        self._reader = Role.reader(connection, deployment, store_url)
         self._auditor = Auditor(self._reader.market, deployment.treasury)
         self._since: dict[tuple[bytes, str], int] = {}
         self._final: set[bytes] = set()
-        """Tasks to which nothing can happen any more."""
+        """Tasks to which nothing more can happen."""
 
-    def look(self) -> Look:
+    def look(self) -> MonitorReading:
         """Recompute everything at the latest block.
 
         Raises:
@@ -82,9 +80,9 @@ class Monitor:
                     wrong.append(f"{finding.what} of task {task}: {finding.found}, should be {finding.expected}")
             tasks, waiting = self._tasks(now)
             disputes = _disputes(market.game) + _disputes(market.profile_game)
-        return Look(block, now, has, ledger.owed, tasks, waiting, disputes, len(findings), tuple(wrong))
+        return MonitorReading(block, now, has, ledger.owed, tasks, waiting, disputes, len(findings), tuple(wrong))
 
-    def _tasks(self, now: int) -> tuple[Counter[Status], tuple[Waiting, ...]]:
+    def _tasks(self, now: int) -> tuple[Counter[Status], tuple[WaitingTask, ...]]:
         statuses: Counter[Status] = Counter()
         waiting, since = [], dict[tuple[bytes, str], int]()
         for event in self._reader.market.registry.events("TaskSubmitted"):
@@ -94,14 +92,16 @@ class Monitor:
                 continue
             status = self._reader.market.registry.task(task_id).status
             statuses[status] += 1
-            decision = upkeep(self._reader, task_id)
-            if isinstance(decision, Deed):
+            decision = public_call(self._reader, task_id)
+            if isinstance(decision, Action):
                 began = since[task_id, decision.verb] = self._since.get((task_id, decision.verb), now)
-                waiting.append(Waiting(task_id, status, f"anybody may {decision.verb}: {decision.why}", None, began))
+                waiting.append(
+                    WaitingTask(task_id, status, f"anybody may {decision.verb}: {decision.why}", None, began)
+                )
             elif decision.final:
                 self._final.add(task_id)
             else:
-                waiting.append(Waiting(task_id, status, decision.why, decision.until))
+                waiting.append(WaitingTask(task_id, status, decision.why, decision.until))
         self._since = since
         return statuses, tuple(waiting)
 

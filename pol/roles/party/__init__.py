@@ -1,1 +1,1 @@
-"""What all parties share: keys, terms, disputes, demands, public calls."""
+"""Common to all parties: keys, terms, disputes, demands, public calls."""

@@ -11,26 +11,26 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.beacon.beacon_contract import PATIENCE
 from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
 
 
 @dataclass(frozen=True)
-class Wait:
-    """For one round; times in seconds of the chain."""
+class BeaconWait:
+    """A wait for one beacon round; times in seconds of the chain."""
 
     number: int
     fixed_at: int
     until: int
     """Last second before the task may be abandoned."""
     replace: Callable[[], object] | None
-    """None: a second round would be a second draw of the duty."""
+    """None for the round of a duty: a second round would be a second draw."""
 
 
-def silent(role: Role, task_id: bytes, status: Status) -> Deed | None:
-    """The call that ends a wait for a round which the beacon hasn't given for long; None if there is no such wait.
+def beacon_exit(role: Role, task_id: bytes, status: Status) -> Action | None:
+    """The call that ends a long wait for a beacon round; None if there is no such wait.
 
-    Every call tries to bring the round first: a beacon is silent only if it doesn't come.
+    Every call first tries to bring the round.
 
     Raises:
         OperationalError: the node failed.
@@ -39,9 +39,7 @@ def silent(role: Role, task_id: bytes, status: Status) -> Deed | None:
     for wait in _waits(role, task_id, status):
         rounds = [wait.number]
         if now > wait.until:
-            why = (
-                f"the beacon hasn't given round {wait.number} in all the time that there was: stakes and escrow go back"
-            )
+            why = f"the beacon hasn't given round {wait.number} in the longest time allowed: stakes and escrow go back"
             return _deed(role, task_id, "abandon the task", why, rounds, partial(_abandon, role, task_id))
         fresh = wait.until == wait.fixed_at + 2 * PATIENCE
         if wait.replace is not None and fresh and now > wait.fixed_at + PATIENCE:
@@ -50,8 +48,8 @@ def silent(role: Role, task_id: bytes, status: Status) -> Deed | None:
     return None
 
 
-def more_time(role: Role, task_id: bytes, deadline: int) -> Deed | None:
-    """The call that keeps a verifier from missing a deadline because the beacon hasn't said what it has to do."""
+def duty_extension(role: Role, task_id: bytes, deadline: int) -> Action | None:
+    """The call that extends a verifier's deadline while the beacon rounds of its duty are missing."""
     missing = [number for number in rounds_of_duty(role, task_id) if not role.beacon.recorded(number)]
     window = role.market.registry.terms(task_id).verification_window
     if not missing or role.connection.now() + window // 2 <= deadline:
@@ -62,35 +60,37 @@ def more_time(role: Role, task_id: bytes, deadline: int) -> Deed | None:
 
 
 def rounds_of_duty(role: Role, task_id: bytes) -> list[int]:
-    """What says whether, and about which segments, the seated verifier has a duty."""
+    """The beacon rounds that fix the duty of the seated verifier: forced error, and drawn segments."""
     return [role.market.seats.seating(task_id).duty_round, role.market.proofs.proof(task_id).round]
 
 
-def _waits(role: Role, task_id: bytes, status: Status) -> Iterator[Wait]:
+def _waits(role: Role, task_id: bytes, status: Status) -> Iterator[BeaconWait]:
     market = role.market
     if status in (Status.PROFILING, Status.COMMITTED, Status.VERIFYING):
         until, seating = market.seats.patient_until(task_id), market.seats.seating(task_id)
         if until and seating.is_held:
-            yield Wait(seating.duty_round, seating.duty_fixed_at, until, None)
+            yield BeaconWait(seating.duty_round, seating.duty_fixed_at, until, None)
         elif until:
             replace = partial(market.seats.replace_round, role.wallet, task_id)
-            yield Wait(seating.round, seating.fixed_at, until, replace)
+            yield BeaconWait(seating.round, seating.fixed_at, until, replace)
     if status in (Status.COMMITTED, Status.VERIFYING):
         until, proof = market.proofs.patient_until(task_id), market.proofs.proof(task_id)
         if until:
-            yield Wait(proof.round, proof.committed, until, partial(market.proofs.replace_round, role.wallet, task_id))
+            yield BeaconWait(
+                proof.round, proof.committed, until, partial(market.proofs.replace_round, role.wallet, task_id)
+            )
     if status is Status.WATCHED:
         until, verdict = market.verdicts.patient_until(task_id), market.verdicts.verdict(task_id)
         if until:
             replace = partial(market.verdicts.replace_round, role.wallet, task_id)
-            yield Wait(verdict.watch_round, verdict.watch_fixed_at, until, replace)
+            yield BeaconWait(verdict.watch_round, verdict.watch_fixed_at, until, replace)
 
 
 def _abandon(role: Role, task_id: bytes) -> object:
     return role.market.settlement.abandon(role.wallet, task_id)
 
 
-def _deed(role: Role, task_id: bytes, verb: str, why: str, rounds: Sequence[int], call: Callable[[], object]) -> Deed:
+def _deed(role: Role, task_id: bytes, verb: str, why: str, rounds: Sequence[int], call: Callable[[], object]) -> Action:
     def act() -> None:
         for number in rounds:
             with suppress(OperationalError, Reverted):
@@ -98,4 +98,4 @@ def _deed(role: Role, task_id: bytes, verb: str, why: str, rounds: Sequence[int]
         if not all(role.beacon.recorded(number) for number in rounds):
             call()
 
-    return Deed(task_id, verb, why, Mode.RESOLVE, act)
+    return Action(task_id, verb, why, Mode.RESOLVE, act)

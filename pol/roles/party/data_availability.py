@@ -1,4 +1,4 @@
-"""Data on demand: asking on chain for what can't be had elsewhere, and answering (docs/spec/market.md)."""
+"""Data on demand: demanding on chain what no store gives, and answering demands (docs/spec/market.md)."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ from collections.abc import Sequence
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.data_demands import DataDemand
-from pol.chain.desks.task_registry import Status
+from pol.chain.desks.task_registry import Status, Task
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.state_leaf import prove
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.role import Role
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 
 PROBES = 4
-"""Entries of the log that are read before a seat is claimed while nothing is drawn yet."""
+"""Log entries that are read before a seat is claimed, while no segment is drawn yet."""
 
 
-def missing(role: Role, task_id: bytes) -> list[int]:
-    """Entries of the log at the ends of the drawn segments whose states this party can't get, or can't read.
+def missing_states(role: Role, task_id: bytes) -> list[int]:
+    """Log entries at the ends of drawn segments whose states this party can't read.
 
     Raises:
         Reverted: nothing is drawn yet.
-        OperationalError: the node failed, or the task itself isn't to be had.
+        OperationalError: the node failed, or the task itself can't be read.
     """
     segments = role.market.proofs.drawn_segments(task_id)
     return _unreadable(role, task_id, sorted({entry for segment in segments for entry in (segment, segment + 1)}))
 
 
-def unavailable(role: Role, task_id: bytes) -> list[int]:
-    """Entries whose states a verdict may need and that can't be had: whoever sits without them can only default.
+def unavailable_states(role: Role, task_id: bytes) -> list[int]:
+    """Log entries whose states a verdict may need and that can't be read: a verifier without them defaults.
 
-    The ends of the drawn segments, and before the draw PROBES entries that nobody foresees.
+    These are the ends of the drawn segments; before the draw, PROBES entries that nobody can foresee.
 
     Raises:
-        OperationalError: the node failed, or the task itself isn't to be had.
+        OperationalError: the node failed, or the task itself can't be read.
     """
     if task_id in role.probed:
         return []
     try:
-        lost = missing(role, task_id)
+        lost = missing_states(role, task_id)
     except Reverted:
         lost = _unreadable(role, task_id, _probes(role, task_id))
     if not lost:
@@ -55,7 +55,6 @@ def _probes(role: Role, task_id: bytes) -> list[int]:
 
 
 def _unreadable(role: Role, task_id: bytes, entries: Sequence[int]) -> list[int]:
-    """Those of the entries whose states this party can't get, or can't read."""
     task = role.task(task_id)
     try:
         checkpoints = role.proof(task_id).checkpoints
@@ -73,42 +72,43 @@ def _unreadable(role: Role, task_id: bytes, entries: Sequence[int]) -> list[int]
 
 
 def demand_missing(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Demand one leaf, drawn by its bytes, of each missing state that this party doesn't wait for yet.
+    """Demand a random leaf of each missing state that this party hasn't demanded yet.
 
-    Nobody knows the leaf before. Of a seated verifier the first demand moves its deadline by the window for answers.
-
-    Raises:
-        Reverted: nothing is drawn, it is too late, or the vault holds too little of this party's.
-        OperationalError: the node failed.
-    """
-    waits = {d.entry for d in _current(role, task_id) if d.demander == role.wallet.address}
-    return [demand(role, task_id, entry) for entry in missing(role, task_id) if entry not in waits]
-
-
-def demand(role: Role, task_id: bytes, entry: int) -> DataDemand:
-    """Demand one leaf of a state, drawn by its bytes: nobody knows it before.
+    A seated verifier's first demand extends its deadline by the answer window.
 
     Raises:
-        Reverted: it is too late, or the vault holds too little of this party's.
+        Reverted: nothing is drawn, it is too late, or too little of this party's money is free in the vault.
         OperationalError: the node failed.
     """
-    made = role.market.demands.demand(role.wallet, task_id, entry, *_place(role, task_id, entry))
+    task = role.market.registry.task(task_id)
+    waits = {d.entry for d in current_demands(role, task_id, task) if d.demander == role.wallet.address}
+    return [demand_state(role, task_id, entry) for entry in missing_states(role, task_id) if entry not in waits]
+
+
+def demand_state(role: Role, task_id: bytes, entry: int) -> DataDemand:
+    """Demand one leaf of a state, drawn uniformly over its bytes, so that nobody can foresee it.
+
+    Raises:
+        Reverted: it is too late, or too little of this party's money is free in the vault.
+        OperationalError: the node failed.
+    """
+    made = role.market.demands.demand(role.wallet, task_id, entry, *_random_leaf(role, task_id, entry))
     role.demanded.add(task_id)
     return made
 
 
-def answer(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Answer every open demand for a task's log, the most urgent one first; those that were answered.
+def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
+    """Answer every open demand for a task's log, the most urgent first; returns those that were answered.
 
-    The solver has to call it more often than every half of the window, from its commitment to the settlement; with a
-    copy of the states anybody may answer in the second half.
+    From commitment to settlement, the solver calls this more often than every half of the answer window. In the second
+    half anybody with a copy of the states may answer.
 
     Raises:
-        ProtocolError: the store holds something else than what was committed.
-        OperationalError: node or store failed. Either is raised after all other demands have had their turn.
+        ProtocolError: the store holds other data than was committed.
+        OperationalError: node or store failed. Either is raised after all other demands were tried.
     """
     answered, failures = list[DataDemand](), list[PolError]()
-    for demand in _current(role, task_id):
+    for demand in current_demands(role, task_id, role.market.registry.task(task_id)):
         if role.connection.now() > demand.deadline:
             continue
         try:
@@ -123,8 +123,8 @@ def answer(role: Role, task_id: bytes) -> list[DataDemand]:
     return answered
 
 
-def expire(role: Role, task_id: bytes) -> list[DataDemand]:
-    """End the demands that are over: the solver loses its stake for the first, and bonds of all others come back.
+def expire_demands(role: Role, task_id: bytes) -> list[DataDemand]:
+    """End expired demands: the solver loses its stake for the first, and the bonds of all others come back.
 
     Raises:
         Reverted: a verdict is on its way, and is decided before.
@@ -133,33 +133,46 @@ def expire(role: Role, task_id: bytes) -> list[DataDemand]:
     ended = []
     for demand in role.market.demands.demands(task_id):
         task = role.market.registry.task(task_id)
-        moot = task.began != demand.began or task.status is Status.CLOSED
-        if moot or role.connection.now() > demand.deadline:
+        if is_moot(demand, task) or role.connection.now() > demand.deadline:
             role.market.demands.expire(role.wallet, demand)
             ended.append(demand)
     return ended
 
 
-def reclaim(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Take back the bonds of this party's demands that decide nothing any more.
+def reclaim_demand_bonds(role: Role, task_id: bytes) -> list[DataDemand]:
+    """Take back the bonds of this party's moot demands.
 
     Raises:
         OperationalError: the node failed.
     """
-    task, own = role.market.registry.task(task_id), role.wallet.address
-    moot = [
-        demand
-        for demand in role.market.demands.demands(task_id)
-        if demand.demander == own and (demand.began != task.began or task.status is Status.CLOSED)
-    ]
+    task = role.market.registry.task(task_id)
+    moot = [demand for demand in own_demands(role, task_id) if is_moot(demand, task)]
     for demand in moot:
         role.market.demands.expire(role.wallet, demand)
     return moot
 
 
-def _current(role: Role, task_id: bytes) -> Sequence[DataDemand]:
-    began = role.market.registry.task(task_id).began
-    return [demand for demand in role.market.demands.demands(task_id) if demand.began == began]
+def current_demands(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
+    """Open demands for the log of the present solver, the most urgent first.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    return [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
+
+
+def own_demands(role: Role, task_id: bytes) -> list[DataDemand]:
+    """This party's open demands, moot ones included.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    return [demand for demand in role.market.demands.demands(task_id) if demand.demander == role.wallet.address]
+
+
+def is_moot(demand: DataDemand, task: Task) -> bool:
+    """Whether a demand decides nothing any more: another solver trains, or the task is closed."""
+    return demand.began != task.began or task.status is Status.CLOSED
 
 
 def _answer(role: Role, task: LoadedTask, demand: DataDemand) -> None:
@@ -170,8 +183,8 @@ def _answer(role: Role, task: LoadedTask, demand: DataDemand) -> None:
     role.market.demands.answer(role.wallet, demand, piece, path)
 
 
-def _place(role: Role, task_id: bytes, entry: int) -> tuple[int, int]:
-    """A slot and a leaf of it: every leaf is as likely as any other."""
+def _random_leaf(role: Role, task_id: bytes, entry: int) -> tuple[int, int]:
+    """A slot and a leaf of it; all leaves are equally likely."""
     leaves = [type_.leaves for type_ in role.task(task_id).slot_types]
     time = role.connection.now().to_bytes(8, "big")
     drawn = int.from_bytes(role.secret("demand", task_id, entry.to_bytes(8, "big"), time), "big") % sum(leaves)

@@ -1,6 +1,6 @@
-"""What a party does next about a task, and why; or why it does nothing.
+"""Decisions of a party about a task: an action with its reason, or a wait with its reason.
 
-Decisions are functions of the chain alone: a process that starts anew decides as the one that was killed would have.
+Decisions are functions of the chain alone, so a restarted process decides as the killed one would have.
 """
 
 from __future__ import annotations
@@ -11,43 +11,43 @@ from enum import IntEnum
 
 
 class Mode(IntEnum):
-    """How much a process does on its own; each does what those before it do."""
+    """How much a process does on its own; each mode includes those before it."""
 
     WATCH = 1
     """Look and explain; send nothing."""
     DEFEND = 2
-    """Do what this party's money at stake asks for."""
+    """Do what protects this party's money at stake."""
     RESOLVE = 3
-    """Make the calls that anybody may make, where this party waits for them."""
+    """Make public calls that this party waits for."""
     PROPOSE = 4
     """Put up new stakes: bids, seats, challenges."""
 
 
 @dataclass(frozen=True)
-class Deed:
-    """Something to do now."""
+class Action:
+    """An action that is due now."""
 
     task_id: bytes
     verb: str
     why: str
     mode: Mode
-    """The least in which a process does it."""
+    """The least mode in which a process acts."""
     act: Callable[[], object]
     due: int | None = None
-    """The last second in which the chain takes it, if it names one."""
+    """The last second in which the chain accepts it; None if unlimited."""
 
 
 @dataclass(frozen=True)
-class Rest:
-    """Nothing to do about a task for now."""
+class Wait:
+    """No action about a task for now."""
 
     task_id: bytes
     why: str
     until: int | None = None
-    """From the second after this one on there may be something, if nobody else moves before; None: only then."""
+    """After this second an action may be due; None: only after somebody else moves."""
 
     final: bool = False
-    """This party will never have anything to do with the task again."""
+    """The task will never concern this party again."""
 
 
-Decision = Deed | Rest
+Decision = Action | Wait

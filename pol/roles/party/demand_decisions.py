@@ -1,30 +1,27 @@
-"""What is decided about demands for data that are over (docs/spec/market.md, "Data on demand")."""
+"""Decisions about expired and moot demands for data (docs/spec/market.md, "Data on demand")."""
 
 from __future__ import annotations
 
 from pol.chain.desks.data_demands import DataDemand
 from pol.chain.desks.task_registry import Status, Task
-from pol.roles.party.data_availability import expire, reclaim
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.data_availability import (
+    current_demands,
+    expire_demands,
+    is_moot,
+    own_demands,
+    reclaim_demand_bonds,
+)
+from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
 
 UNDECIDED = frozenset({Status.COMMITTED, Status.VERIFYING})
-"""Where what a solver hasn't shown ends its training at once: no verdict is on its way."""
+"""No verdict is on its way, so an expired demand removes the solver at once."""
 
 
-def current(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
-    """The open demands for the log of the present solver, the most urgent one first.
+def expired_demand(role: Role, task_id: bytes, task: Task) -> Action | None:
+    """The call that removes a solver for an expired demand, before any verdict; None if no demand has expired.
 
-    Raises:
-        OperationalError: the node failed.
-    """
-    return [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
-
-
-def overdue(role: Role, task_id: bytes, task: Task) -> Deed | None:
-    """End what the solver hasn't shown in time, before any verdict; None if nothing is over.
-
-    For whoever demanded it this is its own business: its bond is locked until then.
+    The demander has a stake in it: its bond is locked until then.
 
     Raises:
         OperationalError: the node failed.
@@ -32,24 +29,23 @@ def overdue(role: Role, task_id: bytes, task: Task) -> Deed | None:
     if task.status not in UNDECIDED:
         return None
     now = role.connection.now()
-    over = [demand for demand in current(role, task_id, task) if now > demand.deadline]
+    over = [demand for demand in current_demands(role, task_id, task) if now > demand.deadline]
     if not over:
         return None
     mode = Mode.DEFEND if any(demand.demander == role.wallet.address for demand in over) else Mode.RESOLVE
     why = "the solver hasn't shown what was demanded of it"
-    return Deed(task_id, "remove the solver", why, mode, lambda: expire(role, task_id))
+    return Action(task_id, "remove the solver", why, mode, lambda: expire_demands(role, task_id))
 
 
-def own_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Deed | None]:
-    """This party's demands that still decide something, and the deed that takes back the bonds of all others.
+def waiting_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Action | None]:
+    """This party's demands that are still open, and the action that takes back the bonds of its moot ones.
 
     Raises:
         OperationalError: the node failed.
     """
-    mine = [each for each in role.market.demands.demands(task_id) if each.demander == role.wallet.address]
-    is_open = task.status is not Status.CLOSED
-    waiting = [demand for demand in mine if is_open and demand.began == task.began]
+    mine = own_demands(role, task_id)
+    waiting = [demand for demand in mine if not is_moot(demand, task)]
     if len(waiting) == len(mine):
         return waiting, None
     why = "the data that it demanded decide nothing any more"
-    return waiting, Deed(task_id, "end a demand", why, Mode.DEFEND, lambda: reclaim(role, task_id))
+    return waiting, Action(task_id, "end a demand", why, Mode.DEFEND, lambda: reclaim_demand_bonds(role, task_id))

@@ -1,4 +1,4 @@
-"""One side of one dispute on chain: reads where it stands, makes the next move, as often as it has to."""
+"""One party's side of one dispute on chain: it reads the position and makes the next move."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from web3.types import TxReceipt
 
+from pol.chain.account.gas_fees import Budget
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.challenges import Challenges
@@ -16,25 +17,30 @@ from pol.dispute.play.honest_players import NothingToDispute, Player
 from pol.dispute.position import Position, Side
 from pol.dispute.rules import apply
 from pol.graph.step_program import StepProgram
-from pol.roles.party.decisions import Deed, Mode
+from pol.roles.party.decisions import Action, Mode
+
+GAME_GAS = 1_000_000
+"""Gas of one side in the longest dispute, with challenge and settlement (docs/goals.md)."""
+GAME = Budget(1, GAME_GAS)
+"""Gas budget of a party before it puts up a stake that it may have to defend."""
 
 
 @dataclass(frozen=True)
 class MoveMade:
-    """A move that this side has just made, or that it gave up."""
+    """A move, or a resignation, that this side has just made."""
 
     position: Position
     move: Move | None
-    """None if this side gave up."""
+    """None: this side resigned."""
     receipt: TxReceipt | None
-    """None if the move had been made before."""
+    """None: the move had been made before."""
     upheld: Move | None = None
-    """The only move that was left when this side gave up, if there was one: a proof that refutes nothing."""
+    """The last possible move of a side that resigned: a proof that refutes nothing."""
 
 
 @dataclass(frozen=True)
-class Duel:
-    """Plays ``player``'s side of a dispute. All it knows about the dispute comes from the chain."""
+class DisputeSession:
+    """Plays ``player``'s side of a dispute; all state is read from the chain."""
 
     game: DisputeGame
     wallet: Wallet
@@ -42,7 +48,7 @@ class Duel:
     dispute: int
     player: Player
     desk: Challenges | Profiles | None = None
-    """Where the result is worth something; None in a game without stakes."""
+    """Settles the result; None in a game without stakes."""
 
     def is_on_turn(self) -> bool:
         """Whether the dispute waits for this side."""
@@ -51,18 +57,18 @@ class Duel:
         return self.game.standing(self.dispute, self.program).on_turn == self.wallet.address
 
     def deadline(self) -> int:
-        """First second in which whoever is on turn has lost by its clock."""
+        """First second in which the side on turn has lost by its clock."""
         return self.game.deadline(self.dispute)
 
     def advance(self) -> MoveMade | None:
-        """Make the move that is due, if it is this side's turn; resign where the other side turns out to be right.
+        """Make this side's move if it is on turn, or resign if the other side is right.
 
-        Whichever side sees first that the game has ended has the desk settle it.
+        Either side may settle a finished game.
 
         Raises:
-            IllegalMove: this side contradicts itself: no rule admits the move that it would make.
+            IllegalMove: this side contradicts itself: no rule admits its move.
             Reverted: somebody moved in the meantime, or it is too late.
-            OperationalError: the node fails; it can be tried again, a move is never made twice.
+            OperationalError: the node fails; try again, a move is never made twice.
         """
         made = self._move()
         self._settle()
@@ -91,7 +97,7 @@ class Duel:
             self.desk.settle(self.wallet, self.dispute)
 
     def _refutes(self, position: Position, move: Move) -> bool:
-        """Whether a proof proves what it should; before a side gives up the contract has the last word."""
+        """Whether a proof refutes the opening. Before this side resigns, the contract is asked."""
         try:
             apply(position, move)
         except Upheld:
@@ -102,10 +108,10 @@ class Duel:
         return True
 
 
-def due_move(task_id: bytes, duels: Sequence[Duel]) -> Deed | None:
-    """The move with the least time left that this side has to make; None if it is on turn nowhere."""
-    duel = min((duel for duel in duels if duel.is_on_turn()), key=lambda duel: duel.deadline(), default=None)
-    if duel is None:
+def due_move(task_id: bytes, sessions: Sequence[DisputeSession]) -> Action | None:
+    """The move of this side with the least time left; None if it is on turn nowhere."""
+    session = min((each for each in sessions if each.is_on_turn()), key=lambda each: each.deadline(), default=None)
+    if session is None:
         return None
-    why = f"it is this party's turn in dispute {duel.dispute}"
-    return Deed(task_id, "move", why, Mode.DEFEND, duel.advance, duel.deadline() - 1)
+    why = f"it is this party's turn in dispute {session.dispute}"
+    return Action(task_id, "move", why, Mode.DEFEND, session.advance, session.deadline() - 1)

@@ -1,4 +1,4 @@
-"""Which terms a party is ready to live with. The contract's bounds only keep out what nobody honest could."""
+"""Terms that a party accepts. They are narrower than the contract's bounds, which only exclude the impossible."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
 
 @dataclass(frozen=True)
 class TrustedKey:
-    """A key of exact proofs whose setup a party trusts."""
+    """A verifying key of exact proofs whose setup a party trusts."""
 
     circuit: str
-    """Name of a circuit of pol, or the folder of one's own: what proofs for the key are of."""
+    """The circuit that the key is for: a name known to pol, or a folder."""
     digest: bytes
     """keccak-256 of the verifying key."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits of one party, in seconds. Checked before the party puts anything at stake.
+    """Limits of one party, in seconds, checked before it stakes anything.
 
-    A window or a clock that is too short makes an honest party lose; one that is too long holds its money to ransom.
+    Too short a window or clock makes an honest party lose; too long a one locks up its money.
     """
 
     min_profile_window: int = HOUR
@@ -37,32 +37,32 @@ class Policy:
     max_training_window: int = 90 * DAY
     min_verification_window: int = HOUR
     min_seat_window: int = 10 * MINUTE
-    """Time to be heard: for bids and claims of a seat, and to disclose whether a verdict had to err."""
+    """Time to get a transaction in: bids, claims of a seat, disclosures."""
     min_watch_window: int = HOUR
     """Time for watchers to replay the drawn segments."""
     min_challenge_window: int = HOUR
     """Time to replay the drawn segments and challenge a lie, between two looks at the chain."""
     min_answer_window: int = 2 * HOUR
-    """Time to show data that somebody demands; the first half is the solver's own."""
+    """Time to answer a demand for data; the first half belongs to the solver alone."""
     max_window: int = 30 * DAY
-    """Of every window but the one for training."""
+    """Upper limit of every window but the training window."""
     min_clock: int = HOUR
     """A side makes about a dozen moves in a dispute, and may have to replay the segment again before the first."""
     max_clock: int = 7 * DAY
     max_dispute: int = 15 * DAY
-    """That one dispute holds stakes and bond: both clocks, and a grace for each of the most moves that there can be."""
+    """Longest time that a dispute locks stakes and bond: both clocks, and a grace for each possible move."""
     min_replay_grace: int = 10 * MINUTE
-    """Left to execute a segment or a step when this party's clock has run down."""
+    """Grace to execute a segment or a step when this party's clock has run down."""
     min_move_grace: int = MINUTE
-    """The same for any other move."""
+    """Grace for any other move."""
     min_margin: int = 16
-    """That a solver agrees to, unless the training is exact: a factor on the distances that the profile has seen."""
+    """Least margin that a solver accepts, a factor on the profiled distances; exact training needs none."""
     max_executions: int = 1024
-    """Of segments that a profile takes, all its reruns. Every party makes the reordered programs before it stakes."""
+    """Most reruns of segments in a profile. Every party builds the reordered programs before it stakes."""
     max_task_bytes: int = 8 << 30
-    """Of a task's data and first state: whoever looks at it holds them in memory, those of two such tasks at most."""
+    """Largest size of a task's data and first state. A party holds at most two such tasks in memory."""
     trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
-    """Of exact proofs, by address: whoever can forge one decides disputes."""
+    """Trusted verifiers of exact proofs, by address: a forged proof decides a dispute."""
 
     def require(self, terms: Terms) -> None:
         """Check terms before staking on them.
@@ -85,7 +85,7 @@ class Policy:
         self.require_clock(terms)
 
     def require_margin(self, terms: Terms) -> None:
-        """Check what the thresholds leave to a solver.
+        """Check the margin that the thresholds leave to a solver.
 
         Raises:
             ProtocolError: it breaks this policy.
@@ -110,20 +110,20 @@ class Policy:
             )
 
     def require_verifier(self, verifier: ChecksumAddress) -> TrustedKey:
-        """The key whose proofs decide the disputes of a task.
+        """The trusted key behind a verifier contract, whose proofs decide disputes of a task.
 
         Raises:
-            ProtocolError: it is of a verifier that this policy doesn't name.
+            ProtocolError: this policy doesn't name the verifier.
         """
         if verifier not in self.trusted_verifiers:
             raise ProtocolError(
-                f"proofs for the verifier {verifier} decide disputes of this task, and whoever made its keys may be "
+                f"proofs for the verifier {verifier} decide disputes of this task, and the maker of its keys may be "
                 "able to forge them: leave it alone, or give the role a Policy that trusts it (--trust-verifier)"
             )
         return self.trusted_verifiers[verifier]
 
     def require_answer_window(self, window: int) -> None:
-        """Check what a deployment leaves to a solver to show what somebody demands, and how long that may delay others.
+        """Check the time that a deployment gives a solver to answer a demand, and how long that delays others.
 
         Raises:
             ProtocolError: it breaks this policy.
@@ -131,7 +131,7 @@ class Policy:
         _require("window for answers", window, self.min_answer_window, self.max_window)
 
     def require_clock(self, terms: Terms) -> None:
-        """Check what matters to a challenger: the time that it has in the dispute, and the time that its bond is held.
+        """Check the clock of a challenger: its time to move, and how long its bond is locked.
 
         Raises:
             ProtocolError: it breaks this policy.
@@ -139,7 +139,7 @@ class Policy:
         _require("clock", terms.clock, self.min_clock, self.max_clock)
 
     def require_game(self, game: DisputeGame, clock: int) -> None:
-        """Check what a deployment of the game leaves to a side that comes on turn late, and how long it may hold money.
+        """Check the graces of a deployed game, and how long it may lock money.
 
         Raises:
             ProtocolError: it breaks this policy.
@@ -154,12 +154,12 @@ def _require(field: str, seconds: int, low: int, high: int) -> None:
     if not low <= seconds <= high:
         raise ProtocolError(
             f"this task has a {field} of {seconds} s, this party's policy asks for {low} to {high} s: nothing is at "
-            "stake yet; leave the task alone, or give the role another Policy if you can live with it"
+            "stake yet; leave the task alone, or give the role another Policy if you accept it"
         )
 
 
 PUBLIC_CHAIN = Policy()
-"""For money that counts."""
+"""For real money."""
 TEST_NETWORK = Policy(
     min_profile_window=MINUTE,
     min_training_window=MINUTE,
@@ -178,4 +178,4 @@ TEST_NETWORK = Policy(
     min_margin=1,
     max_executions=1 << 20,
 )
-"""All that the contract admits (contracts/market/TermsRules.sol)."""
+"""Everything that the contract admits (contracts/market/TermsRules.sol)."""

@@ -1,4 +1,4 @@
-"""One party's executions of what a profile is about: what it says in disputes about profiles."""
+"""One party's executions of profiled segments, as evidence in disputes about profiles."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.reordering import reorder
 from pol.graph.step_program import StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import Portion
 
 
-class Measurement:
-    """Executions of the profiled segments and of their reruns, each made once, when it is asked for.
+class ProfileEvidence:
+    """Executions of the profiled segments and of their reruns, each made once, on demand.
 
     Args:
-        task: what is profiled.
-        reruns: of each segment (`Terms.rerun_count`).
+        task: the profiled task.
+        reruns: number of reruns of each segment (`Terms.rerun_count`).
     """
 
     def __init__(self, task: LoadedTask, reruns: int) -> None:
@@ -58,11 +58,13 @@ class Measurement:
         return trace.state(trace.first_step + trace.steps)
 
     def program(self, charge: ProfileCharge) -> StepProgram:
-        """The program that a dispute is about."""
-        return reorder(self.task.program, charge.index % self.reruns) if _is_rerun(charge) else self.task.program
+        """The program that a dispute about a charge executes."""
+        if charge.kind is ProfileChargeKind.RERUN:
+            return reorder(self.task.program, charge.index % self.reruns)
+        return self.task.program
 
     def player(self, charge: ProfileCharge) -> Player:
-        """Who plays: compares what is opened with this party's own executions.
+        """The player that compares openings with this party's own executions.
 
         Raises:
             ProtocolError: UNDERSTATED is no dispute.
@@ -101,16 +103,16 @@ def disputed(
     program: bytes,
     rerun: Rerun | None,
 ) -> ReplayClaim | SumClaim:
-    """What a posted profile says where a charge is made; the contract starts the same dispute.
+    """The part of a posted profile that a charge disputes; the contract starts the same dispute.
 
-    ``program`` is the hash of the program that the dispute is about; ``rerun`` the one that RERUN and DISTANCE name.
+    ``program`` is the hash of the disputed program; ``rerun`` is that of RERUN and DISTANCE charges.
 
     Raises:
         ProtocolError: the charge is no dispute.
     """
     if charge.kind is ProfileChargeKind.UNDERSTATED:
         raise ProtocolError(f"{charge.kind.name} is no dispute: show the rerun (`convict_profile`)")
-    document, identity = task.document, bytes(32)  # the dispute's id isn't known yet, and no opening depends on it
+    document, identity = task.document, bytes(32)  # The dispute's id isn't known yet, and no opening depends on it.
     segment = (
         charge.index // reruns if charge.kind in {ProfileChargeKind.RERUN, ProfileChargeKind.DISTANCE} else charge.index
     )
@@ -127,7 +129,3 @@ def disputed(
         total = portions[segment].references[charge.component - 1]
         return SumClaim(identity, program, charge.component, portions[segment].end, start, total)
     raise ProtocolError(f"{charge.kind.name} is no dispute, or its rerun is missing")
-
-
-def _is_rerun(charge: ProfileCharge) -> bool:
-    return charge.kind is ProfileChargeKind.RERUN

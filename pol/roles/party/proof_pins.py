@@ -1,7 +1,7 @@
-"""Which proofs of steps a task takes, recomputed from its program and its data (docs/spec/zk.md, "On the chain").
+"""The pin of exact step proofs, recomputed from a task's program and data (docs/spec/zk.md, "On the chain").
 
-A pin names what proofs are of. Were it of other data, or of another network's key, true proofs of another training
-would end the disputes of this one.
+A pin fixes the statement that proofs prove. With a pin for other data or another network's key, true proofs of another
+training would end disputes of this one.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import StepProgram
-from pol.zk.fixed_point import dequantise, quantise
-from pol.zk.network import Network
+from pol.zk.fixed_point import dequantize, quantize
+from pol.zk.network import StepNetwork
 from pol.zk.network_program import step_program, tensor_types
 from pol.zk.poseidon import vector_hash
 
-_LEAVE = "leave the task alone: its submitter could end disputes as it likes"
+_LEAVE = "leave the task alone: its submitter could end disputes at will"
 
 
 def require_pin(
-    pin: PinnedProofs, program: StepProgram, constants: Sequence[Words], steps: int, network: Network
+    pin: PinnedProofs, program: StepProgram, constants: Sequence[Words], steps: int, network: StepNetwork
 ) -> None:
-    """Check that a pin is the one of a task whose steps a network computes.
+    """Check that a pin fits a task and the circuit's network.
 
     Args:
-        pin: what the submitter has pinned, but for the verifier's address.
-        program: of the task.
-        constants: of the task; words of float32.
-        steps: of the task.
-        network: of the circuit that the verifier's key is for.
+        pin: the submitter's pin; the verifier's address is checked elsewhere.
+        program: the task's program.
+        constants: the task's constants; words of float32.
+        steps: the task's number of steps.
+        network: the network of the circuit that the verifier's key is for.
 
     Raises:
-        ProtocolError: the task trains something else than the circuit proves, or pins other data or another form.
+        ProtocolError: the circuit proves another training than the task's, or the pin is of other data or types.
     """
     try:
         expected = step_program(network, steps)
@@ -54,11 +54,11 @@ def require_pin(
         raise ProtocolError(f"the task pins other data than its own constants; {_LEAVE}")
 
 
-def batches(constants: Sequence[Words], steps: int, network: Network) -> CheckpointLog:
-    """The log of the hashes of each step's data: constant i holds input i + 1 of all steps, one after the other.
+def batches(constants: Sequence[Words], steps: int, network: StepNetwork) -> CheckpointLog:
+    """The log of the hashes of each step's data. Constant i holds input i + 1 of all steps, one after the other.
 
     Raises:
-        ProtocolError: a constant isn't the data of so many steps, or holds a number that is none of fixed point.
+        ProtocolError: a constant has another size, or holds a number that has no fixed-point form.
     """
     shapes = [node.shape for node in network.nodes[1 : len(network.inputs)]]
     columns = [_hashes(words, steps, shape, network.scale) for words, shape in zip(constants, shapes, strict=True)]
@@ -73,8 +73,8 @@ def _hashes(words: Words, steps: int, shape: Sequence[int], scale: int) -> list[
     found = []
     for step in range(steps):
         given = numbers[step * size : (step + 1) * size]
-        whole = quantise(given, scale)
-        if not np.array_equal(dequantise(whole, scale).astype(np.float32).view(np.uint32), given.view(np.uint32)):
-            raise ProtocolError(f"the data of step {step} hold a number that isn't one of fixed point; {_LEAVE}")
+        whole = quantize(given, scale)
+        if not np.array_equal(dequantize(whole, scale).astype(np.float32).view(np.uint32), given.view(np.uint32)):
+            raise ProtocolError(f"the data of step {step} hold a number without a fixed-point form; {_LEAVE}")
         found.append(vector_hash([int(x) for x in whole]).to_bytes(32))
     return found

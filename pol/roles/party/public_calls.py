@@ -1,4 +1,4 @@
-"""The calls that anybody may make, so that no task stands still (docs/spec/market.md, "Statuses")."""
+"""Public calls: anybody may make them, so that no task stands still (docs/spec/market.md, "Statuses")."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.seats import Seating
 from pol.chain.desks.task_registry import Status, Task
 from pol.dispute.position import Side
-from pol.roles.party.beacon_exits import more_time, rounds_of_duty, silent
-from pol.roles.party.data_availability import expire
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
-from pol.roles.party.demand_decisions import current, overdue
+from pol.roles.party.beacon_exits import beacon_exit, duty_extension, rounds_of_duty
+from pol.roles.party.data_availability import current_demands, expire_demands
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.demand_decisions import expired_demand
 from pol.roles.party.role import Role
 
 
-def kept(role: Role, task_id: bytes, concern: str) -> Decision:
-    """As `upkeep`, but what doesn't concern this party is left to those that wait for it.
+def concerning_call(role: Role, task_id: bytes, concern: str) -> Decision:
+    """As `public_call`, but a call that doesn't concern this party is left to those that wait for it.
 
-    ``concern`` says why a call would be this party's business; empty if it isn't: many would pay for the same call, and
-    all but one for nothing.
+    ``concern`` says why the call concerns this party; empty if it doesn't. Otherwise many would pay for the same call,
+    and all but one for nothing.
 
     Raises:
         OperationalError: the node failed.
     """
-    decision = upkeep(role, task_id)
-    if isinstance(decision, Rest) or concern:
+    decision = public_call(role, task_id)
+    if isinstance(decision, Wait) or concern:
         return decision
     why = f"{decision.why}; that is left to those that wait for it ({decision.verb})"
-    return Rest(task_id, why, role.connection.now())
+    return Wait(task_id, why, role.connection.now())
 
 
-def upkeep(role: Role, task_id: bytes) -> Decision:
-    """The call that takes a task further, if it waits for no party any more.
+def public_call(role: Role, task_id: bytes) -> Decision:
+    """The next public call of a task, if it waits for no party.
 
     Raises:
         OperationalError: the node failed.
     """
     task = role.market.registry.task(task_id)
     if task.status is Status.NONE:
-        return Rest(task_id, "there is no such task on this chain")
+        return Wait(task_id, "there is no such task on this chain")
     decide = {
         Status.PROFILING: _profiling,
         Status.BIDDING: _bidding,
@@ -53,41 +53,41 @@ def upkeep(role: Role, task_id: bytes) -> Decision:
         Status.CONTESTED: _contested,
         Status.CLOSED: _closed,
     }[task.status]
-    return relief(role, task_id, task) or decide(role, task_id, task)
+    return exit_or_extension(role, task_id, task) or decide(role, task_id, task)
 
 
-def relief(role: Role, task_id: bytes, task: Task) -> Deed | None:
-    """The call that ends a wait which is in vain, or gives a verifier time that the beacon has taken.
+def exit_or_extension(role: Role, task_id: bytes, task: Task) -> Action | None:
+    """The call that ends a wait in vain, or gives a verifier the time back that the beacon has taken.
 
-    Whoever sits needs it before its own duty, which it can't fulfil while its rounds or the data are missing.
+    A seated party makes it before its own duty, which it can't fulfill while its rounds or the data are missing.
 
     Raises:
         OperationalError: the node failed.
     """
-    found = overdue(role, task_id, task) or silent(role, task_id, task.status)
+    found = expired_demand(role, task_id, task) or beacon_exit(role, task_id, task.status)
     if found is None and task.status is Status.VERIFYING and role.connection.now() <= task.deadline:
-        return more_time(role, task_id, task.deadline)
+        return duty_extension(role, task_id, task.deadline)
     return found
 
 
-def _call(task_id: bytes, verb: str, why: str, act: Callable[[], object]) -> Deed:
-    return Deed(task_id, verb, why, Mode.RESOLVE, act)
+def _call(task_id: bytes, verb: str, why: str, act: Callable[[], object]) -> Action:
+    return Action(task_id, verb, why, Mode.RESOLVE, act)
 
 
-def _ended(role: Role, task_id: bytes, desk: Challenges | Profiles, game: DisputeGame) -> Deed | None:
-    """Settle what a game has ended, and end what a player has left."""
+def _ended(role: Role, task_id: bytes, desk: Challenges | Profiles, game: DisputeGame) -> Action | None:
+    """Settle a finished game, or claim a timeout."""
     for number in desk.disputes(task_id):
         if game.winner(number) is not Side.NONE:
             why = f"the game has ended dispute {number}"
             return _call(task_id, "settle a dispute", why, partial(desk.settle, role.wallet, number))
         if role.connection.now() >= game.deadline(number):
-            why = f"the clock of who is on turn in dispute {number} has run down"
+            why = f"the clock of the side on turn in dispute {number} has run down"
             return _call(task_id, "claim a timeout", why, partial(game.timeout, role.wallet, number))
     return None
 
 
 def _next_deadline(desk: Challenges | Profiles, game: DisputeGame, task_id: bytes) -> int:
-    """The last second before somebody runs out of time in a dispute."""
+    """The last second before a clock of a dispute runs down."""
     return min(game.deadline(number) for number in desk.disputes(task_id)) - 1
 
 
@@ -101,10 +101,10 @@ def _profiling(role: Role, task_id: bytes, task: Task) -> Decision:
     if ended is not None:
         return ended
     if role.connection.now() <= standing.deadline:
-        return Rest(task_id, "the profile may be challenged", standing.deadline)
+        return Wait(task_id, "the profile may be challenged", standing.deadline)
     if standing.open:
         until = _next_deadline(profiles, game, task_id)
-        return Rest(task_id, f"the profile waits for {standing.open} disputes", until)
+        return Wait(task_id, f"the profile waits for {standing.open} disputes", until)
     why = "nobody has refuted the profile in its window"
     return _call(task_id, "conclude the profile", why, lambda: profiles.conclude(role.wallet, task_id))
 
@@ -114,7 +114,7 @@ def _seat(role: Role, task_id: bytes, task: Task) -> Decision:
     if not seating.until:
         return _claims(role, task_id, seating)
     if role.connection.now() <= seating.until:
-        return Rest(task_id, "the seat takes claims", seating.until)
+        return Wait(task_id, "the seat takes claims", seating.until)
     why = "the window for claims of the seat is over"
     return _call(task_id, "decide the seat", why, lambda: seats.decide(role.wallet, task_id))
 
@@ -128,7 +128,7 @@ def _claims(role: Role, task_id: bytes, seating: Seating) -> Decision:
             seats.open_claims(role.wallet, task_id)
 
         return _call(task_id, "open claims", f"round {seating.round} of the beacon ranks claims of the seat", act)
-    return Rest(task_id, f"the seat waits for round {seating.round} of the beacon", role.connection.now())
+    return Wait(task_id, f"the seat waits for round {seating.round} of the beacon", role.connection.now())
 
 
 def _bidding(role: Role, task_id: bytes, task: Task) -> Decision:
@@ -136,9 +136,9 @@ def _bidding(role: Role, task_id: bytes, task: Task) -> Decision:
     standing = role.market.auction.standing(role.market.auction.last_round(registry.address, task_id))
     now = role.connection.now()
     if now <= standing.bid_until:
-        return Rest(task_id, f"solvers bid; {standing.bids} have", standing.bid_until)
+        return Wait(task_id, f"solvers bid; {standing.bids} have", standing.bid_until)
     if standing.revealed < standing.bids and now <= standing.reveal_until:
-        return Rest(task_id, f"{standing.bids - standing.revealed} bids aren't revealed yet", standing.reveal_until)
+        return Wait(task_id, f"{standing.bids - standing.revealed} bids aren't revealed yet", standing.reveal_until)
     why = "all bids are revealed" if standing.bids == standing.revealed else "the time for revealing bids is over"
     if not standing.bids:
         why = "nobody has bid, so another round begins"
@@ -147,28 +147,28 @@ def _bidding(role: Role, task_id: bytes, task: Task) -> Decision:
 
 def _training(role: Role, task_id: bytes, task: Task) -> Decision:
     if role.connection.now() <= task.deadline:
-        return Rest(task_id, "the solver trains", task.deadline)
+        return Wait(task_id, "the solver trains", task.deadline)
     why = "the solver hasn't committed a proof in the time that it promised"
     settlement = role.market.settlement
     return _call(task_id, "remove the solver", why, lambda: settlement.claim_solver_default(role.wallet, task_id))
 
 
 def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
-    waiting = current(role, task_id, task)
+    waiting = current_demands(role, task_id, task)
     if waiting and role.connection.now() > task.deadline:
-        # Nobody has defaulted while the solver may still show what it hides. Overdue demands are ended before.
-        return Rest(task_id, "the solver owes data", waiting[0].deadline)
+        # The verifier hasn't defaulted while the solver may still show data. Expired demands are ended before.
+        return Wait(task_id, "the solver owes data", waiting[0].deadline)
     return _default(role, task_id, task, "verifier")
 
 
 def _default(role: Role, task_id: bytes, task: Task, holder: str) -> Decision:
     if role.connection.now() <= task.deadline:
-        return Rest(task_id, f"the {holder} works", task.deadline)
+        return Wait(task_id, f"the {holder} works", task.deadline)
     settlement = role.market.settlement
-    # A default is claimed with the rounds that say what the verifier had to do.
+    # A default is claimed with the rounds that fix the verifier's duty.
     rounds = rounds_of_duty(role, task_id) if holder == "verifier" else []
     if not all(role.beacon.is_due(number) for number in rounds):
-        return Rest(task_id, "the beacon hasn't said what the verifier has to do", role.connection.now())
+        return Wait(task_id, "the verifier's duty waits for the beacon", role.connection.now())
 
     def act() -> None:
         for number in rounds:
@@ -189,12 +189,12 @@ def _watched(role: Role, task_id: bytes, task: Task) -> Decision:
                 verdicts.open_watch(role.wallet, task_id)
 
             return _call(task_id, "open the watch", f"round {verdict.watch_round} of the beacon draws watchers", act)
-        return Rest(task_id, f"the watch waits for round {verdict.watch_round} of the beacon", role.connection.now())
+        return Wait(task_id, f"the watch waits for round {verdict.watch_round} of the beacon", role.connection.now())
     if role.connection.now() <= verdict.watch_until:
-        return Rest(task_id, "watchers replay the drawn segments", verdict.watch_until)
+        return Wait(task_id, "watchers replay the drawn segments", verdict.watch_until)
     end = verdict.watch_until + role.market.registry.terms(task_id).disclosure_window
     if role.connection.now() <= end:
-        return Rest(task_id, "the verifier discloses whether it had to err", end)
+        return Wait(task_id, "the verifier discloses whether it had to err", end)
     why = "the verifier hasn't disclosed whether it had to err"
     return _call(task_id, "remove the verifier", why, lambda: verdicts.claim_undisclosed(role.wallet, task_id))
 
@@ -205,17 +205,17 @@ def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
     if ended is not None:
         return ended
     if role.connection.now() <= task.deadline:
-        return Rest(task_id, "the verdict may be challenged", task.deadline)
+        return Wait(task_id, "the verdict may be challenged", task.deadline)
     if challenges.contested(task_id).open:
-        return Rest(task_id, "the verdict waits for disputes", _next_deadline(challenges, game, task_id))
-    waiting = current(role, task_id, task)
-    # A verdict that rejects is settled whatever the solver shows.
+        return Wait(task_id, "the verdict waits for disputes", _next_deadline(challenges, game, task_id))
+    waiting = current_demands(role, task_id, task)
+    # A rejecting verdict is settled whatever the solver shows.
     if waiting and not role.market.verdicts.verdict(task_id).rejecting:
         until = waiting[0].deadline
         if role.connection.now() <= until:
-            return Rest(task_id, "the solver owes data", until)
+            return Wait(task_id, "the solver owes data", until)
         why = "the solver hasn't shown what was demanded of it"
-        return _call(task_id, "remove the solver", why, lambda: expire(role, task_id))
+        return _call(task_id, "remove the solver", why, lambda: expire_demands(role, task_id))
     why = "nobody has refuted the verdict in its window"
     return _call(task_id, "settle", why, lambda: role.market.settlement.settle(role.wallet, task_id))
 
@@ -223,9 +223,9 @@ def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
 def _closed(role: Role, task_id: bytes, task: Task) -> Decision:
     jackpot, ended = role.market.jackpot, f"the task is closed: {task.outcome.name.lower()}"
     if not jackpot.reserved_of(task_id):
-        return Rest(task_id, ended, final=True)
+        return Wait(task_id, ended, final=True)
     until = jackpot.catch_until(role.market.verdicts.closed_at(task_id))
     if role.connection.now() <= until:
-        return Rest(task_id, f"{ended}; catches may be claimed", until)
-    why = "nobody can claim catches any more"
+        return Wait(task_id, f"{ended}; watch rewards may be claimed", until)
+    why = "the time to claim watch rewards is over"
     return _call(task_id, "give back what was reserved", why, lambda: jackpot.sweep(role.wallet, task_id))

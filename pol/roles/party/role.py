@@ -1,13 +1,15 @@
-"""What every party has: a key, a way to the chain, a way to the store."""
+"""The base of every party: a key, a connection to the chain, and a store."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Self
 
 from pol.chain.account.gas_fees import FEES, FeePolicy
 from pol.chain.account.signers import LocalSigner, Signer
@@ -27,8 +29,9 @@ from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import LoadedTask, held_bytes
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import held_bytes
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from pol.zk.circuits import load as load_circuit
 
@@ -37,7 +40,7 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
     """Check that a published task is the one on chain.
 
     Raises:
-        ProtocolError: it isn't; don't work for it.
+        ProtocolError: it isn't; leave it alone.
     """
     require_distances(task.program, task.initial_state, task.names.slots)
     document = task.document
@@ -53,25 +56,25 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
         )
     if rerun_programs_root(rerun_programs(task.program, terms.rerun_count, terms.looks)) != terms.reruns:
         raise ProtocolError(
-            "the terms name other programs for the reruns of a profile than the task's own, reordered: whoever wrote "
-            "them chooses how far honest executions part; don't stake on them"
+            "the terms name other programs for the reruns of a profile than the task's own, reordered: their author "
+            "chooses how much honest runs diverge; don't stake on them"
         )
 
 
 class Role:
-    """A party: everything that it knows it reads from the chain's state and events and from the store.
+    """A party. It reads all that it knows from the chain and from the store.
 
     Args:
         connection: the party's own connection to the chain.
-        deployment: where the contracts are.
-        key: 32-byte private key, or the signer that has it.
+        deployment: the deployed contracts.
+        key: 32-byte private key, or a signer.
         store_url: fsspec URL of the store.
-        policy: which terms the party stakes on.
-        rounds: where rounds of drand come from, if the deployment draws by it and nobody else submits them.
-        fees: what its transactions may cost.
-        evidence: a folder that keeps what the party reads of the store (`pol.training.storage.kept_store`). Without it
-            nothing is kept: whoever stakes names one.
-        timer: seconds, by which this party times a step before it stakes.
+        policy: the terms that the party accepts.
+        rounds: source of drand rounds, needed if the deployment draws by drand and nobody else submits them.
+        fees: limits on the cost of transactions.
+        evidence: a folder that keeps all that the party reads of the store (`pol.training.storage.kept_store`). A party
+            that stakes needs one.
+        timer: clock in seconds that times a step before the party stakes.
     """
 
     def __init__(
@@ -88,7 +91,7 @@ class Role:
     ) -> None:
         self.connection = connection
         self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key, policy=fees)
-        # At the start and not when a secret is needed: a signer that can't give it again must not get a seat first.
+        # Checked at the start: a signer that can't reproduce its secrets must not get a seat.
         self._secret_key = self.wallet.signer.secret_key(connection.chain_id)
         self.market = deployment.market(connection)
         self.beacon = deployment.beacon_on(connection)
@@ -101,9 +104,16 @@ class Role:
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, PinnedProofs]] = set()
         self.probed: set[bytes] = set()
-        """Tasks whose states were there to be had (`pol.roles.party.data_availability.unavailable`)."""
+        """Tasks whose states could be read (`pol.roles.party.data_availability.unavailable_states`)."""
         self.demanded: set[bytes] = set()
         """Tasks of which this process has demanded a state on chain."""
+
+    @classmethod
+    def reader(
+        cls, connection: Connection, deployment: Deployment, store_url: str, policy: Policy = PUBLIC_CHAIN
+    ) -> Self:
+        """A party with a random key: it only reads."""
+        return cls(connection, deployment, secrets.token_bytes(32), store_url, policy)
 
     def task(self, task_id: bytes) -> LoadedTask:
         """A task with all its parts, each checked against what the chain says.
@@ -118,7 +128,7 @@ class Role:
             self.policy.require_reruns(terms)
             task = load_task(self.store, terms.document.hex(), most=most)
             require_terms(task, terms)
-            # Those that were asked for last stay; the others are read again.
+            # The most recently used tasks stay in memory.
             room = 2 * most - held_bytes(task.program)
             while self._tasks and sum(held_bytes(each.program) for each in self._tasks.values()) > room:
                 del self._tasks[next(iter(self._tasks))]
@@ -126,11 +136,10 @@ class Role:
         return task
 
     def require_proofs(self, task_id: bytes) -> None:
-        """Check which proofs of steps a task takes (docs/spec/zk.md), before anything is staked on it.
+        """Check the pin of exact proofs of a task (docs/spec/zk.md), before anything is staked on it.
 
         Raises:
-            ProtocolError: those for a key that this party's policy doesn't trust, or of another step or other data than
-                the task's own.
+            ProtocolError: the policy doesn't trust the key, or the pin is of another step or other data.
             OperationalError: the node or the store failed.
         """
         pin = self.market.proven_steps.pinned(task_id)
@@ -146,6 +155,17 @@ class Role:
         network = load_circuit(trusted.circuit).network
         require_pin(pin, task.program, task.constants, task.document.steps, network)
         self._pins.add((task_id, pin))
+
+    def require_acceptable(self, task_id: bytes) -> None:
+        """Check terms, exact proofs and answer window of a task against this party's policy.
+
+        Raises:
+            ProtocolError: they break the policy; the message says which.
+            OperationalError: the node or the store failed.
+        """
+        self.policy.require(self.market.registry.terms(task_id))
+        self.require_proofs(task_id)
+        self.policy.require_answer_window(self.market.demands.window())
 
     def proof(self, task_id: bytes) -> LearningProof:
         """The learning proof that the solver committed to.
@@ -163,42 +183,42 @@ class Role:
         return proof
 
     def require_kept(self) -> None:
-        """Check that what this party has read lies on its own disk, before it signs what it may have to prove.
+        """Check that the evidence lies on this party's disk, before it signs anything that it may have to prove.
 
         Raises:
-            OperationalError: the disk fails; nothing new is to be staked.
+            OperationalError: the disk fails; stake nothing new.
         """
         if isinstance(self.store, KeptStore):
             self.store.require_kept()
 
     def keep(self) -> None:
-        """As `require_kept` for who sits already: what the disk doesn't take is told, and held in memory.
+        """As `require_kept` for a party that already sits: what the disk refuses is reported, and held in memory.
 
-        A seat that does nothing loses its stake for certain; without evidence it loses only if somebody disputes.
+        An idle seat loses its stake for certain; without evidence it loses only if somebody disputes.
         """
         if isinstance(self.store, KeptStore):
             self.store.keep()
 
     def unkept(self) -> str:
-        """What of the task at hand isn't on this party's disk, and why; empty if all is."""
+        """The evidence of the current task that isn't on disk, and why; empty if all of it is."""
         return self.store.unkept() if isinstance(self.store, KeptStore) else ""
 
     def about(self, task_id: bytes) -> AbstractContextManager[None]:
-        """What is read inside is evidence for this task, and is kept until `release`."""
+        """A context: all that is read inside is evidence for this task, kept until `release`."""
         return self.store.about(task_id.hex()) if isinstance(self.store, KeptStore) else nullcontext()
 
     def release(self, task_id: bytes) -> None:
-        """Forget what was kept for a task that can't ask anything of this party any more."""
+        """Delete the evidence of a task that can't concern this party any more."""
         self.forget(task_id)
         if isinstance(self.store, KeptStore):
             self.store.release(task_id.hex())
 
     def forget(self, task_id: bytes) -> None:
-        """Drop the task and whatever this party has executed for it."""
+        """Drop the task and all executions for it."""
         self._tasks.pop(task_id, None)
 
-    def meant(self, task_id: bytes) -> int | None:
-        """The last second for something that this party knows and hasn't said yet about a task; None if there is none.
+    def unsaid_until(self, task_id: bytes) -> int | None:
+        """The last second to publish a finding that this party still keeps secret; None if there is none.
 
         Raises:
             OperationalError: the node failed.
@@ -206,21 +226,21 @@ class Role:
         return None
 
     def bring(self, number: int) -> None:
-        """Have the seed of a round on chain, whoever should have recorded it.
+        """Bring the seed of a beacon round on chain.
 
         Raises:
-            OperationalError: the beacon is drand's, nobody has submitted the round, and no relays are named.
+            OperationalError: nobody has submitted the drand round, and no relays are named.
         """
         self.beacon.bring(self.wallet, number, self.rounds)
         if not self.beacon.recorded(number):
             self.beacon.record(self.wallet, number)
 
     def deposit(self, amount: int) -> None:
-        """Bring money into the vault: stakes, escrows and bonds are locked from it."""
+        """Deposit into the vault, from which stakes, escrows and bonds are locked."""
         self.market.vault.deposit(self.wallet, amount)
 
     def withdraw(self) -> None:
-        """Take out of the vault what answers for nothing, if anything."""
+        """Withdraw all free money from the vault, if any."""
         amount = self.market.vault.free(self.wallet.address)
         if amount:
             self.market.vault.withdraw(self.wallet, amount)
@@ -239,6 +259,6 @@ class Role:
         return standing.thresholds
 
     def secret(self, name: str, *parts: bytes) -> bytes:
-        """32 bytes that only this party's signer gives: nothing has to be stored to know them again."""
+        """32 secret bytes derived from this party's key, so that nothing needs to be stored."""
         message = b"\0".join((name.encode(), *parts))
         return hmac.new(self._secret_key, message, hashlib.sha256).digest()

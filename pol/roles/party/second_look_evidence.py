@@ -1,4 +1,4 @@
-"""One party's executions of second looks: what it says in disputes about them (docs/spec/verdict.md)."""
+"""One party's executions of second looks, as evidence in disputes about them (docs/spec/verdict.md)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs
 from pol.verification.verdict.second_look import look_program
 
+LOOK_CHARGES = frozenset({ClaimChargeKind.LOOK_RERUN, ClaimChargeKind.LOOK_DISTANCE})
+"""Charges against a second look, not against the claim itself."""
 
-class Looks:
-    """Reruns of segments, each made once, when it is asked for.
+
+class SecondLookEvidence:
+    """Reruns of segments, each made once, on demand.
 
     Args:
-        task: whose segments.
-        terms: how many reruns there are, and where their programs stand in `Terms.reruns`.
+        task: the task of the segments.
+        terms: the number of reruns, and the log of their programs (`Terms.reruns`).
     """
 
     def __init__(self, task: LoadedTask, terms: Terms) -> None:
@@ -46,10 +49,10 @@ class Looks:
         return self._programs[index]
 
     def index(self, program: bytes) -> int:
-        """Which rerun executes the program of this hash.
+        """The rerun that executes the program of this hash.
 
         Raises:
-            ProtocolError: none does.
+            ProtocolError: there is none.
         """
         hashes = self._hashes[self.terms.rerun_count :]
         if program not in hashes:
@@ -57,7 +60,7 @@ class Looks:
         return hashes.index(program)
 
     def proved(self, index: int) -> ProvedProgram:
-        """The hash of a rerun's program, and that the terms name it."""
+        """The hash of a rerun's program, with the proof that the terms name it."""
         entry = self.terms.rerun_count + index
         return self._hashes[entry], CheckpointLog(self._hashes).inclusion(entry)
 
@@ -81,8 +84,9 @@ class Looks:
         return SecondLook(replayed.first_step // self.task.document.interval, tuple(reruns))
 
     def disputed(self, claim: SegmentClaim, posted: Rerun, charge: ClaimCharge) -> ReplayClaim | SumClaim:
-        """What a posted second look says where a charge is made; the contract starts the same dispute."""
-        document, identity = self.task.document, bytes(32)  # the dispute's id isn't known yet, and nothing needs it
+        """The part of a posted second look that a charge disputes; the contract starts the same dispute."""
+        # The dispute's id isn't known yet, and no opening depends on it.
+        document, identity = self.task.document, bytes(32)
         if charge.kind is ClaimChargeKind.LOOK_RERUN:
             program, steps = self._hashes[self.terms.rerun_count + charge.rerun], document.interval
             first = claim.segment * document.interval
@@ -91,10 +95,10 @@ class Looks:
         return SumClaim(identity, document.program_hash, charge.component, *states, total)
 
     def charged(self, charge: ClaimCharge, params: StartParams, posted: SecondLook | None) -> ClaimCharge:
-        """The charge of a dispute with its rerun, which only the game's parameters tell.
+        """The charge with its rerun, which follows from the game's parameters.
 
         Raises:
-            ProtocolError: no rerun is disputed there.
+            ProtocolError: the dispute is about no rerun.
         """
         if charge.kind is ClaimChargeKind.LOOK_RERUN:
             return replace(charge, rerun=self.index(params.program))
@@ -103,7 +107,7 @@ class Looks:
         return charge
 
     def player(self, replayed: SegmentTrace, charge: ClaimCharge) -> Player:
-        """Who plays: compares what is opened with this party's own executions."""
+        """The player that compares openings with this party's own executions."""
         trace, last = self.rerun(replayed, charge.rerun), replayed.first_step + replayed.steps
         if charge.kind is ClaimChargeKind.LOOK_RERUN:
             return ReplayPlayer(trace)

@@ -1,1 +1,1 @@
-"""A party as a process: its loop, what it owes, how long work takes."""
+"""A party as a process: its loop, its obligations, and the time that work takes."""

@@ -1,4 +1,4 @@
-"""What a process has decided and why, for people: nothing is decided by it, and it may be deleted at any time."""
+"""The decision log of a process, for people. No decision depends on it, and it may be deleted at any time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pol.errors import OperationalError
-from pol.roles.process.party_process import Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision
 
 LOG = logging.getLogger(__name__)
 _TABLE = """CREATE TABLE IF NOT EXISTS decisions (
@@ -18,13 +18,13 @@ _TABLE = """CREATE TABLE IF NOT EXISTS decisions (
 _INSERT = "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-class Diary:
-    """Decisions in one SQLite file (WAL). What is decided again for the same reason is written once.
+class DecisionLog:
+    """Decisions in one SQLite file (WAL). A decision repeated for the same reason is written once.
 
-    A diary that can't be written is told to ``tell`` and left alone: a process that can't remember why it acts goes on.
+    If the file can't be written, that is reported to ``tell`` and the process goes on without it.
 
     Raises:
-        OperationalError: the file can't be opened, or is no diary.
+        OperationalError: the file can't be opened, or is no decision log.
     """
 
     def __init__(self, path: Path, tell: Callable[[str], None] = LOG.error) -> None:
@@ -38,10 +38,10 @@ class Diary:
             for taken in self.decisions():
                 self._last[taken.task_id] = _kind(taken)
         except (OSError, sqlite3.Error) as error:
-            raise OperationalError(f"can't use the diary {path}: {error}; name another --data folder") from error
+            raise OperationalError(f"can't use the decision log {path}: {error}; name another --data folder") from error
 
-    def note(self, taken: Taken) -> bool:
-        """Write a decision; whether it says something that the one before about the task didn't."""
+    def note(self, taken: LoggedDecision) -> bool:
+        """Write a decision. Returns whether it differs from the last one about the task."""
         if self._last.get(taken.task_id) == _kind(taken):
             return False
         self._last[taken.task_id] = _kind(taken)
@@ -50,29 +50,29 @@ class Diary:
             try:
                 self._database.execute(_INSERT, row)
             except sqlite3.Error as error:
-                self._tell(f"the diary {self._path} can't be written ({error}): going on without it")
+                self._tell(f"the decision log {self._path} can't be written ({error}): going on without it")
                 with suppress(sqlite3.Error):
                     self._database.close()
                 self._database = None
         return True
 
-    def decisions(self, task_id: bytes | None = None) -> list[Taken]:
+    def decisions(self, task_id: bytes | None = None) -> list[LoggedDecision]:
         """All decisions, or those about a task, oldest first."""
         if self._database is None:
             return []
         where, values = ("", ()) if task_id is None else (" WHERE task = ?", (task_id,))
         rows = self._database.execute(f"SELECT * FROM decisions{where} ORDER BY rowid", values)
         return [
-            Taken(at, task, verb, why, Result(result), detail, until)
+            LoggedDecision(at, task, verb, why, DecisionResult(result), detail, until)
             for at, task, verb, why, result, detail, until in rows
         ]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._database is not None:
             self._database.close()
             self._database = None
 
 
-def _kind(taken: Taken) -> tuple[str, str, str, str]:
+def _kind(taken: LoggedDecision) -> tuple[str, str, str, str]:
     return taken.verb, taken.why, taken.result, taken.detail

@@ -1,4 +1,4 @@
-"""When what the chain says about the end of a task can't be undone any more by other blocks."""
+"""Finality: when no reorganization can undo the end of a task."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import chain
 from pol.roles.party.role import Role
 
 OLD = 24 * 3600
-"""Seconds after which a block stays, where the node doesn't say which ones do."""
+"""Seconds after which a block counts as final if the node names no finalized block."""
 
 
-def settled(role: Role, task_ids: Collection[bytes]) -> set[bytes]:
-    """Those of these tasks whose end stays; for who has no part in a task, its submission.
+def final_tasks(role: Role, task_ids: Collection[bytes]) -> set[bytes]:
+    """The tasks whose end is final; of a task without an end, its submission.
 
     Raises:
         OperationalError: the node failed.

@@ -1,6 +1,6 @@
-"""What a party owes about its tasks, and by when: nothing new is begun that wouldn't end before.
+"""Obligations of a party and their deadlines: no new work is begun that wouldn't end before the next one.
 
-A party does one thing at a time, so that work on a stranger's task must not outlast what its own money asks for.
+A party does one thing at a time, so work on one task must not outlast a deadline of another.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Iterator, Sequence
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Status, Task
 from pol.errors import ProtocolError
-from pol.roles.party.decisions import Rest
-from pol.roles.party.demand_decisions import current
+from pol.roles.party.data_availability import current_demands
+from pol.roles.party.decisions import Wait
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 
 MARGIN = 1.5
-"""How much longer work takes than it is expected to."""
+"""Factor on the expected duration of work."""
 
 
-def postponed(role: Role, task_id: bytes, needed: float, until: int) -> Rest | None:
-    """The wait for what this party owes about other tasks, if ``needed`` seconds of work wouldn't end before.
+def wait_for_duty(role: Role, task_id: bytes, needed: float, until: int) -> Wait | None:
+    """The wait for an obligation about another task, if ``needed`` seconds of work wouldn't end before it.
 
-    ``until`` is the last second in which the work makes sense.
+    ``until`` is the last useful second of the work.
 
     Raises:
         OperationalError: the node failed.
@@ -31,23 +31,23 @@ def postponed(role: Role, task_id: bytes, needed: float, until: int) -> Rest | N
     if due is None or role.connection.now() + MARGIN * needed <= due:
         return None
     why = f"it takes about {needed:.0f} s, and this party may owe something about another task by second {due}"
-    return Rest(task_id, why, min(due, until))
+    return Wait(task_id, why, min(due, until))
 
 
-def require_free(role: Role, task_id: bytes, needed: float, until: int) -> None:
-    """As `postponed`, when the work is about to begin: what was decided before it has taken its time.
+def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -> None:
+    """As `wait_for_duty`, just before the work begins: actions before it have taken time.
 
     Raises:
-        ProtocolError: something else is due before it would end; it is decided again.
+        ProtocolError: an obligation is due before the work would end; the process decides again.
         OperationalError: the node failed.
     """
-    waits = postponed(role, task_id, needed, until)
+    waits = wait_for_duty(role, task_id, needed, until)
     if waits is not None:
         raise ProtocolError(waits.why)
 
 
 def next_due(role: Role, besides: bytes) -> int | None:
-    """The earliest last second of all that this party owes, or may come to owe, about any other task.
+    """The earliest deadline of all that this party owes, or may come to owe, about any other task.
 
     Raises:
         OperationalError: the node failed.
@@ -59,7 +59,7 @@ def next_due(role: Role, besides: bytes) -> int | None:
 
 
 def _dues(role: Role, task_id: bytes) -> Iterator[int]:
-    """Last seconds for what this party has to do; of what others may begin, if they begin it now."""
+    """Deadlines of this party's duties; of duties that others may cause, as if they caused them now."""
     task, own = role.market.registry.task(task_id), role.wallet.address
     if task.status in {Status.NONE, Status.CLOSED}:
         return
@@ -68,15 +68,15 @@ def _dues(role: Role, task_id: bytes) -> Iterator[int]:
         round_id = auction.last_round(role.market.registry.address, task_id)
         if auction.has_bid(round_id, own):
             yield auction.standing(round_id).reveal_until
-    meant = role.meant(task_id)
-    if meant is not None:
-        yield meant
+    unsaid = role.unsaid_until(task_id)
+    if unsaid is not None:
+        yield unsaid
     if task.holder == own:
         yield from _seat(role, task_id, task)
     if task.solver == own:
         if task.status is Status.TRAINING:
             yield task.deadline
-        yield from (demand.deadline for demand in current(role, task_id, task))
+        yield from (demand.deadline for demand in current_demands(role, task_id, task))
     if task.status is Status.CONTESTED:
         yield from _disputes(role, role.market.challenges.disputes(task_id), role.market.game)
     if task.status is Status.PROFILING:
@@ -91,7 +91,7 @@ def _seat(role: Role, task_id: bytes, task: Task) -> Iterator[int]:
     elif task.status is Status.CONTESTED or (
         task.status is Status.PROFILING and role.market.profiles.standing(task_id).is_posted
     ):
-        # Somebody may challenge what stands there at any time.
+        # A challenge may come at any time.
         yield now + terms.clock
     elif now <= task.deadline:
         # A seat is claimed only where its duty takes half of its window at most (`pol.roles.process.work_time`).
@@ -102,5 +102,5 @@ def _disputes(role: Role, numbers: Sequence[int], game: DisputeGame) -> Iterator
     for number in numbers:
         params = game.params(number)
         if role.wallet.address in {params.asserter, params.challenger}:
-            # The other side may move at any time, and leaves this one the grace at least.
+            # The other side may move at any time; this side then has at least the grace.
             yield min(game.deadline(number) - 1, role.connection.now() + max(game.graces[1], MINUTE))

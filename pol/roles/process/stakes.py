@@ -1,13 +1,14 @@
-"""What a party has at stake in a task, by the chain alone."""
+"""Whether a party has anything at stake in a task, by the chain alone."""
 
 from __future__ import annotations
 
 from pol.chain.desks.task_registry import Status
+from pol.roles.party.data_availability import own_demands
 from pol.roles.party.role import Role
 
 
 def at_stake(role: Role, task_id: bytes) -> bool:
-    """Whether this party answers for something in a task, or its tickets may be drawn to watch it.
+    """Whether this party has stakes or duties in a task, or its tickets may be drawn to watch it.
 
     Raises:
         OperationalError: the node failed.
@@ -27,6 +28,6 @@ def at_stake(role: Role, task_id: bytes) -> bool:
             return True
         if desk.settleable(task_id, own):
             return True
-    if any(demand.demander == own for demand in market.demands.demands(task_id)):
+    if own_demands(role, task_id):
         return True
     return bool(market.jackpot.events("Watched", taskId=task_id, account=own))

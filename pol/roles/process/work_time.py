@@ -1,6 +1,6 @@
-"""How long work about a task takes this machine, by one step that is timed: before anything is staked on it.
+"""Time that work on a task takes this machine, from one timed step, before anything is staked on it.
 
-Work is counted in canonical steps. A task whose work alone says that it is too much isn't even timed.
+Work is counted in canonical steps. A task whose work units alone are too many isn't timed.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Callable
 from pol.chain.desks.task_registry import Terms
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.roles.party.decisions import Rest
+from pol.roles.party.decisions import Wait
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import postponed
+from pol.roles.process.obligations import wait_for_duty
 
 RESERVE = 2
-"""Times that what has to be done fits into its window: for files, transactions, other tasks, and a slower day."""
+"""How many times a duty has to fit into its window, to leave time for files, transactions and other tasks."""
 FASTEST = 10**11
-"""Work units that no thread of a processor does in a second."""
+"""Work units per second that no processor thread exceeds."""
 ORDINARY = 10**9
-"""What one does: how long it takes to time a step is guessed by it."""
+"""Typical work units per second: a guess of the time that timing a step takes."""
 LONG = 1.0
-"""Seconds of a step that need no second look: loading libraries and allocating don't count any more."""
+"""Seconds from which a step is timed only once: start-up costs don't matter any more."""
 
 
-def timed(step: Callable[[], object], timer: Callable[[], float]) -> float:
-    """The seconds that a step takes; a short one is taken twice, as the first time is that of loading libraries."""
+def time_step(step: Callable[[], object], timer: Callable[[], float]) -> float:
+    """The seconds that a step takes. A short step is timed twice, as the first run includes start-up costs."""
     least = float("inf")
     for _ in range(2):
         began = timer()
@@ -37,26 +37,26 @@ def timed(step: Callable[[], object], timer: Callable[[], float]) -> float:
 
 
 def profile_steps(terms: Terms) -> int:
-    """Steps that measuring a profile takes."""
+    """Steps of measuring a profile."""
     return terms.profiled * (terms.rerun_count + 1) * terms.interval
 
 
 def verdict_steps(terms: Terms) -> int:
-    """Steps that a verdict takes, if every drawn segment is looked at again."""
+    """Steps of a verdict with a second look at every drawn segment."""
     return terms.draws * (terms.looks + 1) * terms.interval
 
 
 def move_steps(terms: Terms, verifies: bool) -> int:
-    """Steps before a side's first move in a dispute, after a restart: the segment, and a rerun of it."""
+    """Steps before a side's first move in a dispute after a restart: the segment, and a rerun of it."""
     before = 1 if verifies else terms.profiled
     return (before + (terms.rerun_count > 0)) * terms.interval
 
 
-def seconds(role: Role, task_id: bytes, steps: int, most: float) -> float:
-    """Seconds that so many steps take here; only a lower bound where that is more than ``most`` already.
+def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
+    """Seconds that ``steps`` take here, or only a lower bound if that already exceeds ``most``.
 
     Raises:
-        ProtocolError: the task isn't what it says, or can't be executed.
+        ProtocolError: the task differs from its terms, or can't be executed.
         OperationalError: the node or the store failed.
     """
     task = role.task(task_id)
@@ -65,15 +65,15 @@ def seconds(role: Role, task_id: bytes, steps: int, most: float) -> float:
         return least
     if task_id not in role.paces:
         executor = CpuExecutor(task.program, task.constants)
-        role.paces[task_id] = timed(lambda: executor.advance(task.initial_state, 0), role.timer)
+        role.paces[task_id] = time_step(lambda: executor.advance(task.initial_state, 0), role.timer)
     return steps * role.paces[task_id]
 
 
 def timing_seconds(role: Role, task_id: bytes) -> float:
-    """A guess of how long it takes to time a step of a task.
+    """A guess of the seconds that timing a step of a task takes.
 
     Raises:
-        ProtocolError: the task isn't what it says.
+        ProtocolError: the task differs from its terms.
         OperationalError: the node or the store failed.
     """
     guess = role.task(task_id).document.work / ORDINARY
@@ -81,10 +81,10 @@ def timing_seconds(role: Role, task_id: bytes) -> float:
 
 
 def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:
-    """Check that this machine does the duty of a seat in its window; the seconds that the duty takes.
+    """Check that this machine can do the duty of a seat in its window. Returns the seconds that the duty takes.
 
     Raises:
-        ProtocolError: it doesn't, or the task can't be executed: leave the seat.
+        ProtocolError: it can't, or the task can't be executed: leave the seat.
         OperationalError: the node or the store failed.
     """
     duty = verdict_steps(terms) if verifies else profile_steps(terms)
@@ -93,47 +93,44 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     return needed
 
 
-def untimely(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Rest | None:
-    """Why work about a task isn't begun now: it takes too long, or something else is due before; None if it may begin.
+def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Wait | None:
+    """The wait if work on a task takes too long, or an obligation is due before its end; None if it may begin.
 
-    ``needed`` gives the seconds that it takes, and may time a step for that; ``until`` is the last second in which it
-    makes sense.
+    ``needed`` returns the seconds of the work, and may time a step; ``until`` is the last useful second of the work.
 
     Raises:
         OperationalError: the node or the store failed.
     """
     try:
         if task_id not in role.paces:
-            waits = postponed(role, task_id, timing_seconds(role, task_id), until)
+            waits = wait_for_duty(role, task_id, timing_seconds(role, task_id), until)
             if waits is not None:
                 return waits
-        return postponed(role, task_id, needed(), until)
+        return wait_for_duty(role, task_id, needed(), until)
     except ProtocolError as error:
-        return Rest(task_id, str(error), until)
+        return Wait(task_id, str(error), until)
 
 
-def require_look(role: Role, task_id: bytes, steps: int, until: int) -> float:
-    """Check that an examination, and a second one of what it finds, end in time; the seconds that both take.
+def require_time_to_look(role: Role, task_id: bytes, steps: int, until: int) -> float:
+    """Check that an examination and its repetition end in time. Returns the seconds that both take.
 
     Raises:
         ProtocolError: they don't.
         OperationalError: the node or the store failed.
     """
     left = until - role.connection.now()
-    needed = seconds(role, task_id, 2 * steps, left)
+    needed = seconds_for(role, task_id, 2 * steps, left)
     if needed > left:
-        raise ProtocolError(
-            f"looking twice takes this machine about {needed:.0f} s, and there are {left} s left for it"
-        )
+        raise ProtocolError(f"examining twice takes this machine about {needed:.0f} s, and only {left} s are left")
     return needed
 
 
 def _required(role: Role, task_id: bytes, field: str, steps: int, window: int) -> float:
     most = window / RESERVE
-    needed = seconds(role, task_id, steps, most)
+    needed = seconds_for(role, task_id, steps, most)
     if needed > most:
         raise ProtocolError(
-            f"what the {field} of {window} s is for takes this machine about {needed:.0f} s, and has to fit {RESERVE} "
-            "times: leave the task alone, or take a faster machine"
+            f"the work for the {field} of {window} s takes this machine about {needed:.0f} s, and has to fit {RESERVE} "
+            "times: leave the task alone, or use a faster machine"
         )
     return needed

@@ -14,11 +14,12 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.roles.party.role import Role
-from pol.roles.process.work_time import timed
+from pol.roles.process.work_time import time_step
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import LoadedTask
-from pol.training.task.task_training import StepExecutor, TaskRecorder, environment, tensors, train
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import StepExecutor, environment, tensors, train
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.replay.canonical_replay import replay
@@ -30,22 +31,20 @@ class Solver(Role):
     """Trains for money."""
 
     def bid(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None, recheck: bool = True) -> Bid:
-        """Check task, terms and profile, and bid for the task: a sealed price and training time; the stake is locked.
+        """Check task, terms and profile, and place a sealed bid of price and training time; the stake is locked.
 
-        ``discount_percent`` is what this party wants less than the maximum price, ``promised`` the seconds in which it
-        promises to train, at most the terms' window. ``recheck`` repeats the profile's measurements, each a replay of a
-        segment. Without it the window is trusted, in which nobody has convicted the profile; who hides reruns can't be
+        ``discount_percent`` is taken off the maximum price. ``promised`` is the promised training time in seconds, at
+        most the terms' window. ``recheck`` repeats the profile's measurements, each a replay of a segment. Without it
+        the party relies on the window in which nobody convicted the profile; a profiler that hides reruns can't be
         convicted (docs/spec/profile.md).
 
         Raises:
-            ProtocolError: nothing that this party should stake on; the message says why.
+            ProtocolError: the task isn't safe to stake on; the message says why.
             OperationalError: there is no final profile yet, or the node or the store failed.
         """
         task, terms = self.task(task_id), self.market.registry.terms(task_id)
-        self.policy.require(terms)
         self.policy.require_margin(terms)
-        self.require_proofs(task_id)
-        self.policy.require_answer_window(self.market.demands.window())
+        self.require_acceptable(task_id)
         if not terms.is_exact:
             self._require_profile(task_id, task, terms, recheck)
         bid = self._bid(terms, discount_percent, promised)
@@ -54,10 +53,10 @@ class Solver(Role):
         return bid
 
     def reveal(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None) -> None:
-        """Reveal the bid, made with the same arguments, once the time for bids is over; an award ends the round.
+        """Reveal the bid made with the same arguments, once the time for bids is over.
 
         Raises:
-            Reverted: the time for revealing is over, or the bid was revealed.
+            Reverted: the time to reveal is over, or the bid was revealed.
         """
         round_id = self.market.auction.last_round(self.market.registry.address, task_id)
         bid = self._bid(self.market.registry.terms(task_id), discount_percent, promised)
@@ -80,7 +79,7 @@ class Solver(Role):
         """
         thresholds = self.thresholds(task_id)
         posted = self.market.profiles.posted(task_id)
-        # Decoding checks that the thresholds follow from witnesses, margin and floor.
+        # Loading checks that the thresholds follow from witnesses, margin and floor.
         published = load_profile(self.store, posted.digest.hex(), task)
         if published.thresholds != thresholds:
             raise ProtocolError(
@@ -90,14 +89,14 @@ class Solver(Role):
         if recheck:
             own = measure_profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
             if own != published or (own.claim.portions, own.claim.root) != (posted.portions, posted.root):
-                raise ProtocolError("the profile was never measured: the same reruns part in another way")
+                raise ProtocolError("the profile was never measured: the same reruns diverge otherwise here")
 
     def executor(self, task: LoadedTask) -> StepExecutor:
-        """What trains where a profile leaves room for it: stock torch kernels."""
+        """The executor of tolerant training: stock torch kernels."""
         return NativeExecutor(task.aten)
 
     def rehearse(self, task_id: bytes) -> float:
-        """Execute the first step of a task as a training would; the seconds that it takes here. Done once.
+        """Execute the first step as a training would; returns the seconds that it takes here. Done once.
 
         Raises:
             ProtocolError: this machine can't train the task.
@@ -106,7 +105,7 @@ class Solver(Role):
             task = self.task(task_id)
             is_exact = self.market.registry.terms(task_id).is_exact
             step = first_step_of(task, None if is_exact else self.executor(task))
-            self._rehearsed[task_id] = timed(step, self.timer)
+            self._rehearsed[task_id] = time_step(step, self.timer)
         return self._rehearsed[task_id]
 
     @cached_property
@@ -116,12 +115,11 @@ class Solver(Role):
     def train(
         self, task_id: bytes, on_checkpoint: OnCheckpoint | None = None, progress_every: int = 4
     ) -> LearningProof:
-        """Train, posting the checkpoint log's root on chain as it grows, and commit the learning proof.
+        """Train, post the checkpoint log's root on chain as it grows, and commit the learning proof.
 
-        A training that was interrupted goes on from what was posted last.
+        An interrupted training resumes from the checkpoint posted last.
 
-        ``on_checkpoint(index, segments)`` is called after every checkpoint; every ``progress_every``-th of them goes to
-        the chain.
+        ``on_checkpoint(index, segments)`` is called after every checkpoint; every ``progress_every``-th is posted.
 
         Raises:
             TrainingDivergedError: the loss isn't finite any more.
@@ -135,7 +133,7 @@ class Solver(Role):
             nonlocal posted
             recorder(index, state)
             if index % progress_every == progress_every - 1 and index < segments:
-                # Written down before it is posted: what is on chain can be gone on from.
+                # Kept before it is posted, so that training can resume from what is on chain.
                 recorder.keep(kept)
                 size, log = index + 1, recorder.log
                 consistency = log.consistency(posted) if posted else []
@@ -152,14 +150,14 @@ class Solver(Role):
         return self.commit(task_id, digest)
 
     def _kept_as(self, task_id: bytes) -> str:
-        """The name of what is kept of a training: of this task, and of nobody else's solver."""
+        """The name of the training's resume file, unique to the task and this solver."""
         return f"training-{keccak256(task_id + bytes.fromhex(self.wallet.address[2:])).hex()}.json"
 
     def commit(self, task_id: bytes, digest: str) -> LearningProof:
-        """Commit a learning proof that lies in the store, e.g. that of a loop of one's own (`Recorder.learning_proof`).
+        """Commit a learning proof from the store, e.g. of a user's own loop (`Recorder.learning_proof`).
 
         Raises:
-            ProtocolError: it isn't a whole proof of this task, or its log isn't the one whose roots were posted.
+            ProtocolError: it isn't a complete proof of this task, or its log doesn't extend the posted roots.
             OperationalError: the node or the store failed.
         """
         proof = learning_proof.load(self.store, digest, self.task(task_id))
@@ -172,7 +170,7 @@ class Solver(Role):
 
 
 def first_step_of(task: LoadedTask, executor: StepExecutor | None) -> Callable[[], object]:
-    """What executes the first step of a task: natively, or with the defined bits if there is no executor."""
+    """A call that executes the first step of a task: natively, or with the defined bits without an executor."""
     if executor is None:
         canonical = CpuExecutor(task.program, task.constants)
         return lambda: canonical.advance(task.initial_state, 0)
@@ -185,7 +183,7 @@ def train_canonically(
     on_checkpoint: Callable[[int, list[Words]], None],
     last: tuple[int, list[Words]] | None = None,
 ) -> None:
-    """Train all steps with the defined bits, as exact mode asks for; ``on_checkpoint`` and ``last`` as in `train`."""
+    """Train all steps with the defined bits, as exact mode requires; ``on_checkpoint`` and ``last`` as in `train`."""
     document = task.document
     executor = CpuExecutor(task.program, task.constants)
     if last is None:

@@ -10,26 +10,26 @@ from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
 from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
+from pol.graph.captured_step import Capture
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.role import Role
 from pol.training.storage.kept_store import KeptStore
-from pol.training.task import task
-from pol.training.task.initial_state import GIVEN, Start
+from pol.training.task import published_task
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task import CapturedStep
+from pol.training.task.task_start import GIVEN, TaskStart
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
 from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
 
 GWEI = 10**9
 UNPUBLISHED = b"\1" * 32
-"""Stands for a hash or root in terms whose task isn't published."""
+"""Stands in for hashes and roots in terms whose task isn't published."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a submitter is ready to pay and asks others to put at stake. Amounts are wei, windows seconds."""
+    """A submitter's offer: what it pays, and the stakes that it asks for. Amounts are wei, windows seconds."""
 
     steps: int
     interval: int
@@ -38,22 +38,22 @@ class Offer:
     verifier_share: int = 4
     """The verifier's fee is the maximum price divided by this."""
     stake_factor: int = 2
-    """Stakes are the maximum price times this, more than a cheat could gain; a solver's, what its looks take too."""
+    """Stakes are the maximum price times this, more than a cheat gains; a solver's also covers its second looks."""
     bond_divisor: int = 2
     """A challenger's bond is the maximum price divided by this."""
     margin: int = MARGIN
-    """Factor on the distances that the profile has seen. 0 asks for exact training: no profile, equal roots."""
+    """Factor on the profiled distances. 0 asks for exact training: no profile, equal roots."""
     rerun_count: int = RERUNS
     """Reruns of each profiled segment."""
     profiled: int = PROFILED
-    """Segments that are profiled, if the task has so many."""
+    """Profiled segments, if the task has so many."""
     profile_window: int = 24 * 3600
     training_window: int = 24 * 3600
     verification_window: int = 24 * 3600
     challenge_window: int = 24 * 3600
     clock: int = 6 * 3600
     bid_window: int = 3600
-    """For bids, and again for revealing them."""
+    """For bids, and again to reveal them."""
     seat_window: int = 3600
     watch_window: int = 24 * 3600
     disclosure_window: int = 3600
@@ -65,12 +65,12 @@ class Offer:
 
 @dataclass(frozen=True)
 class Quote:
-    """What a task costs before it is submitted; units of the vault's asset."""
+    """The cost of a task before it is submitted; units of the vault's asset."""
 
     price: int
     """The most that the solver is paid."""
     escrow: int
-    """Locked of the submitter: price, the treasury's part, fees and tax. What isn't needed comes back at settlement."""
+    """Locked of the submitter: price, treasury's part, fees and tax. The rest comes back at settlement."""
     verifier_fee: int
     tax: int
     solver_stake: int
@@ -78,23 +78,23 @@ class Quote:
     bond: int
     jackpot: int
     fund_short: int
-    """What is missing in the jackpot's fund until a solver can win the task."""
+    """Missing in the jackpot's fund before a solver can win the task."""
 
 
 class Submitter(Role):
-    """Asks for a training and pays for it."""
+    """Publishes tasks and pays for their training."""
 
-    def quote(self, step: CapturedStep, offer: Offer) -> Quote:
-        """What the task would cost; nothing is published or sent.
+    def quote(self, step: Capture, offer: Offer) -> Quote:
+        """The cost of a task; nothing is published or sent.
 
         Raises:
-            ProtocolError: no market takes the terms; the message says which bounds they miss.
+            ProtocolError: the terms miss the market's bounds; the message says which.
             OperationalError: the node failed.
         """
         return self.quote_of(terms_of(step_work(step.program), offer))
 
     def quote_of(self, terms: Terms) -> Quote:
-        """What a task with these terms costs. Raises as `quote`."""
+        """The cost of a task with these terms. Raises as `quote`."""
         jackpot = self.market.jackpot
         tax = jackpot.tax(terms.jackpot)
         require_admitted(terms, jackpot.shares(), tax, jackpot.commit_window())
@@ -112,20 +112,20 @@ class Submitter(Role):
 
     def submit(
         self,
-        capture: CapturedStep,
+        capture: Capture,
         offer: Offer,
         model: str = "",
         optimizer: str = "",
-        start: Start = GIVEN,
+        start: TaskStart = GIVEN,
     ) -> bytes:
-        """Publish the task, put it on chain with its fee escrowed; returns the task's id.
+        """Publish the task and put it on chain with its fees in escrow; returns the task's id.
 
-        The escrow is an upper bound, from the work in the graph; it is locked from this party's free money in the
-        vault, and what isn't needed is free again at settlement.
+        The escrow is an upper bound from the work in the graph. It is locked from this party's free money in the vault;
+        what isn't needed is freed at settlement.
 
         Raises:
-            ProtocolError: no market takes the terms, or the vault holds less than the escrow of this party's free
-                money; nothing is published.
+            ProtocolError: the terms miss the market's bounds, or this party has less than the escrow free in the vault;
+                nothing is published.
             OperationalError: the node or the store failed.
         """
         require_distances(capture.program, capture.state, capture.names.slots)
@@ -141,7 +141,7 @@ class Submitter(Role):
                 f"the jackpot's fund lacks {quote.fund_short} wei: no solver can win the task until somebody adds them "
                 f"by `pol stake donate {quote.fund_short}wei`"
             )
-        digest, document = task.publish(
+        digest, document = published_task.publish(
             self.store,
             capture,
             steps=offer.steps,
@@ -163,7 +163,7 @@ class Submitter(Role):
         return self.market.registry.submit(self.wallet, named)
 
     def has_model(self, task_id: bytes) -> bool:
-        """Whether the trained state can be read; from then on it lies in this party's folder, also after settlement.
+        """Whether the trained state can be read. If so, it is kept in this party's folder, also after settlement.
 
         Raises:
             OperationalError: the node failed.
@@ -175,7 +175,7 @@ class Submitter(Role):
             task = self.task(task_id)
         except (OperationalError, ProtocolError):
             return False
-        # A scope of its own, which no task that is closed takes with it.
+        # A scope of its own, which survives the end of the task.
         with self.store.about("models") if isinstance(self.store, KeptStore) else nullcontext():
             try:
                 load_checkpoint(self.store, task, self.proof(task_id).checkpoints[-1])
@@ -188,12 +188,12 @@ class Submitter(Role):
 
     @cached_property
     def _models(self) -> set[tuple[bytes, int]]:
-        """Tasks whose models lie in the folder, by when their solvers were chosen."""
+        """Tasks whose models lie in the folder, with the time when their solvers were chosen."""
         return set()
 
 
 def terms_of(work_of_step: int, offer: Offer) -> Terms:
-    """The terms of an offer for a step of so many work units, with stand-ins for all hashes and roots."""
+    """The terms of an offer for a step of ``work_of_step`` work units, with stand-ins for all hashes and roots."""
     work = work_of_step * offer.steps
     price = work * offer.wei_per_work_unit
     exact = offer.margin == 0
@@ -212,7 +212,7 @@ def terms_of(work_of_step: int, offer: Offer) -> Terms:
         work_units=work,
         unit_price=offer.wei_per_work_unit << 32,
         second_price=0,
-        # Whoever causes second looks pays for them, and what they leave has to cover the fee.
+        # The solver pays for second looks, and the rest of its stake has to cover the verifier's fee.
         solver_stake=max(price * offer.stake_factor, offer.draws * look_fee(fee, looks, offer.draws) + 2 * fee + 1),
         verifier_stake=price * offer.stake_factor,
         bond=price // offer.bond_divisor,

@@ -1,45 +1,45 @@
-"""What a submitter decides: it keeps its own tasks going, and pays for no model that it can't get."""
+"""Decisions of a submitter: it keeps its own tasks going, and pays for no model that it can't read."""
 
 from __future__ import annotations
 
 from pol.chain.desks.task_registry import Status, Task
-from pol.roles.party.data_availability import demand
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
-from pol.roles.party.demand_decisions import own_demands
-from pol.roles.party.public_calls import upkeep
+from pol.roles.party.data_availability import demand_state
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.demand_decisions import waiting_demands
+from pol.roles.party.public_calls import public_call
 from pol.roles.submitter.submitter import Submitter
 
 TRAINED = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
-"""Where there is a model to be read, and nobody is paid for it yet."""
+"""A model exists and isn't paid for yet."""
 DEMANDS = 4
-"""Leaves of a model that are demanded, one after the other: a solver that answers all of them has it."""
+"""Leaves of a model that are demanded, one after the other: a solver that answers all of them has the model."""
 
 
 def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
-    """What a submitter does next about a task.
+    """The next decision of a submitter about a task.
 
     Raises:
         OperationalError: the node failed.
     """
     task = role.market.registry.task(task_id)
     if task.submitter != role.wallet.address:
-        return Rest(task_id, "this party isn't its submitter", final=True)
-    waiting, reclaimed = own_demands(role, task_id, task)
+        return Wait(task_id, "this party isn't its submitter", final=True)
+    waiting, reclaimed = waiting_demands(role, task_id, task)
     if reclaimed is not None:
         return reclaimed
     hidden = None
     if task.status in TRAINED and not role.has_model(task_id) and not waiting:
         hidden = _hidden(role, task_id, task)
-    if isinstance(hidden, Deed):
+    if isinstance(hidden, Action):
         return hidden
-    decision = upkeep(role, task_id)
-    return decision if isinstance(decision, Deed) or hidden is None else hidden
+    decision = public_call(role, task_id)
+    return decision if isinstance(decision, Action) or hidden is None else hidden
 
 
 def _hidden(role: Submitter, task_id: bytes, task: Task) -> Decision | None:
-    """Have the solver show on chain that it has the model, or lose its stake: before a verdict that accepts is settled.
+    """Make the solver show on chain that it has the model, or lose its stake, before an accepting verdict is settled.
 
-    In the second half of the challenge window: a store that fails for an hour costs no bond.
+    This begins in the second half of the challenge window, so that a short failure of the store costs no bond.
     """
     now, market = role.connection.now(), role.market
     if task.status is not Status.CONTESTED or now > task.deadline or market.verdicts.verdict(task_id).rejecting:
@@ -47,18 +47,20 @@ def _hidden(role: Submitter, task_id: bytes, task: Task) -> Decision | None:
     begin = task.deadline - market.registry.terms(task_id).challenge_window // 2
     why = f"the model can't be read from {role.store.url}, and is paid for when the verdict is settled"
     if now <= begin:
-        return Rest(task_id, f"{why}: a leaf of it is demanded if it isn't there by then", begin)
+        return Wait(task_id, f"{why}: a leaf of it is demanded if it isn't there by then", begin)
     own = [
         made["demand"]
         for made in market.demands.events("Demanded", taskId=task_id)
         if (made["demand"]["began"], made["demand"]["demander"]) == (task.began, role.wallet.address)
     ]
     if len(own) >= DEMANDS:
-        return Rest(
+        return Wait(
             task_id, f"{why}; the solver has shown {DEMANDS} leaves of it on chain, so it has it", task.deadline
         )
     bond, free = 2 * market.demands.bond(), market.vault.free(role.wallet.address)
     if free < bond:
-        return Rest(task_id, f"{why}; a demand locks up to {bond} wei, and {free} are free in the vault", task.deadline)
+        return Wait(task_id, f"{why}; a demand locks up to {bond} wei, and {free} are free in the vault", task.deadline)
     last = market.proofs.proof(task_id).size - 1
-    return Deed(task_id, "demand the model", why, Mode.DEFEND, lambda: demand(role, task_id, last), task.deadline)
+    return Action(
+        task_id, "demand the model", why, Mode.DEFEND, lambda: demand_state(role, task_id, last), task.deadline
+    )

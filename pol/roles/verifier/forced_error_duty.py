@@ -1,4 +1,4 @@
-"""The duty to err: what a verifier's secret says about its verdict, and how that is disclosed."""
+"""The duty to err: whether a verifier's secret forces an error into its verdict, and how that is disclosed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pol.roles.verifier.sealed_roots import SealedRoots
 from pol.training.storage.kept_store import KeptStore
 
 NO_REPLAY = b"\xff" * 32
-"""Stands for a replay that can't be made: the contract takes any root but zero."""
+"""Stands in for an impossible replay: the contract takes any root but zero."""
 
 
-class Erring(Role, ABC):
-    """A party whose verdicts have to be wrong sometimes."""
+class ErringParty(Role, ABC):
+    """A party whose verdicts are sometimes forced to be wrong."""
 
     @cached_property
     def _sealed_roots(self) -> SealedRoots:
@@ -30,11 +30,11 @@ class Erring(Role, ABC):
         return set()
 
     def duty(self, task_id: bytes) -> Assignment:
-        """What this verifier's secret says about its verdict, once the beacon has given the round.
+        """The assignment of this verifier, once the beacon has given its round.
 
         Raises:
             ProtocolError: this party holds no seat of the task.
-            OperationalError: the round isn't to be had.
+            OperationalError: the round isn't available.
         """
         seating = self.market.seats.seating(task_id)
         if not seating.is_held or seating.holder != self.wallet.address:
@@ -48,14 +48,14 @@ class Erring(Role, ABC):
 
     @cached_property
     def rate(self) -> int:
-        """How often verdicts are wrong on purpose, times 2^32."""
+        """Share of verdicts with a forced error, times 2^32."""
         return int(self.market.verdicts.read("rate"))
 
     def disclose(self, task_id: bytes) -> bool:
-        """Show whether the verdict had to err, once the watch is over, and the true claim if it had; whether it had.
+        """Disclose whether the verdict had to err, with the true claim if it had. Returns whether it had.
 
         Raises:
-            Reverted: the watch isn't over, or the time for this is.
+            Reverted: the watch isn't over, or the time to disclose is.
             OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
         """
         duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
@@ -85,7 +85,7 @@ class Erring(Role, ABC):
         return True
 
     def prepare_disclosure(self, task_id: bytes) -> None:
-        """Replay what the verdict hides, if it wasn't kept: while the watch lasts there is time for it.
+        """Replay the hidden segment during the watch, if its root wasn't kept.
 
         Raises:
             OperationalError: the claims as posted can't be read from the chain, or the segment can't be replayed again.
@@ -95,7 +95,7 @@ class Erring(Role, ABC):
         duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
         posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
         self._sealed_roots.keep(task_id, duty.seating, self._replayed_truth(task_id, posted.claim).replay)
-        # Nothing better will be found, whatever was sealed.
+        # A second replay would find nothing better, whatever was sealed.
         self._prepared.add((task_id, duty.seating))
 
     def _kept_truth(self, task_id: bytes, duty: Assignment, posted: SegmentClaim) -> SegmentClaim | None:
@@ -114,7 +114,7 @@ class Erring(Role, ABC):
 
     @abstractmethod
     def replayed(self, task_id: bytes, segment: int) -> bytes:
-        """The root of the state with which this party's replay of a segment ends."""
+        """The state root at the end of this party's replay of a segment."""
 
     def release(self, task_id: bytes) -> None:
         """As `Role.release`."""

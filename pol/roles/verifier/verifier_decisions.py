@@ -1,4 +1,4 @@
-"""What a verifier decides: which seats it claims, and what it owes once it sits."""
+"""Decisions of a verifier: the seats that it claims, and its duties once it sits."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import replace
 
 from pol.chain.desks.task_registry import Status, Task, Terms
 from pol.errors import OperationalError, ProtocolError
-from pol.incentives.sortition import Draw, Duty
-from pol.roles.party.data_availability import demand, unavailable
-from pol.roles.party.decisions import Decision, Deed, Mode, Rest
-from pol.roles.party.demand_decisions import overdue, own_demands
-from pol.roles.party.dispute_session import due_move
-from pol.roles.party.public_calls import kept, relief
-from pol.roles.process.join_strategy import GAME
-from pol.roles.process.obligations import require_free
-from pol.roles.process.work_time import require_time, untimely
+from pol.incentives.sortition import DrawnDuty, TicketDraw
+from pol.roles.party.data_availability import demand_state, own_demands, unavailable_states
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.demand_decisions import expired_demand, waiting_demands
+from pol.roles.party.dispute_session import GAME, due_move
+from pol.roles.party.public_calls import concerning_call, exit_or_extension
+from pol.roles.process.obligations import require_nothing_due
+from pol.roles.process.work_time import require_time, wait_for_time
 from pol.roles.verifier.verifier import Verifier
 
 
 def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
-    """What a verifier does next about a task.
+    """The next decision of a verifier about a task.
 
     Raises:
         OperationalError: the node or the store failed.
@@ -28,7 +27,7 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
     task = role.market.registry.task(task_id)
     empty = task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated
     sits = task.holder == role.wallet.address
-    demanded, reclaimed = own_demands(role, task_id, task)
+    demanded, reclaimed = waiting_demands(role, task_id, task)
     if reclaimed is not None:
         return reclaimed
     if sits:
@@ -36,75 +35,75 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
         if owed is not None:
             return owed
     elif empty:
-        claim = overdue(role, task_id, task) or _claim(role, task_id, task)
+        claim = expired_demand(role, task_id, task) or _claim(role, task_id, task)
         if claim is not None:
             return claim
     concern = "it sits" if sits else "the seat is empty" if empty else "it has demanded data" if demanded else ""
-    return kept(role, task_id, concern)
+    return concerning_call(role, task_id, concern)
 
 
 def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
-    """What its seat asks of it; None if it only has to wait."""
+    """The duty of its seat; None if it only has to wait."""
     profiles = role.market.profiles
     if task.status is Status.PROFILING:
         if profiles.standing(task_id).is_posted:
-            return due_move(task_id, role.profile_defences(task_id))
+            return due_move(task_id, role.sessions(task_id))
         return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
     if task.status is Status.VERIFYING:
-        helped = relief(role, task_id, task)
+        helped = exit_or_extension(role, task_id, task)
         if helped is not None:
-            # Anybody may call it; for whoever sits its stake depends on it.
+            # A public call, but the stake of the seated party depends on it.
             return replace(helped, mode=Mode.DEFEND, due=task.deadline)
         number = role.market.seats.seating(task_id).duty_round
         if not role.beacon.is_due(number):
-            return Rest(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
+            return Wait(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
         return _duty(task_id, "post the verdict", "this party sits as verifier", task, lambda: role.verify(task_id))
     if task.status is Status.WATCHED:
         verdict, terms = role.market.verdicts.verdict(task_id), role.market.registry.terms(task_id)
         end = verdict.watch_until + terms.disclosure_window
         if verdict.watch_until and verdict.watch_until < role.connection.now() <= end:
             why = "the watch over its verdict has ended"
-            return Deed(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
-        # The time for a disclosure may be too short for a replay, so that is done before.
+            return Action(task_id, "disclose", why, Mode.DEFEND, lambda: role.disclose(task_id), end)
+        # The disclosure window may be too short for a replay, so the replay comes first.
         if (not verdict.watch_until or role.connection.now() <= end) and not role.can_disclose(task_id):
-            why = "its verdict had to err, and what is true isn't kept here"
+            why = "its verdict had to err, and the true claim isn't kept here"
             due = end if verdict.watch_until else None
-            return Deed(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
+            return Action(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
     if task.status is Status.CONTESTED:
-        return due_move(task_id, role.defences(task_id))
+        return due_move(task_id, role.sessions(task_id))
     return None
 
 
-def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], object]) -> Deed:
-    return Deed(task_id, verb, why, Mode.DEFEND, act, task.deadline)
+def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], object]) -> Action:
+    return Action(task_id, verb, why, Mode.DEFEND, act, task.deadline)
 
 
 def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
-    """Claim the empty seat, if this party may, wants to, and would get it; None if it is this party's to wait."""
+    """Claim the empty seat, if this party may, wants to, and would get it; None if it only has to wait."""
     seating, terms = role.market.seats.seating(task_id), role.market.registry.terms(task_id)
     if not seating.until or role.connection.now() > seating.until or seating.best == role.wallet.address:
         return None
     reason = _refusal(role, task_id, task, terms)
     if reason:
-        return Rest(task_id, reason, seating.until)
+        return Wait(task_id, reason, seating.until)
     tickets = role.market.sortition.tickets(role.wallet.address, seating.fixed_at)
     if not tickets:
-        return Rest(task_id, "this party had no ticket when the seat was opened", seating.until)
-    draw = Draw(Duty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
+        return Wait(task_id, "this party had no ticket when the seat was opened", seating.until)
+    draw = TicketDraw(DrawnDuty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
     account = bytes.fromhex(role.wallet.address[2:])
     if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
-        return Rest(task_id, "somebody has claimed the seat with a better ticket", seating.until)
+        return Wait(task_id, "somebody has claimed the seat with a better ticket", seating.until)
     verifies = task.status is Status.COMMITTED
 
     def needed() -> float:
         duty = require_time(role, task_id, terms, verifies)
         return 0 if not verifies and role.has_measured(task_id) else duty
 
-    waits = untimely(role, task_id, needed, seating.until)
+    waits = wait_for_time(role, task_id, needed, seating.until)
     if waits is not None:
         return waits
     if verifies:
-        lost = unavailable(role, task_id)
+        lost = unavailable_states(role, task_id)
         if lost:
             return _without_states(role, task_id, lost, seating.until)
     why = (
@@ -112,28 +111,25 @@ def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     )
 
     def claim() -> None:
-        require_free(role, task_id, needed(), seating.until)
+        require_nothing_due(role, task_id, needed(), seating.until)
         role.claim_seat(task_id)
 
-    return Deed(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
+    return Action(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
 
 
 def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int) -> Decision:
-    """Leave the seat alone, and once have the solver show on chain that it has the states, or lose its stake."""
-    why = (
-        f"the states of the entries {lost} of the log can't be read from {role.store.url}, and no verdict without them"
-    )
-    waits = [each for each in role.market.demands.demands(task_id) if each.demander == role.wallet.address]
-    if waits or task_id in role.demanded:
-        return Rest(task_id, f"{why}: the seat is left alone until they are there", until)
-    return Deed(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand(role, task_id, lost[0]), until)
+    """Leave the seat alone, and demand one state on chain, once: a solver that can't show it loses its stake."""
+    why = f"the states of log entries {lost} can't be read from {role.store.url}, and a verdict needs them"
+    if own_demands(role, task_id) or task_id in role.demanded:
+        return Wait(task_id, f"{why}: the seat is left alone until they are there", until)
+    return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
 
 
 def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
-    """Why this party leaves a seat alone; empty if it doesn't."""
+    """Why this party leaves a seat alone; empty if it may claim it."""
     if role.wallet.address in {task.submitter, task.solver}:
         return "this party is submitter or solver of the task"
-    # A verifier whose data are withheld saves its stake by a demand, so it holds the bond of one, at the most.
+    # A verifier whose data are withheld saves its stake by a demand, so it holds the highest bond of one.
     bond = 2 * role.market.demands.bond() if task.status is Status.COMMITTED else 0
     if role.market.vault.free(role.wallet.address) < terms.verifier_stake + bond:
         return (
@@ -141,10 +137,8 @@ def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
             "has free in the vault"
         )
     try:
-        role.policy.require(terms)
         role.policy.require_game(role.market.game, terms.clock)
-        role.require_proofs(task_id)
-        role.policy.require_answer_window(role.market.demands.window())
+        role.require_acceptable(task_id)
         role.task(task_id)
         role.wallet.require(GAME)
     except (OperationalError, ProtocolError) as error:

@@ -1,4 +1,4 @@
-"""Challenges of profiles: measures again what a profiler claims, and disputes what is false in it."""
+"""Challenges of profiles: measures a profile again, and disputes what is false in it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,25 @@ from pol.chain.desks.profiles import PostedProfile, ProvedProgram, Witness, witn
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash, program_header
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Executor, ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.step_program import StepProgram
-from pol.roles.party.dispute_session import Duel
-from pol.roles.party.profile_evidence import Measurement, disputed
-from pol.roles.party.role import Role
+from pol.roles.party.profile_evidence import disputed
+from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.whistleblower.paid_reports import convict
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs
 
 REFERENCE_WORK = 10**8
-"""Units of work of a segment that the reference executes within a minute or so."""
-FLAKY = "this machine executes the same twice with two results: nothing is staked; look at its memory and its clocks"
+"""Work units of a segment that the reference executes in about a minute."""
+FLAKY = "two executions on this machine gave two results: nothing is staked; check its memory and its clocks"
 
 
-class ProfileChallenger(Role):
-    """What a whistleblower does about profiles."""
+class ProfileChallenger(ReplayingParty):
+    """A whistleblower's checks and challenges of profiles."""
 
     @cached_property
     def _measured(self) -> dict[tuple[bytes, int], ProfileClaim]:
@@ -40,17 +38,13 @@ class ProfileChallenger(Role):
     def _checked(self) -> dict[tuple[bytes, int], list[ProfileCharge]]:
         return {}
 
-    @cached_property
-    def _measurements(self) -> dict[bytes, Measurement]:
-        return {}
-
     def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
-        """What executes: the kernels; for a second opinion the reference, which shares no code with them, if it can."""
+        """The kernels; for a second opinion on small work the reference, which shares no code with them."""
         is_small = task.document.work * task.document.interval <= REFERENCE_WORK
-        return _reference if opinion and is_small else CpuExecutor
+        return _reference if opinion and is_small else super().replayer(task, opinion)
 
     def check_profile(self, task_id: bytes) -> list[ProfileCharge]:
-        """What is false in the posted profile, most basic first: measures all of it again.
+        """The false parts of the posted profile, most basic first, by measuring all of it again.
 
         Raises:
             OperationalError: there is no profile, or the node failed.
@@ -58,33 +52,30 @@ class ProfileChallenger(Role):
         return self._false(task_id, self.measured(task_id))
 
     def checked_twice(self, task_id: bytes) -> list[ProfileCharge]:
-        """As `check_profile`; where something seems to be false all is measured again before anything is said.
+        """As `check_profile`; where something seems false, all is measured a second time before anything is said.
 
         Raises:
-            OperationalError: the second time it came out otherwise, or node or store failed.
+            OperationalError: the second result differs, or node or store failed.
         """
         number = self.market.profiles.standing(task_id).number
         if (task_id, number) not in self._checked:
-            self._checked[task_id, number] = self._twice_checked(task_id)
+            first = self.check_profile(task_id)
+            if first and self._false(task_id, self.measured(task_id, 1)) != first:
+                self.forget(task_id)
+                raise OperationalError(FLAKY)
+            self._checked[task_id, number] = first
         return self._checked[task_id, number]
 
     def has_checked(self, task_id: bytes) -> bool:
         """Whether `checked_twice` has its answer."""
         return (task_id, self.market.profiles.standing(task_id).number) in self._checked
 
-    def _twice_checked(self, task_id: bytes) -> list[ProfileCharge]:
-        first = self.check_profile(task_id)
-        if first and self._false(task_id, self.measured(task_id, 1)) != first:
-            self.forget(task_id)
-            raise OperationalError(FLAKY)
-        return first
-
     def _false(self, task_id: bytes, own: ProfileClaim) -> list[ProfileCharge]:
         posted = self.market.profiles.posted(task_id)
         shown = self._shown(task_id, posted)
         if shown is not None:
             return find_false_parts(own, shown)
-        # The document isn't to be had: of its reruns the chain has shown the witnesses, and nobody can prove others.
+        # Without the document only the reruns that the chain has shown as witnesses can be proved false.
         reruns = list(own.reruns)
         for witness in posted.witnesses:
             reruns[witness.index] = witness.rerun
@@ -98,7 +89,7 @@ class ProfileChallenger(Role):
         ]
 
     def challenge_profile(self, task_id: bytes, charge: ProfileCharge) -> int:
-        """Put up the bond and open this party's own version of a part of the profile; returns the dispute's number.
+        """Put up the bond and open this party's own version of a part of the profile. Returns the dispute's number.
 
         Raises:
             ProtocolError: the policy doesn't admit the clock, the charge is no dispute, or the contract refuses it.
@@ -109,29 +100,23 @@ class ProfileChallenger(Role):
         task, posted, witness = self.task(task_id), self.market.profiles.posted(task_id), None
         if charge.kind in {ProfileChargeKind.RERUN, ProfileChargeKind.DISTANCE}:
             witness = self._witness(task_id, posted, charge.index)
-        measured = self.measurement(task_id)
-        program, proved = measured.program(charge), None
+        evidence = self.profile_evidence(task_id)
+        program, proved = evidence.program(charge), None
         if charge.kind is ProfileChargeKind.RERUN:
             proved = self._proved(task_id, charge.index % terms.rerun_count)
         rerun = None if witness is None else witness.rerun
         claim = disputed(task, posted.portions, terms.rerun_count, charge, program_hash(program), rerun)
         header = program_header(program)
-        payload = measured.player(charge).open(claim.first(header, self.market.profile_game.bits))
+        payload = evidence.player(charge).open(claim.first(header, self.market.profile_game.bits))
         arguments = (posted.portions, charge, header, payload, witness, proved)
         self.require_kept()
         return self.market.profiles.challenge(self.wallet, task_id, *arguments)
 
-    def attack_profile(self, task_id: bytes, charge: ProfileCharge, dispute: int) -> Duel:
-        """The attack on a false part of a profile."""
-        measured = self.measurement(task_id)
-        program, player = measured.program(charge), measured.player(charge)
-        return Duel(self.market.profile_game, self.wallet, program, dispute, player, self.market.profiles)
-
     def convict_profile(self, task_id: bytes, charge: ProfileCharge) -> None:
-        """Show the rerun from which a higher threshold follows than the posted one: the profile is void at once.
+        """Show a rerun that implies a higher threshold than the posted one: the profile is void at once.
 
         Raises:
-            ProtocolError: the charge is another, or the contract doesn't see it.
+            ProtocolError: the charge isn't UNDERSTATED, or the contract refuses it.
         """
         if charge.kind is not ProfileChargeKind.UNDERSTATED or charge.component is None:
             raise ProtocolError(f"{charge.kind.name} needs a dispute")
@@ -140,7 +125,7 @@ class ProfileChallenger(Role):
         convict(self, task_id, posted, witness, charge.component)
 
     def measured(self, task_id: bytes, opinion: int = 0) -> ProfileClaim:
-        """What this party measures on the task's terms, once for each opinion."""
+        """This party's own measurement on the task's terms, made once for each opinion."""
         key = (task_id, opinion)
         if key not in self._measured:
             task, terms = self.task(task_id), self.market.registry.terms(task_id)
@@ -149,15 +134,8 @@ class ProfileChallenger(Role):
             self._measured[key] = own.claim
         return self._measured[key]
 
-    def measurement(self, task_id: bytes) -> Measurement:
-        """This party's executions for disputes about a profile: each is made once."""
-        if task_id not in self._measurements:
-            task, reruns = self.task(task_id), self.market.registry.terms(task_id).rerun_count
-            self._measurements[task_id] = Measurement(task, reruns)
-        return self._measurements[task_id]
-
     def _shown(self, task_id: bytes, posted: PostedProfile) -> ProfileClaim | None:
-        """The claim of the document behind the posted digest; None if it can't be had or isn't what was posted."""
+        """The claim in the profile document; None if the document is missing or differs from what was posted."""
         try:
             claim = load_profile(self.store, posted.digest.hex(), self.task(task_id)).claim
         except (OperationalError, ProtocolError):
@@ -172,7 +150,7 @@ class ProfileChallenger(Role):
                 return witness
         shown = self._shown(task_id, posted)
         if shown is None:
-            raise OperationalError(f"the document behind the profile isn't to be had, so rerun {index} can't be proved")
+            raise OperationalError(f"the document of the profile can't be read, so rerun {index} can't be proved")
         return witness_of(shown, shown.log, index)
 
     def _proved(self, task_id: bytes, rerun: int) -> ProvedProgram:
@@ -181,18 +159,17 @@ class ProfileChallenger(Role):
         return programs[rerun], CheckpointLog(programs).inclusion(rerun)
 
     def reclaim_profile(self, task_id: bytes) -> list[int]:
-        """Settle this party's disputes about profiles that are over or moot; returns their numbers."""
+        """Settle this party's disputes about the profile that are over or moot; returns their numbers."""
         numbers = self.market.profiles.settleable(task_id, self.wallet.address)
         for number in numbers:
             self.market.profiles.settle(self.wallet, number)
         return numbers
 
     def forget(self, task_id: bytes) -> None:
-        """As `Role.forget`; also where two opinions were not the same."""
+        """As `ReplayingParty.forget`, with all measurements."""
         super().forget(task_id)
         for opinion in range(2):
             self._measured.pop((task_id, opinion), None)
-        self._measurements.pop(task_id, None)
 
 
 def _reference(program: StepProgram, constants: Sequence[Words]) -> Executor:

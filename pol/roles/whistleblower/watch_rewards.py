@@ -1,4 +1,4 @@
-"""What a watcher is owed once a task is closed, from the chain alone."""
+"""Unpaid watch rewards of a closed task, from the chain alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pol.chain.desks.verdicts import evidence
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 
-def caught(role: Whistleblower, task_id: bytes) -> list[tuple[int, int]]:
-    """Seatings of a closed task, each with the index of the error that this party committed to and that isn't paid yet.
+def unpaid_errors(role: Whistleblower, task_id: bytes) -> list[tuple[int, int]]:
+    """Seatings of a closed task with an unpaid error that this party committed to, each with the index of the error.
 
     Raises:
         OperationalError: the node failed.
@@ -25,7 +25,7 @@ def caught(role: Whistleblower, task_id: bytes) -> list[tuple[int, int]]:
 
 
 def _index(role: Whistleblower, task_id: bytes, seating: int, commitment: bytes) -> int | None:
-    """Where a commitment opens to what stands there in the end; None if nowhere, or if the entry has stood."""
+    """The index at which a commitment opens to the final entry; None if there is none, or if the entry stood."""
     verdicts, last = role.market.verdicts, role.market.registry.task(task_id).seating
     for index in range(len(verdicts.claims_as_posted(task_id, seating))):
         stands = verdicts.placed(task_id, last, index)

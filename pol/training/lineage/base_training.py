@@ -1,4 +1,4 @@
-"""Takes the end of another training over into a model: of a learning proof, or of a learning record."""
+"""Initial weights from elsewhere: the end of a learning proof or record, a drawing, or a task."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from torch import Tensor, nn
 from pol.arithmetic.primitives import Words
 from pol.commitments.canonical_json import Document
 from pol.errors import ProtocolError
-from pol.graph.capture import CapturedInitialisation, capture_initialisation
+from pol.graph.capture import CapturedInitialization, capture_initialization
 from pol.training.lineage import lineage, lineage_copy
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import plain_data, tensors
 from pol.training.state.words import of_words
-from pol.training.storage import saved_state
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 from pol.training.task import initialization
 from pol.training.task.initial_state import load_end
-from pol.training.task.task import LoadedTask
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import to_tensor
 
 
 def take_over(model: nn.Module, store: Store, proof: str, new: Collection[str] = ()) -> dict[str, str]:
-    """Give a model the weights with which a learning proof ends; the ``slots`` for the start of a task.
+    """Give a model the final weights of a learning proof; the ``slots`` for the start of a task.
 
-    Parameters and buffers take over what the proof's task calls the same, but for ``new``.
+    Parameters and buffers are taken over by name, except those in ``new``.
 
     Raises:
         ProtocolError: the proof doesn't hold, or a tensor of the same name has another type.
@@ -46,15 +47,15 @@ def take_over(model: nn.Module, store: Store, proof: str, new: Collection[str] =
                 _copy(name, target, known[name])
                 taken[name] = name
     if not taken:
-        raise ProtocolError(f"no parameter of the model has a name that proof {proof} knows: give the submodule")
+        raise ProtocolError(f"no parameter of the model has a name of proof {proof}: give the submodule")
     return taken
 
 
 class StartOfRecord(Protocol):
-    """What a recorder begins with, if not with what the model holds."""
+    """The source of a run's initial weights, if not the model."""
 
     def begin(self, model: nn.Module, store: Store) -> Document:
-        """Put it into the model, and what it is checked with into the store; the ``start`` of the record."""
+        """Put the weights into the model and their evidence into the store; the ``start`` of the record."""
         ...
 
 
@@ -62,27 +63,27 @@ class StartOfRecord(Protocol):
 class FromRecord:
     """A start of a recorder: the weights in a checkpoint of a learning record.
 
-    ``taken`` and ``new`` say, after the recorder's first `resume`, which parameters and buffers came from there, and
-    which the model made itself.
+    After the recorder's first `resume`, ``taken`` and ``new`` list the parameters and buffers that came from there, and
+    those that the model made itself.
     """
 
     store: Store
     record: LearningRecord
     index: int
-    saved: SavedState
+    saved: StoredCheckpoint
     left_out: frozenset[str]
     rename: Callable[[str], str]
     taken: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
 
     def begin(self, model: nn.Module, store: Store) -> Document:
-        """Load the weights into the model; the ``start`` of its record. Its lineage's documents go into ``store``.
+        """Load the weights into the model; the ``start`` of its record. The lineage's documents go into ``store``.
 
         Raises:
             ProtocolError: a tensor of the same name has another type, none has the same name, or the lineage is false.
             OperationalError: a store failed.
         """
-        arrays = saved_state.load(self.store, self.saved).arrays
+        arrays = stored_checkpoint.load(self.store, self.saved).arrays
         names = {}
         with torch.no_grad():
             for kind, name, target in _arrays(model):
@@ -94,7 +95,7 @@ class FromRecord:
                 else:
                     self.new.append(name)
         if not names:
-            raise ProtocolError("no parameter of the model has a name that the base record knows: rename its modules")
+            raise ProtocolError("no parameter of the model has a name of the base record: rename its modules")
         digest = lineage_copy.copy_record(self.store, store, self.record, self.index)
         return {"kind": "record", "record": digest, "index": self.index, "arrays": names}
 
@@ -106,11 +107,11 @@ def from_record(
     new: Collection[str] = (),
     rename: Callable[[str], str] = str,
 ) -> FromRecord:
-    """The start of a recorder that goes on from another training: ``Recorder(..., start=from_record("runs/base"))``.
+    """The start of a recorder that continues another training: ``Recorder(..., start=from_record("runs/base"))``.
 
-    The record with this digest, or the store's newest; its checkpoint ``index``, from the end if negative. ``new``
-    names parameters and buffers that aren't taken over although the base has them, e.g. a head of another shape.
-    ``rename`` gives the base's name for a name of the model, e.g. for a base inside of a wrapper with adapters.
+    The record has this digest, or is the store's newest; a negative ``index`` counts checkpoints from the end. ``new``
+    names parameters and buffers that stay as the model made them, e.g. a head of another shape. ``rename`` maps a name
+    of the model to one of the base, e.g. for a base inside a wrapper with adapters.
 
     Raises:
         ProtocolError: no record, its own start is false, or no such checkpoint.
@@ -119,24 +120,22 @@ def from_record(
     opened = store if isinstance(store, Store) else Store(store)
     record = learning_record.load(opened, digest)
     lineage.of_record(opened, record)
-    count = len(record.checkpoints)
-    if not -count <= index < count:
-        raise ProtocolError(f"the record has {count} checkpoints: there is no checkpoint {index}")
-    place = index % count
-    return FromRecord(opened, record, place, lineage.load_checkpoint(opened, record, place), frozenset(new), rename)
+    run = RecordedRun(opened, record)
+    place = index if index >= 0 else len(record.checkpoints) + index
+    return FromRecord(opened, record, place, run.document(run.at(place)), frozenset(new), rename)
 
 
 @dataclass(frozen=True)
-class FromInitialisation:
+class FromInitialization:
     """A start of a recorder: weights that anybody can draw again."""
 
-    captured: CapturedInitialisation
+    captured: CapturedInitialization
 
     def begin(self, model: nn.Module, store: Store) -> Document:
         """Draw the weights into the model; the ``start`` of its record.
 
         Raises:
-            ProtocolError: the model lacks what is drawn, or has another shape there.
+            ProtocolError: the model lacks a drawn tensor, or has another shape there.
             OperationalError: the store failed.
         """
         drawing = initialization.publish(store, self.captured)
@@ -148,13 +147,13 @@ class FromInitialisation:
         return {"kind": "initialisation", "initialisation": drawing.document()}
 
 
-def from_initialisation(build: Callable[[], nn.Module], seed: int = 0) -> FromInitialisation:
-    """The start of a recorder whose weights ``build`` draws from a seed: everybody who reads the record can check it.
+def from_initialization(build: Callable[[], nn.Module], seed: int = 0) -> FromInitialization:
+    """The start of a recorder whose weights ``build`` draws from a seed. Every reader of the record can check it.
 
     Raises:
         UnsupportedError: a draw or an operation without a definition.
     """
-    return FromInitialisation(capture_initialisation(build, seed))
+    return FromInitialization(capture_initialization(build, seed))
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class FromTask:
     task: LoadedTask
 
     def begin(self, model: nn.Module, store: Store) -> Document:
-        """Give the model's parameters and buffers the values that the task begins with.
+        """Give the model's parameters and buffers the initial values of the task.
 
         Raises:
             ProtocolError: the model isn't the one that was captured.

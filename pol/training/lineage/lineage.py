@@ -1,6 +1,6 @@
-"""What a training stands on: its base, the base's base, down to the first (docs/spec/learning_record.md, "Lineage").
+"""The lineage of a training: its base, the base's base, down to the first (docs/spec/learning_record.md, "Lineage").
 
-Needs documents only, and for what is drawn or captured the programs: no torch, and of a record's base no tensor.
+Only documents are read, and the programs of drawings and tasks: no torch, and no tensor of a record's base.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.state import plain_data
+from pol.training.record.recorded_run import RecordedRun
+from pol.training.state.weight_entries import WEIGHTS, entry_of, name_in_model
 from pol.training.state.words import of_words
-from pol.training.storage import saved_state
-from pol.training.storage.saved_state import SavedState
 from pol.training.storage.store import Store
-from pol.training.task import initialization, learning_proof, task
-from pol.training.task.initial_state import MAX_LEVELS, Level
-from pol.training.task.initialization import Initialisation
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
+from pol.training.task import initialization, learning_proof, published_task
+from pol.training.task.initialization import Initialization
+from pol.training.task.task_document import LineageLevel
+from pol.training.task.task_start import MAX_LEVELS
 
 KINDS = ("given", "record", "initialisation", "task")
-WEIGHTS = ("parameters/", "buffers/")
 
 
-def verify(store: Store, digest: str | None = None) -> tuple[Level, ...]:
+def verify(store: Store, digest: str | None = None) -> tuple[LineageLevel, ...]:
     """The levels of a learning record, a learning proof or a task, the newest training first; each was checked.
 
-    ``digest`` names the document; without it, the store's newest record. What a record's or proof's later checkpoints
-    hold is not looked at: each level's own training is for the verdicts on it.
+    ``digest`` names the document; without it, the store's newest record is read. Later checkpoints of a record or proof
+    aren't examined: verdicts judge the training of each level.
 
     Raises:
-        ProtocolError: a level isn't what it says, the base is cyclic, or there are more than 32 levels.
+        ProtocolError: a level doesn't hold, the lineage is cyclic, or there are more than 32 levels.
         OperationalError: the store failed, or a base isn't in it.
     """
     if digest is None:
@@ -46,30 +46,30 @@ def verify(store: Store, digest: str | None = None) -> tuple[Level, ...]:
         return of_record(store, LearningRecord.decode(data))
     if kind == "pol/learning-proof":
         proof = learning_proof.LearningProof.decode(data)
-        loaded = task.load(store, proof.task)
+        loaded = published_task.load(store, proof.task)
         learning_proof.require_proof_of(proof, loaded)
         return loaded.lineage
     if kind == "pol/task":
-        return task.load(store, digest).lineage
+        return published_task.load(store, digest).lineage
     raise ProtocolError(
         f"object {digest} is of the kind {kind!r}: expected a learning record, a learning proof or a task"
     )
 
 
-def of_record(store: Store, record: LearningRecord) -> tuple[Level, ...]:
+def of_record(store: Store, record: LearningRecord) -> tuple[LineageLevel, ...]:
     """The levels of a learning record.
 
     Raises:
         ProtocolError: as `verify`.
         OperationalError: as `verify`.
     """
-    levels: list[Level] = []
+    levels: list[LineageLevel] = []
     runs: set[bytes] = set()
     while True:
         if record.run in runs:
-            raise ProtocolError(f"run {record.run.hex()} goes on from itself: a base is an earlier training")
+            raise ProtocolError(f"run {record.run.hex()} continues itself: a base is an earlier training")
         if len(levels) == MAX_LEVELS:
-            raise ProtocolError(f"the record stands on more trainings than are followed: {MAX_LEVELS} at most")
+            raise ProtocolError(f"the record continues more trainings than are followed: {MAX_LEVELS} at most")
         runs.add(record.run)
         level, below = _level(store, record)
         levels.append(level)
@@ -78,29 +78,13 @@ def of_record(store: Store, record: LearningRecord) -> tuple[Level, ...]:
         record = below
 
 
-def load_checkpoint(store: Store, record: LearningRecord, index: int) -> SavedState:
-    """The document of a checkpoint of a record.
-
-    Raises:
-        ProtocolError: there is none, or it isn't the one in the log.
-        OperationalError: the store failed.
-    """
-    if not 0 <= index < len(record.checkpoints):
-        raise ProtocolError(f"the record has {len(record.checkpoints)} checkpoints: there is no checkpoint {index}")
-    entry = record.checkpoints[index]
-    saved = saved_state.load_document(store, entry.object)
-    if (saved.step, saved.root) != (entry.step, entry.root):
-        raise ProtocolError(f"the checkpoint of step {entry.step} isn't the one in the log")
-    return saved
-
-
-def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord | tuple[Level, ...]]:
-    """The level of one record, and what is below it."""
-    saved = load_checkpoint(store, record, 0)
+def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, LearningRecord | tuple[LineageLevel, ...]]:
+    """The level of one record, and its base."""
+    saved = _document(store, record, 0)
     if saved.step:
-        raise ProtocolError(f"the record begins at step {saved.step}: its start can't be seen")
+        raise ProtocolError(f"the record begins at step {saved.step}: its start isn't recorded")
     weights = {entry.name: entry for entry in saved.entries if entry.name.startswith(WEIGHTS)}
-    below: LearningRecord | tuple[Level, ...] = ()
+    below: LearningRecord | tuple[LineageLevel, ...] = ()
     base: str | None = None
     taken: Mapping[str, str] = {}
     drawn: tuple[str, ...] = ()
@@ -112,29 +96,36 @@ def _level(store: Store, record: LearningRecord) -> tuple[Level, LearningRecord 
             fields = canonical_json.Fields(record.start, "the start", ["kind", "record", "index", "arrays"])
             base, taken = fields.digest("record"), fields.texts("arrays")
             below = learning_record.load(store, base)
-            _require_taken(weights, load_checkpoint(store, below, fields.integer("index")), taken)
+            _require_taken(weights, _document(store, below, fields.integer("index")), taken)
         case "initialisation":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "initialisation"])
-            drawing = Initialisation.of_document(fields.value("initialisation"))
-            shapes = {_name(entry.name): entry.type.shape for entry in weights.values() if entry.type is not None}
+            drawing = Initialization.of_document(fields.value("initialisation"))
+            shapes = {
+                name_in_model(entry.name): entry.type.shape for entry in weights.values() if entry.type is not None
+            }
             tensors = initialization.run(store, drawing, shapes)
             drawn = _require_words(weights, {name: words for name, (_, words) in tensors.items()}, "is drawn")
         case "task":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "task"])
             base = fields.digest("task")
-            loaded = task.load(store, base)
+            loaded = published_task.load(store, base)
             state = dict(zip(loaded.names.slots, loaded.initial_state, strict=True))
-            known = {name: words for name, words in state.items() if _entry_names(name) & weights.keys()}
+            known = {name: words for name, words in state.items() if entry_of(weights, name)}
             names = _require_words(weights, known, f"task {base} begins with")
-            taken, below = {name: _name(name) for name in names}, loaded.lineage
+            taken, below = {name: name_in_model(name) for name in names}, loaded.lineage
         case _:
             raise ProtocolError(f"a start of the kind {kind!r} is unknown: expected one of {', '.join(KINDS)}")
     rest = tuple(name for name in weights if name not in taken and name not in drawn)
     digest = keccak256(record.encode()).hex()
-    return Level(str(kind), digest, base, dict(taken), drawn, rest), below
+    return LineageLevel(str(kind), digest, base, dict(taken), drawn, rest), below
 
 
-def _require_taken(weights: Mapping[str, StateEntry], end: SavedState, taken: Mapping[str, str]) -> None:
+def _document(store: Store, record: LearningRecord, index: int) -> StoredCheckpoint:
+    run = RecordedRun(store, record)
+    return run.document(run.at(index))
+
+
+def _require_taken(weights: Mapping[str, StateEntry], end: StoredCheckpoint, taken: Mapping[str, str]) -> None:
     known = {entry.name: entry for entry in end.entries}
     if not taken:
         raise ProtocolError("a record that starts from another one takes at least one array from it")
@@ -152,7 +143,7 @@ def _require_words(weights: Mapping[str, StateEntry], tensors: Mapping[str, Word
     """The names of the arrays that hold these words."""
     found = []
     for name, words in tensors.items():
-        entry = next((weights[place] for place in sorted(_entry_names(name) & weights.keys())), None)
+        entry = entry_of(weights, name)
         if entry is None or entry.type is None:
             raise ProtocolError(f"the record has no parameter or buffer {name}, which {what}")
         if entry.type.shape != words.shape:
@@ -161,15 +152,6 @@ def _require_words(weights: Mapping[str, StateEntry], tensors: Mapping[str, Word
             raise ProtocolError(f"{name} isn't what {what}")
         found.append(entry.name)
     return tuple(found)
-
-
-def _entry_names(name: str) -> set[str]:
-    return {kind + plain_data.segment(name) for kind in WEIGHTS}
-
-
-def _name(entry: str) -> str:
-    """The name that a parameter or buffer has in its model."""
-    return entry.partition("/")[2].replace("%2F", "/").replace("%25", "%")
 
 
 def _shown(entry: StateEntry) -> str:

@@ -1,4 +1,4 @@
-"""A learning record as an in-toto statement in a DSSE envelope: for supply-chain tools that know nothing of pol.
+"""A learning record as an in-toto statement in a DSSE envelope, for supply-chain tools.
 
 Source: https://github.com/in-toto/attestation, spec/v1/statement.md; docs/spec/learning_record.md, "Attestation".
 """
@@ -15,7 +15,8 @@ from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.training.record import dsse_envelope
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import saved_state
+from pol.training.record.recorded_run import RecordedRun
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import CorruptObjectError, Store
 
 Statement: TypeAlias = dict[str, Any]
@@ -46,13 +47,12 @@ def statement(store: Store, record: LearningRecord) -> Statement:
     """
     if not record.checkpoints:
         raise ProtocolError("the record has no checkpoint yet: there is nothing to attest")
+    run = RecordedRun(store, record)
     subjects: dict[str, str] = {}
     environments: list[dict[str, Any]] = []
     for checkpoint in record.checkpoints:
-        saved = saved_state.load_document(store, checkpoint.object)
-        if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
-            raise ProtocolError(f"the checkpoint of step {checkpoint.step} isn't the one in the log")
-        for name, size in ((checkpoint.object, len(saved.encode())), *saved_state.sizes(saved).items()):
+        saved = run.document(checkpoint)
+        for name, size in ((checkpoint.object, len(saved.encode())), *stored_checkpoint.sizes(saved).items()):
             if name not in subjects:
                 subjects[name] = _sha256(store, name, size)
         found = next((e.content.hex() for e in saved.entries if e.name == ENVIRONMENT), None)
@@ -107,7 +107,7 @@ def require_matches(found: Statement, store: Store, record: LearningRecord) -> N
 def _sha256(store: Store, name: str, size: int) -> str:
     digest, left = hashlib.sha256(), size
     with store.open_file(name) as file:
-        # The checkpoint says how long its files are; what a server says would be hashed without an end.
+        # The checkpoint states the size; a server's word could make this loop endless.
         while file.size == size and left and (block := file.read(min(_BLOCK, left))):
             digest.update(block)
             left -= len(block)

@@ -1,7 +1,7 @@
-"""The learning record: what a training publishes while it runs (docs/spec/learning_record.md).
+"""The learning record that a training publishes while it runs (docs/spec/learning_record.md).
 
-It grows by one checkpoint at a time. Its log is append-only; whoever trusts a key can check that each signed head is
-one of this log.
+It grows checkpoint by checkpoint. Its log is append-only: with a trusted key one can check that each signed head is a
+head of this log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pol.commitments.checkpoint_log import CheckpointLog, LogEdge
 from pol.errors import ProtocolError
 from pol.training.storage.store import Store
 
-VERSION = 1
+KIND, VERSION = "pol/learning-record", 1
 DOCUMENT_LIMIT = 1 << 28
 HEAD = "record.json"
 GIVEN: Mapping[str, Any] = {"kind": "given"}
@@ -32,7 +32,7 @@ class RecordedCheckpoint:
     object: str
 
     def encode(self) -> bytes:
-        """What the document says of it."""
+        """Its form in the document."""
         return canonical_json.encode({"step": self.step, "root": self.root.hex(), "object": self.object})
 
 
@@ -44,16 +44,16 @@ class SignedHead:
     signature: bytes
 
     def encode(self) -> bytes:
-        """What the document says of it."""
+        """Its form in the document."""
         return canonical_json.encode({"size": self.size, "signature": self.signature.hex()})
 
 
 @dataclass(frozen=True)
 class LearningRecord:
-    """The document. ``run`` names the training, ``start`` says what checkpoint 0 is, ``signer`` is an Ed25519 key.
+    """The document. ``run`` names the training, ``start`` is the source of checkpoint 0, ``signer`` an Ed25519 key.
 
-    A longer one made by `extended` and `with_head` takes over what this one has serialised and hashed: a training
-    publishes its record with every checkpoint.
+    `extended` and `with_head` reuse the serialized entries and hashes of this record, as a training publishes its
+    record with every checkpoint.
     """
 
     run: bytes
@@ -65,7 +65,7 @@ class LearningRecord:
 
     def __post_init__(self) -> None:
         steps = [checkpoint.step for checkpoint in self.checkpoints]
-        # Without a loop in Python: this runs whenever a record gets longer.
+        # Without a loop in Python: this runs for every checkpoint.
         if steps != sorted(set(steps)):
             raise ProtocolError("the steps of the recorded checkpoints don't increase")
         if len(self.run) != 32 or (self.signer is not None and len(self.signer) != 32):
@@ -93,7 +93,7 @@ class LearningRecord:
         return self._edge.root()
 
     def extended(self, checkpoint: RecordedCheckpoint) -> LearningRecord:
-        """This record with one checkpoint more.
+        """This record with one more checkpoint.
 
         Raises:
             ProtocolError: its step isn't later than the last one.
@@ -104,10 +104,10 @@ class LearningRecord:
         return longer
 
     def with_head(self, signer: bytes | None, head: SignedHead) -> LearningRecord:
-        """This record with one signed head more.
+        """This record with one more signed head.
 
         Raises:
-            ProtocolError: it isn't of a longer log than the last one, or of more checkpoints than there are.
+            ProtocolError: its log isn't longer than that of the last head, or longer than this one.
         """
         longer = dataclasses.replace(self, signer=signer, heads=(*self.heads, head))
         heads = _joined(self._head_entries, head.encode())
@@ -118,7 +118,7 @@ class LearningRecord:
         """The canonical bytes of the document."""
         rest = canonical_json.encode(
             {
-                "kind": "pol/learning-record",
+                "kind": KIND,
                 "version": VERSION,
                 "run": self.run.hex(),
                 "start": dict(self.start),
@@ -128,7 +128,7 @@ class LearningRecord:
                 "signer": "" if self.signer is None else self.signer.hex(),
             }
         )
-        # Members stand in the order of their names: those two before all others.
+        # Members are in the order of their names: these two come first.
         return b'{"checkpoints":[%b],"heads":[%b],%b' % (self._entries, self._head_entries, rest[1:])
 
     @functools.cached_property
@@ -148,24 +148,11 @@ class LearningRecord:
         """The record in a document. Signatures are checked by `pol.training.record.signed_heads`.
 
         Raises:
-            ProtocolError: not the canonical bytes of a learning record, or a log root that isn't that of its entries.
+            ProtocolError: not the canonical bytes of a learning record, or another log root than its entries have.
         """
         what = "the learning record"
-        names = [
-            "kind",
-            "version",
-            "run",
-            "start",
-            "interval",
-            "checkpoints",
-            "log_size",
-            "log_root",
-            "signer",
-            "heads",
-        ]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/learning-record" or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a learning record of version {VERSION}")
+        names = [*cls.__dataclass_fields__, "log_size", "log_root"]
+        fields = canonical_json.Fields.of_document(data, what, KIND, VERSION, names)
         record = cls(
             run=fields.hash("run"),
             start=fields.object("start"),
@@ -183,7 +170,7 @@ def load(store: Store, digest: str | None = None) -> LearningRecord:
     """The record with this digest, or the newest one that the store's training has published.
 
     Raises:
-        ProtocolError: it isn't one.
+        ProtocolError: the object isn't a learning record.
         OperationalError: the store failed, or nothing has been published.
     """
     if digest is None:
@@ -194,7 +181,7 @@ def load(store: Store, digest: str | None = None) -> LearningRecord:
 def publish(store: Store, record: LearningRecord) -> str:
     """Store the record under its digest, then as the store's newest; the digest.
 
-    What it points at has been stored before, so the newest record is whole at any moment.
+    The objects that it names are already stored, so the newest record is whole at any moment.
 
     Raises:
         OperationalError: the store failed; the record before is still the newest.
@@ -216,8 +203,4 @@ def _checkpoint(item: object) -> RecordedCheckpoint:
 
 def _head(item: object) -> SignedHead:
     fields = canonical_json.Fields(item, "a signed head", ["size", "signature"])
-    signature = fields.text("signature")
-    try:
-        return SignedHead(fields.integer("size", 1), bytes.fromhex(signature))
-    except ValueError as error:
-        raise ProtocolError("the signature of a head isn't written in hexadecimal") from error
+    return SignedHead(fields.integer("size", 1), fields.octets("signature"))

@@ -1,4 +1,4 @@
-"""The newest checkpoint of a learning record, read back and checked."""
+"""The newest checkpoint of a learning record, loaded and checked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import components
-from pol.training.storage import saved_state
-from pol.training.storage.saved_state import SavedState
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 
 @dataclass(frozen=True)
-class Newest:
+class NewestCheckpoint:
     """The record, and the components of its newest checkpoint, tensors on the processor."""
 
     record: LearningRecord
@@ -25,20 +26,32 @@ class Newest:
     components: Mapping[str, Any]
 
 
-def load(store: Store, read: Callable[[Store, SavedState], CompleteState] = saved_state.load) -> Newest | None:
-    """The newest checkpoint that the store's training has published; None if it has published nothing.
+def load(
+    store: Store, read: Callable[[Store, StoredCheckpoint], CompleteState] = stored_checkpoint.load
+) -> NewestCheckpoint | None:
+    """The newest checkpoint in a store; None if no record has been published.
 
-    ``read`` gets the state of a checkpoint.
+    ``read`` loads the state of a checkpoint.
 
     Raises:
-        ProtocolError: a checkpoint isn't what the record says.
+        ProtocolError: the checkpoint isn't the one in the record.
         OperationalError: the store failed.
     """
     if not store.holds(learning_record.HEAD):
         return None
-    record = learning_record.load(store)
-    newest = record.checkpoints[-1]
-    saved = saved_state.load_document(store, newest.object)
-    if (saved.step, saved.root) != (newest.step, newest.root):
-        raise ProtocolError(f"the checkpoint of step {newest.step} isn't the one in the log")
-    return Newest(record, newest.step, components.decode(read(store, saved)))
+    run = RecordedRun(store, learning_record.load(store))
+    saved = run.document(run.checkpoint())
+    return NewestCheckpoint(run.record, saved.step, components.decode(read(store, saved)))
+
+
+def components_of(store: Store, trainer: str) -> Mapping[str, Any] | None:
+    """The components of the newest checkpoint; None if there is none. ``trainer`` names the one of its own trainer.
+
+    Raises:
+        ProtocolError: the record of another kind of training, or as `load`.
+        OperationalError: the store failed.
+    """
+    found = load(store)
+    if found is not None and trainer not in found.components:
+        raise ProtocolError(f"{store.url} holds the record of another kind of training: give another store")
+    return None if found is None else found.components

@@ -1,6 +1,6 @@
-"""One leaf of a recorded checkpoint with its proof: what answers a demand (docs/spec/learning_log.md).
+"""One leaf of a recorded checkpoint with its proof: the answer to a demand (docs/spec/learning_log.md).
 
-As a document it is read by whoever asks `pol serve` (docs/spec/complete_state.md, "Chunk document").
+`pol serve` answers with it as a document (docs/spec/complete_state.md, "Chunk document").
 """
 
 from __future__ import annotations
@@ -8,30 +8,24 @@ from __future__ import annotations
 from pol.commitments import canonical_json
 from pol.commitments.array import LEAF_SIZE, ArrayType, ElementType
 from pol.commitments.complete_state import ChunkProof, DocumentType
-from pol.commitments.keccak import HASH_SIZE
-from pol.errors import ProtocolError
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import saved_state
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
 
 KIND, VERSION = "pol/chunk", 1
 
 
 def prove_recorded(store: Store, record: LearningRecord, index: int, position: int, leaf: int) -> ChunkProof:
-    """The proof of a leaf of checkpoint ``index``; position and leaf count on from 0 past the last one.
+    """The proof of a leaf of checkpoint ``index``; position and leaf wrap around at their counts.
 
-    The whole checkpoint is read and hashed, so that nothing wrong is shown to a chain.
+    The whole checkpoint is read and hashed, so that no false leaf is sent to a chain.
 
     Raises:
         ProtocolError: no such checkpoint, or it isn't what the record says.
         OperationalError: the store failed.
     """
-    if not 0 <= index < len(record.checkpoints):
-        raise ProtocolError(f"the record has {len(record.checkpoints)} checkpoints: there is no checkpoint {index}")
-    saved = saved_state.load_document(store, record.checkpoints[index].object)
-    if saved.root != record.checkpoints[index].root:
-        raise ProtocolError(f"the checkpoint of step {saved.step} isn't the one in the log")
-    return saved_state.load(store, saved).prove(position, leaf)
+    run = RecordedRun(store, record)
+    return run.state(run.document(run.at(index))).prove(position, leaf)
 
 
 def encode(proof: ChunkProof) -> bytes:
@@ -64,11 +58,7 @@ def decode(data: bytes) -> ChunkProof:
     Raises:
         ProtocolError: not the canonical bytes of a proof.
     """
-    what = "the chunk"
-    names = ["kind", "version", "entry", "type", "index", "leaf", "array_branch", "position", "count", "state_branch"]
-    fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-    if fields.text("kind") != KIND or fields.integer("version") != VERSION:
-        raise ProtocolError(f"not a chunk of version {VERSION}")
+    fields = canonical_json.Fields.of_document(data, "the chunk", KIND, VERSION, ChunkProof.__dataclass_fields__)
     form: ArrayType | DocumentType
     if "bytes" in fields.object("type"):
         form = DocumentType(fields.member("type", ["bytes"]).integer("bytes", 0, (1 << 53) - 1))
@@ -79,23 +69,9 @@ def decode(data: bytes) -> ChunkProof:
         entry=fields.text("entry"),
         type=form,
         index=fields.integer("index"),
-        leaf=_hex(fields.text("leaf"), LEAF_SIZE) if fields.text("leaf") else b"",
-        array_branch=_branch(fields.items("array_branch")),
+        leaf=fields.octets("leaf", 0, LEAF_SIZE),
+        array_branch=tuple(fields.hashes("array_branch")),
         position=fields.integer("position"),
         count=fields.integer("count"),
-        state_branch=_branch(fields.items("state_branch")),
+        state_branch=tuple(fields.hashes("state_branch")),
     )
-
-
-def _branch(items: list[object]) -> tuple[bytes, ...]:
-    return tuple(_hex(item, HASH_SIZE) for item in items)
-
-
-def _hex(text: object, size: int) -> bytes:
-    try:
-        data = bytes.fromhex(text if isinstance(text, str) else "")
-    except ValueError as error:
-        raise ProtocolError("a chunk isn't written in hexadecimal") from error
-    if len(data) != size or data.hex() != text:
-        raise ProtocolError(f"a chunk holds {text!r} where {size} bytes in lower-case hexadecimal are expected")
-    return data

@@ -1,4 +1,4 @@
-"""A run as it is read back: its newest published record, and the checkpoints that the record names."""
+"""A recorded run, read from its store: the newest published record and its checkpoints."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from pol.commitments.complete_state import CompleteState
-    from pol.training.storage.saved_state import SavedState
+    from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A learning record and the store that holds what it names."""
+    """A learning record and the store that holds its objects."""
 
     store: Store
     record: LearningRecord
@@ -38,37 +38,50 @@ class RecordedRun:
         found = [c for c in self.record.checkpoints if step is None or c.step == step]
         if not found:
             steps = self.steps
-            has = f"{len(steps)} from {steps[0]} to {steps[-1]}" if steps else "none at all"
+            if not steps:
+                raise OperationalError(f"{self.store.url} has no checkpoint yet")
+            has = f"{len(steps)} from {steps[0]} to {steps[-1]}"
             raise OperationalError(f"{self.store.url} has no checkpoint of step {step}: it has {has}")
         return found[-1]
 
-    def document(self, checkpoint: RecordedCheckpoint) -> SavedState:
+    def at(self, index: int) -> RecordedCheckpoint:
+        """Checkpoint ``index`` of the log.
+
+        Raises:
+            ProtocolError: there is none.
+        """
+        count = len(self.record.checkpoints)
+        if not 0 <= index < count:
+            raise ProtocolError(f"the record has {count} checkpoints: there is no checkpoint {index}")
+        return self.record.checkpoints[index]
+
+    def document(self, checkpoint: RecordedCheckpoint) -> StoredCheckpoint:
         """The document of a checkpoint, with no tensor loaded.
 
         Raises:
-            ProtocolError: it isn't one, or not the one that stands in the log.
+            ProtocolError: it isn't one, or not the one in the log.
             OperationalError: the store failed.
         """
-        from pol.training.storage import saved_state
+        from pol.training.storage import stored_checkpoint
 
-        saved = saved_state.load_document(self.store, checkpoint.object)
+        saved = stored_checkpoint.load_document(self.store, checkpoint.object)
         if (saved.step, saved.root) != (checkpoint.step, checkpoint.root):
             raise ProtocolError(
-                f"the log has root {checkpoint.root.hex()} after {checkpoint.step} steps, the document under it is of "
-                f"root {saved.root.hex()} after {saved.step}"
+                f"the checkpoint of step {checkpoint.step} isn't the one in the log: that has root "
+                f"{checkpoint.root.hex()}, the document is of root {saved.root.hex()} after {saved.step} steps"
             )
         return saved
 
-    def state(self, saved: SavedState) -> CompleteState:
+    def state(self, saved: StoredCheckpoint) -> CompleteState:
         """The state of a checkpoint, every tensor hashed and compared.
 
         Raises:
             ProtocolError: a tensor isn't what the document says.
             OperationalError: the store failed.
         """
-        from pol.training.storage import saved_state
+        from pol.training.storage import stored_checkpoint
 
-        return saved_state.load(self.store, saved)
+        return stored_checkpoint.load(self.store, saved)
 
 
 def split_step(text: str) -> tuple[str, int | None]:
@@ -80,7 +93,7 @@ def split_step(text: str) -> tuple[str, int | None]:
 
 
 def is_run(path: str) -> bool:
-    """Whether a path or URL is meant as a learning record: a URL, a folder with one, or the file itself."""
+    """Whether a path or URL names a learning record: a URL, a folder with one, or the file itself."""
     return "://" in path or Path(path).name == learning_record.HEAD or (Path(path) / learning_record.HEAD).is_file()
 
 

@@ -1,6 +1,6 @@
 """Signed heads of a learning record's log (docs/spec/learning_record.md, "Signed heads").
 
-Whoever keeps nothing but one signed head can check, with a consistency path, that every later head extends it.
+One signed head is enough to check, with a consistency path, that every later head extends it.
 """
 
 from __future__ import annotations
@@ -8,29 +8,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pol.commitments import canonical_json
 from pol.commitments.checkpoint_log import verify_consistency
 from pol.commitments.keccak import keccak256
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.training.record.learning_record import LearningRecord, SignedHead
 
 DOMAIN = b"pol/log-head/1"
-VERSION = 1
+KIND, VERSION = "pol/log-head", 1
 
 
 @dataclass(frozen=True)
 class LogHead:
-    """A signed head on its own: what somebody keeps who wants to notice if history is rewritten."""
+    """A signed head on its own. A reader who keeps it notices if history is rewritten."""
 
     run: bytes
     start: bytes
-    """keccak-256 of what the record says about its start."""
+    """keccak-256 of the record's ``start``."""
     size: int
     root: bytes
     signer: bytes
@@ -53,7 +51,7 @@ class LogHead:
     def encode(self) -> bytes:
         """The canonical bytes of the document."""
         hashes = {name: getattr(self, name).hex() for name in ("run", "start", "root", "signer", "signature")}
-        return canonical_json.encode({"kind": "pol/log-head", "version": VERSION, "size": self.size, **hashes})
+        return canonical_json.encode({"kind": KIND, "version": VERSION, "size": self.size, **hashes})
 
     @classmethod
     def decode(cls, data: bytes) -> LogHead:
@@ -62,43 +60,10 @@ class LogHead:
         Raises:
             ProtocolError: not the canonical bytes of a head.
         """
-        what = "the signed head"
-        names = ["kind", "version", "size", "run", "start", "root", "signer", "signature"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/log-head" or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a signed head of version {VERSION}")
+        names = cls.__dataclass_fields__
+        fields = canonical_json.Fields.of_document(data, "the signed head", KIND, VERSION, names)
         hashes = {name: fields.hash(name) for name in ("run", "start", "root", "signer")}
-        try:
-            signature = bytes.fromhex(fields.text("signature"))
-        except ValueError as error:
-            raise ProtocolError("the signature of the head isn't written in hexadecimal") from error
-        return cls(size=fields.integer("size", 1), signature=signature, **hashes)
-
-
-def load_key(key: Ed25519PrivateKey | str | Path) -> Ed25519PrivateKey:
-    """The key, or the one in an unencrypted PEM file (``openssl genpkey -algorithm ed25519 -out key.pem``).
-
-    Raises:
-        OperationalError: the file can't be read.
-        ProtocolError: it holds something else, or is encrypted.
-    """
-    if isinstance(key, Ed25519PrivateKey):
-        return key
-    try:
-        data = Path(key).read_bytes()
-    except OSError as error:
-        raise OperationalError(
-            f"can't read the key {key}: {error}; make one with: openssl genpkey -algorithm ed25519 -out {key}"
-        ) from error
-    try:
-        loaded = load_pem_private_key(data, password=None)
-    except TypeError as error:
-        raise ProtocolError(f"the key {key} is encrypted: load it yourself and give the Ed25519PrivateKey") from error
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise ProtocolError(f"{key} holds no private key in PEM form: {error}") from error
-    if not isinstance(loaded, Ed25519PrivateKey):
-        raise ProtocolError(f"{key} holds a key of another kind; heads are signed with Ed25519")
-    return loaded
+        return cls(size=fields.integer("size", 1), signature=fields.octets("signature"), **hashes)
 
 
 def public_bytes(key: Ed25519PrivateKey) -> bytes:
@@ -132,7 +97,7 @@ def require_signer(record: LearningRecord, key: Ed25519PrivateKey | None) -> Non
 
 
 def newest_head(record: LearningRecord) -> LogHead:
-    """The signed head of a record's whole log, verified; to be kept.
+    """The signed head of a record's whole log, verified.
 
     Raises:
         ProtocolError: the record isn't signed, its whole log isn't, or the signature is wrong.
@@ -153,7 +118,7 @@ def verify_heads(record: LearningRecord) -> LogHead:
     """Verify all heads of a record; the newest one.
 
     Raises:
-        ProtocolError: as `newest_head`, or any head is of another log or signed by somebody else.
+        ProtocolError: as `newest_head`, or a head is of another log or signer.
     """
     newest, log = newest_head(record), record.log
     for head in record.heads[:-1]:
@@ -164,8 +129,8 @@ def verify_heads(record: LearningRecord) -> LogHead:
 def verify_extension(earlier: LogHead, later: LogHead, path: Sequence[bytes]) -> None:
     """Check from two signed heads and a consistency path that the later log extends the earlier one.
 
-    Both heads are verified. If both are right and the logs aren't consistent, the signer has signed two histories, and
-    the two heads together show it to anybody.
+    Both heads are verified. If both signatures hold and the logs aren't consistent, the signer has signed two
+    histories, and the two heads prove it to anybody.
 
     Raises:
         ProtocolError: a wrong signature, another run or signer, or a path that doesn't lead from one to the other.
@@ -175,24 +140,6 @@ def verify_extension(earlier: LogHead, later: LogHead, path: Sequence[bytes]) ->
     if (earlier.run, earlier.start, earlier.signer) != (later.run, later.start, later.signer):
         raise ProtocolError("the two heads are of different runs, starts or signers")
     verify_consistency(earlier.root, earlier.size, later.root, later.size, path)
-
-
-def require_extends(earlier: LearningRecord, later: LearningRecord) -> None:
-    """Check that a record is another one with more checkpoints and heads, and nothing else changed.
-
-    Raises:
-        ProtocolError: it isn't; the message names what changed.
-    """
-    for name in ("run", "start", "interval"):
-        if getattr(earlier, name) != getattr(later, name):
-            raise ProtocolError(f"the later record has another {name}: it is that of another training")
-    if later.checkpoints[: len(earlier.checkpoints)] != earlier.checkpoints:
-        raise ProtocolError("the later record doesn't begin with the checkpoints of the earlier one")
-    if earlier.signer is not None:
-        if later.signer != earlier.signer:
-            raise ProtocolError("the later record has another signer")
-        if later.heads[: len(earlier.heads)] != earlier.heads:
-            raise ProtocolError("the later record doesn't begin with the signed heads of the earlier one")
 
 
 def _head(record: LearningRecord, size: int, root: bytes, signer: bytes, signature: bytes) -> LogHead:

@@ -1,4 +1,4 @@
-"""One job at a time on a thread beside the training; its error comes out where the training next asks."""
+"""Jobs on a thread beside the training, one at a time; an error is raised at the training's next call."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Background:
         self._running: Future[None] | None = None
 
     def start(self, job: Callable[[], None]) -> None:
-        """Wait for the job before, raise its error if it failed, else start this one."""
+        """Wait for the previous job and raise its error if it failed; else start this one."""
         self.wait()
         self._running = self._pool.submit(job)
 
     def check(self) -> None:
-        """Raise the error of a job that has failed; doesn't wait."""
+        """Raise the error of a failed job, without waiting."""
         if self._running is not None and self._running.done():
             self.wait()
 
@@ -35,7 +35,7 @@ class Background:
 
 
 class Staging:
-    """Memory into which arrays are copied, so that the training may change its own; used again and again."""
+    """Reused memory for copies of arrays, so that the training may change the originals."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Bytes] = {}

@@ -1,10 +1,10 @@
-"""How `pol doctor` steers a training in another process: environment variables that the recorder obeys.
+"""`pol doctor` controls a training in another process through environment variables of the recorder.
 
 POL_DOCTOR_STORE   the store to record into, in place of the one in the program
 POL_DOCTOR_EVERY   steps between checkpoints, in place of the number in the program
-POL_DOCTOR_STOP    after this step, once what was due is stored, the program ends with SystemExit(0)
-POL_DOCTOR_KILL    after this step the process is killed by SIGKILL, once what was due is stored
-POL_DOCTOR_REPORT  a file that gets a line of JSON after each step: digests of state that isn't recorded
+POL_DOCTOR_STOP    after this step, once all due checkpoints are stored, the program ends with SystemExit(0)
+POL_DOCTOR_KILL    after this step, once all due checkpoints are stored, the process is killed by SIGKILL
+POL_DOCTOR_REPORT  a file that gets a line of JSON after each step: digests of unrecorded state
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BEGUN_LATER = frozenset({"random", "cursor", "environment"})
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What the variables say."""
+    """The values of the variables."""
 
     store: str
     every: int
@@ -40,10 +40,10 @@ class Rehearsal:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Rehearsal | None:
-        """The rehearsal that an environment asks for, if it does.
+        """The rehearsal that an environment asks for, if any.
 
         Raises:
-            ProtocolError: a variable is missing or no number.
+            ProtocolError: a variable is missing or not a number.
         """
         if f"{PREFIX}STORE" not in environ:
             return None
@@ -51,32 +51,32 @@ class Rehearsal:
         if not all(value.isdecimal() or (not value and name != "EVERY") for name, value in numbers.items()):
             raise ProtocolError(f"{PREFIX}STORE is set, but not with step numbers as `pol doctor` sets them: unset it")
         stop, kill = (int(numbers[name]) if numbers[name] else None for name in ("STOP", "KILL"))
-        # Of several processes, one reports: they would write into each other's lines.
+        # Only one of several processes reports, so that lines don't mix.
         report = environ.get(f"{PREFIX}REPORT") if environ.get("RANK", "0") == "0" else None
         return cls(environ[f"{PREFIX}STORE"], int(numbers["EVERY"]), stop, kill, Path(report) if report else None)
 
     def environment(self) -> dict[str, str]:
-        """The variables that say it."""
+        """The variables of this rehearsal."""
         said = {"STORE": self.store, "EVERY": self.every, "STOP": self.stop, "KILL": self.kill, "REPORT": self.report}
         return {f"{PREFIX}{name}": str(value) for name, value in said.items() if value is not None}
 
     def note_restored(self, loaded: Mapping[str, object], now: Mapping[str, object]) -> None:
-        """Write down what isn't as it was recorded right after a checkpoint has been loaded.
+        """Report state that differs from the checkpoint right after it has been loaded.
 
-        Generators and the cursor begin again with the first batch, and the environment isn't loaded.
+        Generators and the cursor are restored with the first batch, and the environment isn't loaded.
         """
         if self.report is None:
             return
         states = [{n: value for n, value in found.items() if n not in _BEGUN_LATER} for found in (loaded, now)]
         try:
             lost = [m.name for m in compare(*(components.encode(found).entries for found in states))]
-        except UnsupportedError:  # spread over several processes: the steps that follow are compared all the same
+        except UnsupportedError:  # spread over several processes: the following steps are compared anyway
             return
         with self.report.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"lost": lost}) + "\n")
 
     def note(self, step: int, state: TrainerState) -> None:
-        """Write down the digests of what isn't recorded."""
+        """Report the digests of unrecorded state."""
         if self.report is not None:
             with self.report.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"step": step, "beside": unrecorded(state)}) + "\n")
@@ -86,14 +86,14 @@ class Rehearsal:
         return step in (self.stop, self.kill)
 
     def end(self, step: int) -> NoReturn:
-        """End the program as asked; what was due has been stored."""
+        """End the program as asked; all due checkpoints are stored."""
         if step == self.kill:
             os.kill(os.getpid(), signal.SIGKILL)
         raise SystemExit(0)
 
 
 def store_of(store: Store | str) -> Store:
-    """The store of a training: the given one, or that of the rehearsal that it takes part in.
+    """The store of a training: the given one, or that of a rehearsal.
 
     Raises:
         OperationalError: there is no such store.

@@ -1,7 +1,7 @@
-"""State of a running program that its recorder doesn't know: what `pol doctor` names as missing.
+"""State of a running program that its recorder doesn't hold; `pol doctor` reports it as missing.
 
-It is looked for where a training loop keeps things: in the variables of the functions that are running, in the user's
-objects that they lead to, and in attributes of the model's modules. Digests only; nothing is changed.
+The search covers local variables of all running functions, the user's objects behind them, and attributes of the
+model's modules. It takes digests and changes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MODULE_OWN = frozenset(vars(nn.Module())) | {"training"}
 
 
 def unrecorded(state: TrainerState) -> dict[str, tuple[str, str]]:
-    """Kind and digest of everything found, under a name that is the same in another run of the program."""
+    """Kind and digest of all state found, under names that are equal in every run of the program."""
     search = _Search(state)
     gradients = {name: p.grad for name, p in state.model.named_parameters() if p.grad is not None}
     if gradients and not state.gradients:
@@ -80,11 +80,11 @@ class _Search:
         ]
         known += [*state.model.parameters(), *state.model.buffers()]
         self._seen = {id(thing) for thing in known}
-        self._kept: list[object] = [known]  # an id is that of one object only as long as the object lives
+        self._kept: list[object] = [known]  # an id is unique only as long as its object lives
         self.found: dict[str, tuple[str, str]] = {}
 
     def look(self, value: object, label: str, depth: int, kind: str) -> None:
-        """Note the state of a value, and of what it leads to."""
+        """Note the state of a value and of the objects behind it."""
         if isinstance(value, bool | int | float | str):
             self.found.setdefault(label, (kind, repr(value)))
             return
@@ -119,12 +119,12 @@ def _own_kind(value: object) -> str | None:
 
 
 def _is_data(value: object) -> bool:
-    """A tensor that no gradient belongs to: a batch, not the loss."""
+    """A tensor without gradient: a batch, not the loss."""
     return isinstance(value, np.ndarray) or (isinstance(value, Tensor) and not value.requires_grad)
 
 
 def _below(value: object) -> Iterator[tuple[str, object]]:
-    """What a container, a loader or an object of the user's own classes holds."""
+    """The content of a container, a loader or an object of the user's classes."""
     if isinstance(value, dict):
         yield from ((str(name), item) for name, item in list(value.items())[:MAX_ITEMS])
     elif isinstance(value, list | tuple):
@@ -144,7 +144,7 @@ def _digest(value: object) -> str | None:
     try:
         return keccak256(b"".join(_pieces(value))).hex()
     except (PolError, RuntimeError, TypeError, ValueError, AttributeError, KeyError):
-        return None  # an object that can't say its state right now: there is nothing to compare
+        return None  # an object that can't give its state right now: nothing to compare
 
 
 def _pieces(value: object) -> Iterator[bytes]:
@@ -167,7 +167,7 @@ def _pieces(value: object) -> Iterator[bytes]:
 
 @functools.cache
 def _is_users(file: str | None) -> bool:
-    """Whether a file is part of the user's program: neither of a library nor of this package."""
+    """Whether a file belongs to the user's program, not to a library or this package."""
     if file is None or file.startswith("<"):
         return False
     path = str(Path(file).resolve())

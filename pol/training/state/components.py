@@ -26,13 +26,13 @@ _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in vars(torch).val
 def encode(
     components: Mapping[str, object], threads: int = 0, take: Callable[[Tensor, str], Array] = tensors.of_tensor
 ) -> CompleteState:
-    """The state that holds these components; tensors keep their memory where they can.
+    """The state that holds these components; tensors aren't copied where possible.
 
     ``take`` gives the bytes of a tensor at a path.
 
     Raises:
-        UnsupportedError: a value that has no form; the message names it.
-        ProtocolError: a name that can't be that of an entry.
+        UnsupportedError: a value without a form; the message names it.
+        ProtocolError: a name that no entry can have.
     """
     arrays: dict[str, Array] = {}
 
@@ -68,7 +68,7 @@ def decode(state: CompleteState) -> dict[str, Any]:
     """The components of a state, tensors on the processor.
 
     Raises:
-        ProtocolError: a malformed document, a tensor that is missing, or one that no document mentions.
+        ProtocolError: a malformed document, a missing tensor, or one that no document mentions.
     """
     used: set[str] = set()
 

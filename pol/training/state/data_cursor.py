@@ -1,4 +1,4 @@
-"""Where a training stands in its data: epoch, batch, the random state in which the epoch began, and what was seen."""
+"""A training's place in its data: epoch, batch, the random state at the epoch's begin, and the batches seen."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ Batch = TypeVar("Batch")
 SEEN_TAG = b"pol/batches/1"
 
 
-class Cursor:
+class DataCursor:
     """Follows a loader through its epochs.
 
-    A loader draws its order when an epoch begins. So an epoch that was left in the middle is begun again in the same
-    random state, and the batches that had been used are drawn and thrown away; after that the random state is the one
-    of the checkpoint.
+    A loader draws its order when an epoch begins. An epoch that was left in the middle therefore begins again in the
+    same random state, the used batches are drawn and dropped, and the random state of the checkpoint is restored.
 
-    A loader that isn't torch's own may draw one batch ahead (accelerate's does): the batch that it holds back depends
-    on the random state before the last draw, so that is kept too, and the last draw is done again in it.
+    A loader other than torch's own may draw one batch ahead (accelerate's does). The batch that it holds back depends
+    on the random state before the last draw, so this state is kept too and restored for that draw.
     """
 
     def __init__(self, random: RandomSources) -> None:
@@ -40,7 +39,7 @@ class Cursor:
         self._resumed: dict[str, Any] | None = None
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint holds of it. ``seen`` chains the roots of all batches in the order of their use."""
+        """The cursor in a checkpoint. ``seen`` chains the roots of all batches in the order of their use."""
         return {
             "epoch": self.epoch,
             "batch": self.batch,
@@ -50,7 +49,7 @@ class Cursor:
         }
 
     def load(self, state: Mapping[str, Any], random: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint's cursor, whose random state was ``random``."""
+        """Continue from a checkpoint's cursor, whose random state was ``random``."""
         self.epoch, self.batch, self.seen = int(state["epoch"]), int(state["batch"]), bytes(state["seen"])
         self._begin, self._drawn = state["epoch_began"], state["drawn"]
         self._resumed = dict(random) if self._begin is not None else None
@@ -59,7 +58,7 @@ class Cursor:
         """One epoch of the loader, or the rest of the one that a checkpoint left.
 
         Raises:
-            ProtocolError: the loader ends before the batches that had been used.
+            ProtocolError: the loader ends before the used batches do.
         """
         for owner in (loader, getattr(loader, "sampler", None)):
             generator = getattr(owner, "generator", None)
@@ -103,14 +102,14 @@ class Cursor:
         self.end_epoch()
 
     def end_epoch(self) -> None:
-        """The epoch is over; for a loop that counts the batches of an epoch and doesn't draw the loader to its end."""
+        """The epoch is over; for loops that count batches and never draw the loader to its end."""
         self.epoch += 1
         self.batch = 0
         self._begin = self._drawn = None
 
 
 def _digest(batch: object) -> bytes:
-    """A digest of the tensors in a batch, nested as they come; anything else counts by its type only."""
+    """A digest of the tensors in a batch, in any nesting; other objects count by their type only."""
     if isinstance(batch, Tensor):
         return array_root(tensors.of_tensor(batch, "a batch"))
     if isinstance(batch, Mapping):

@@ -1,4 +1,4 @@
-"""The fingerprint of what ran: code, versions, modes that change bits, hardware. For comparison; never executed."""
+"""The fingerprint of a run: code, versions, modes that change bits, hardware. For comparison; never executed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Environment:
         self._fixed = {"code": _code(objects), "versions": _versions(), "hardware": _hardware()}
 
     def state(self) -> dict[str, Any]:
-        """The fingerprint, with the modes that hold now."""
+        """The fingerprint, with the present modes."""
         return {**self._fixed, "modes": _modes()}
 
 
@@ -46,7 +46,7 @@ def _code(objects: Iterable[object]) -> dict[str, str]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    """Read once: a process doesn't load another version later."""
+    """Read once, as a process doesn't load another version later."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -59,7 +59,7 @@ def _versions() -> dict[str, str]:
 
 
 def _modes() -> dict[str, Any]:
-    """What changes bits without changing code."""
+    """Modes of torch that change bits without a change of code."""
     return {
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "cudnn_deterministic": torch.backends.cudnn.deterministic,

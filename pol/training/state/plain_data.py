@@ -1,8 +1,8 @@
 """Python values as canonical JSON, without loss and without pickle (docs/spec/complete_state.md, "Plain data").
 
-State dictionaries of optimizers, schedulers and trainers are nested Python values with tensors in between. The tensors
-go into a table under the path at which they stand; everything else becomes JSON in which an integer, a float and a
-boolean are three different things and every bit of a float survives.
+State dictionaries of optimizers, schedulers and trainers are nested Python values with tensors inside. The tensors go
+into a table under their paths. The rest becomes JSON in which integers, floats and booleans stay distinct and every bit
+of a float survives.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ MAX_DEPTH = 18
 _EXACT = 1 << 53
 
 Special: TypeAlias = tuple[str, Json]
-"""How a value that only a framework knows is written: a tag and what stands beside it."""
+"""The form of a framework's own value: a tag and its content."""
 
 
 class Encoder:
-    """Turns values into JSON; tensors, and what else isn't Python's own, go through ``special``.
+    """Turns values into JSON; tensors and other framework values go through ``special``.
 
-    ``special(value, path)`` gives the tag and the content of such a value, or None if it doesn't know it. Tags of
-    framework values begin with a capital letter, so that they can't be taken for those of this module.
+    ``special(value, path)`` gives the tag and the content of such a value, or None for an unknown one. Their tags begin
+    with a capital letter, which sets them apart from those of this module.
     """
 
     def __init__(self, special: Callable[[object, str], Special | None]):
         self._special = special
 
     def encode(self, value: object, path: str) -> Json:
-        """The JSON form of a value; ``path`` says where it stands.
+        """The JSON form of the value at ``path``.
 
         Raises:
-            UnsupportedError: a value that has no form: the message names its path.
+            UnsupportedError: a value without a form; the message names its path.
         """
         return self._encode(value, path, 0)
 
@@ -105,7 +105,7 @@ class Decoder:
         """The value of a JSON form.
 
         Raises:
-            ProtocolError: not a form that `Encoder` gives.
+            ProtocolError: not a form from `Encoder`.
         """
         return self._decode(form, path, 0)
 
@@ -169,7 +169,7 @@ def segment(key: object) -> str:
 
 
 def canonical_key(form: Json) -> bytes:
-    """What forms are sorted by: their canonical bytes."""
+    """The sort key of a form: its canonical bytes."""
     return canonical_json.encode({"": form})
 
 

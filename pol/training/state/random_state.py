@@ -1,7 +1,4 @@
-"""The state of every random generator that a training may draw from without being told: Python, NumPy, torch.
-
-Generators of one's own (`torch.Generator`, `numpy.random.Generator`) are given to the recorder by name.
-"""
+"""The state of the global random generators of Python, NumPy and torch, and of further ones by name."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ Generator: TypeAlias = torch.Generator | np.random.Generator
 
 
 class RandomSources:
-    """The global generators, and those of one's own under their names."""
+    """The global generators, and further ones (`torch.Generator`, `numpy.random.Generator`) by name."""
 
     def __init__(self, named: Mapping[str, Generator] | None = None):
         self.named: dict[str, Generator] = dict(named or {})
@@ -29,12 +26,12 @@ class RandomSources:
                 )
 
     def register(self, name: str, generator: Generator) -> None:
-        """Follow one more generator, unless it is followed already."""
+        """Include one more generator, unless it is included already."""
         if all(generator is not known for known in self.named.values()):
             self.named[name] = generator
 
     def state(self) -> dict[str, Any]:
-        """All of it, as plain data and tensors."""
+        """The state of all generators, as plain data and tensors."""
         version, words, gauss = random.getstate()
         numpy_state: Any = np.random.get_state(legacy=False)
         state: dict[str, Any] = {
@@ -50,10 +47,10 @@ class RandomSources:
         return state
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on drawing from there; a generator that is followed now and wasn't then is left alone.
+        """Restore a state; a generator that isn't in it is left alone.
 
         Raises:
-            ProtocolError: not what `state` gives, or a state of devices that this machine hasn't.
+            ProtocolError: not a state from `state`, or one of devices that this machine lacks.
         """
         try:
             self._load(state)

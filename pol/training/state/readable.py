@@ -1,6 +1,6 @@
-"""Documents of a state as people read them: plain values by path, without loading torch or a tensor.
+"""Documents of a state in text, for people: plain values by path, without torch and without tensors.
 
-What it shows comes from a stranger: a form that isn't one is shown as it stands.
+The documents come from strangers: a malformed form is shown as it is.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def leaves(tree: Tree, path: str) -> Iterator[tuple[str, str]]:
 
 
 def without_tensors(tree: Tree) -> Tree | None:
-    """The tree without what only points at a tensor; None if nothing else is left."""
+    """The tree without references to tensors; None if nothing else is left."""
     if isinstance(tree, str):
         return None if tree.startswith("<tensor ") else tree
     kept = {name: found for name, below in tree.items() if (found := without_tensors(below)) is not None}

@@ -1,4 +1,4 @@
-"""Tensors as arrays of bytes and back, without a copy where torch allows it (docs/spec/complete_state.md, "Arrays")."""
+"""Tensors as arrays of bytes and back, copied only where torch needs it (docs/spec/complete_state.md, "Arrays")."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NUMPY_DTYPES = {element: np.dtype(code) for code, element in _NUMPY.items()}
 
 
 def of_tensor(tensor: Tensor, path: str) -> Array:
-    """The bytes of a tensor: those in its memory where it is dense and on a processor, else a copy.
+    """The bytes of a tensor: its own memory if it is dense and on the processor, else a copy.
 
     Raises:
         UnsupportedError: a tensor without dense elements of a known type; the message names ``path``.
@@ -76,7 +76,7 @@ def of_numpy(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], path: st
     """The bytes of a NumPy array.
 
     Raises:
-        UnsupportedError: objects, texts, times or a byte order or size that has no form.
+        UnsupportedError: objects, texts, times, or a byte order or size without a form.
     """
     element = _NUMPY.get(values.dtype.str)
     if element is None:

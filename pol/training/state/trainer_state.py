@@ -1,4 +1,4 @@
-"""What a trainer made of ordinary torch objects goes on from, gathered from them and put back into them."""
+"""The state of a trainer made of ordinary torch objects: gathered from them, and put back into them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.state.data_cursor import Cursor
+from pol.training.state.data_cursor import DataCursor
 from pol.training.state.environment import Environment
 from pol.training.state.random_state import RandomSources
 
@@ -19,23 +19,22 @@ RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An optimizer, a scheduler, a gradient scaler, a stateful loader: anything that can say and take its state."""
+    """An optimizer, a scheduler, a gradient scaler, a stateful loader: anything that gives and takes its state."""
 
     def state_dict(self) -> Any:
-        """Its state, as nested Python values and tensors."""
+        """The state, as nested Python values and tensors."""
         ...
 
     def load_state_dict(self, state: Any, /) -> Any:
-        """Take a state that `state_dict` gave."""
+        """Take a state from `state_dict`."""
         ...
 
 
 class TrainerState:
-    """The model and everything beside it, by component.
+    """The model and all other state of a trainer, by component.
 
-    ``parts`` are stateful objects by name: optimizer, scheduler, scaler and whatever else the next step depends on.
-    ``gradients`` says whether gradients are part of the state: they are, if a checkpoint can fall between two
-    backward passes that add up.
+    ``parts`` are stateful objects by name: optimizer, scheduler, scaler and further state of the next step.
+    ``gradients``: gradients are part of the state, as a checkpoint may fall between backward passes that add up.
 
     Raises:
         UnsupportedError: a part without state_dict and load_state_dict, or with a reserved name.
@@ -55,12 +54,12 @@ class TrainerState:
         self.model = model
         self.parts = dict(parts)
         self.random = random
-        self.cursor = Cursor(random)
+        self.cursor = DataCursor(random)
         self.gradients = gradients
         self._environment = Environment([model, *parts.values()])
 
     def components(self) -> dict[str, object]:
-        """The state now. Tensors are the live ones: whoever keeps them copies them."""
+        """The present state. Its tensors are live: copy them to keep them."""
         parameters, aliases = _unique(self.model.named_parameters(remove_duplicate=False))
         buffers, buffer_aliases = _unique(self.model.named_buffers(remove_duplicate=False))
         components: dict[str, object] = {
@@ -83,7 +82,7 @@ class TrainerState:
         return components
 
     def updated(self, name: str) -> list[str]:
-        """The names of the parameters that an optimizer updates, in the order in which it counts them."""
+        """Names of the parameters that an optimizer updates, in its order."""
         parameters, _ = _unique(self.model.named_parameters(remove_duplicate=False))
         groups = _names(self.parts[name], parameters) if name in self.parts else []
         return [parameter for group in groups for parameter in group]
@@ -92,7 +91,7 @@ class TrainerState:
         """Put a state into the objects; random generators last.
 
         Raises:
-            ProtocolError: the state is that of another trainer: other parts, names, shapes or dtypes.
+            ProtocolError: the state of another trainer: other parts, names, shapes or dtypes.
         """
         expected = (RESERVED - {"gradients"}) | self.parts.keys() | ({"gradients"} if self.gradients else set())
         if components.keys() != expected:
@@ -122,9 +121,9 @@ class TrainerState:
 
 
 def module_state(components: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """What `Module.load_state_dict` takes, under those of these names that are recorded.
+    """The recorded tensors among ``names``, which torch saves, in the form of `Module.load_state_dict`.
 
-    Tensors that share memory come apart; `names` are those that torch saves, without the buffers that it doesn't.
+    Tensors that shared memory get a copy each.
     """
     state: dict[str, Any] = {**components["parameters"], **components["buffers"]}
     state |= {name: state[first].clone() for name, first in components["model"]["aliases"].items()}
@@ -146,7 +145,7 @@ def _unique(named: Iterable[tuple[str, Tensor]]) -> tuple[dict[str, Tensor], dic
 
 
 def _with_extra(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """Modules that have state beside tensors."""
+    """Modules with state other than tensors."""
     return [
         (name, module)
         for name, module in model.named_modules()
@@ -155,7 +154,7 @@ def _with_extra(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def _names(part: Stateful, parameters: Mapping[str, Tensor]) -> list[list[str]]:
-    """The names of the parameters of each group of an optimizer; its state counts them only."""
+    """Names of the parameters in each group of an optimizer, whose own state only numbers them."""
     if not isinstance(part, Optimizer):
         return []
     names = {id(tensor): name for name, tensor in parameters.items()}

@@ -1,4 +1,4 @@
-"""Arrays as the words of a step program and back (docs/spec/documents.md, "ATen graph": how a word holds a dtype)."""
+"""Arrays as the words of a step program and back (docs/spec/documents.md, "ATen graph", defines words)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def to_words(array: Array, name: str) -> Words:
     """The words that hold an array.
 
     Raises:
-        ProtocolError: elements that have no words, or an integer that doesn't fit one; the message has ``name``.
+        ProtocolError: elements without words, or an integer that doesn't fit one; the message has ``name``.
     """
     element, shape, data = array.type.element, array.type.shape, array.data
     if element in (ElementType.F32, ElementType.I32):
@@ -38,7 +38,7 @@ def of_words(words: Words, element: ElementType) -> Array:
     """The array of this element type that words hold.
 
     Raises:
-        ProtocolError: a type that has no words.
+        ProtocolError: a type without words.
     """
     flat = np.ascontiguousarray(words).reshape(-1)
     if element in (ElementType.F32, ElementType.I32):

@@ -17,7 +17,7 @@ DOCUMENT_LIMIT = 1 << 28
 
 @dataclass(frozen=True)
 class Commitment:
-    """The entries of a complete state, without what they commit to.
+    """The entries of a complete state, without their content.
 
     Raises ProtocolError if they aren't in the order of their names.
     """
@@ -42,11 +42,7 @@ class Commitment:
             "kind": KIND,
             "version": VERSION,
             "root": self.root.hex(),
-            "arrays": [
-                {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
-                for e in self.entries
-                if e.type is not None
-            ],
+            "arrays": array_members(self.entries),
             "documents": [{"name": e.name, "root": e.content.hex()} for e in self.entries if e.type is None],
         }
 
@@ -57,12 +53,9 @@ class Commitment:
         Raises:
             ProtocolError: not the canonical bytes of a commitment, or another root than its entries have.
         """
-        what = "the commitment"
-        names = ["kind", "version", "root", "arrays", "documents"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != KIND or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a commitment of version {VERSION}")
-        entries = [_array(item) for item in fields.items("arrays")]
+        names = ["root", "arrays", "documents"]
+        fields = canonical_json.Fields.of_document(data, "the commitment", KIND, VERSION, names)
+        entries = [array_entry(item) for item in fields.items("arrays")]
         entries += [_document(item) for item in fields.items("documents")]
         found = cls(tuple(sorted(entries, key=lambda entry: entry.name.encode())))
         if found.root != fields.hash("root"):
@@ -74,7 +67,7 @@ class Commitment:
 
 @dataclass(frozen=True)
 class EntryMismatch:
-    """An entry that isn't what was committed to; ``how`` is missing, extra, differs or another type."""
+    """An entry that differs from the commitment; ``how`` is missing, extra, differs or another type."""
 
     name: str
     how: str
@@ -96,7 +89,17 @@ def compare(committed: Sequence[StateEntry], found: Sequence[StateEntry]) -> lis
     return mismatches
 
 
-def _array(item: object) -> StateEntry:
+def array_members(entries: Sequence[StateEntry]) -> list[dict[str, object]]:
+    """The arrays among some entries, as documents hold them."""
+    return [
+        {"name": e.name, "dtype": e.type.element.name, "shape": list(e.type.shape), "root": e.content.hex()}
+        for e in entries
+        if e.type is not None
+    ]
+
+
+def array_entry(item: object) -> StateEntry:
+    """An array of a document; ProtocolError if it isn't one."""
     fields = canonical_json.Fields(item, "an array", ["name", "dtype", "shape", "root"])
     type_ = ArrayType(ElementType.of_name(fields.text("dtype")), tuple(fields.integers("shape")))
     return StateEntry(fields.text("name"), type_, fields.hash("root"))

@@ -1,7 +1,7 @@
-"""Reading a store over HTTP: this side sets how long an answer may be, how slow, and where it may come from.
+"""Reads a store over HTTP: the reader bounds an answer's length, its time and its origin.
 
-A store's server is anybody's. Bytes are asked for as they are and counted as they come, whatever the headers say;
-redirects stay on the host and the scheme that the user has named.
+Anybody may run a store's server. Bytes are requested without encoding and counted as they arrive, whatever the headers
+say. Redirects stay on the host and scheme that the user has named.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 REDIRECTS = 5
 BLOCK = 1 << 20
-"""Bytes that are asked for at once where parts of a file are read."""
+"""Bytes of one request where parts of a file are read."""
 GONE = {404, 410}
 MOVED = {301, 302, 303, 307, 308}
 OF_REQUESTS = frozenset({"auth", "cookies", "params", "proxy", "proxy_auth", "proxy_headers", "server_hostname", "ssl"})
-"""Options that go on to each request of aiohttp."""
+"""Options that are passed to each request of aiohttp."""
 OF_FSSPEC = frozenset({"listings_expiry_time", "max_paths", "skip_instance_cache", "use_listings_cache"})
-"""Options that fsspec has used up where it made its filesystem."""
+"""Options that fsspec consumes when it makes its filesystem."""
 OWN = frozenset({"client_kwargs", "encoded", "headers"})
 BOUNDS = frozenset({"auto_decompress", "loop", "raise_for_status", "timeout"})
-"""What aiohttp's session is told here and by nobody else."""
+"""Options of aiohttp's session that only this module sets."""
 
 
 class TooLongError(OSError):
@@ -40,21 +40,21 @@ class TooLongError(OSError):
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How slow a server may be; seconds."""
+class HttpPatience:
+    """How slow a server may be, in seconds."""
 
     connect: float = 20.0
     answer: float = 60.0
-    """To its headers, and so long it may be slower than the least rate."""
+    """Until its headers; also the time during which it may be slower than the least rate."""
     idle: float = 30.0
     """Between two pieces of a body."""
     rate: int = 16 << 10
-    """Bytes a second on average: so the time for a whole body has a bound too."""
+    """Bytes a second on average, which bounds the time for a whole body."""
     total: float | None = None
-    """For a whole request with its body, where an answer is so short that its time needs no rate."""
+    """For a whole request with its body, where an answer is so short that it needs no rate."""
 
 
-PATIENCE = Patience()
+DEFAULT_PATIENCE = HttpPatience()
 
 
 class HttpFiles:
@@ -62,22 +62,25 @@ class HttpFiles:
 
     Args:
         options: of `fsspec`'s filesystem for HTTP: ``headers``, ``encoded``, ``client_kwargs`` of aiohttp's session,
-            and what aiohttp takes with a request (``auth``, ``ssl``, ``proxy`` and so on).
+            and options of an aiohttp request (``auth``, ``ssl``, ``proxy`` and so on).
         patience: with the server.
-        redirects: how often it may send us on.
+        redirects: how often it may redirect.
 
     Raises:
-        OperationalError: an option that isn't honored; one that was dropped could be the one that protects somebody.
+        OperationalError: an unknown option; a dropped one could be the one that protects somebody.
     """
 
     def __init__(
-        self, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE, redirects: int = REDIRECTS
+        self,
+        options: Mapping[str, Any] | None = None,
+        patience: HttpPatience = DEFAULT_PATIENCE,
+        redirects: int = REDIRECTS,
     ) -> None:
         given = dict(options or {})
         _require_known(given)
         self.client = dict(given.get("client_kwargs") or {})
         if "connector" in self.client:
-            # Each request has a session of its own: none of them may close what the user has made.
+            # Each request has a session of its own, and none of them may close the user's connector.
             self.client.setdefault("connector_owner", False)
         self.headers = dict(given.get("headers") or {})
         self.requests = {name: given[name] for name in OF_REQUESTS & given.keys()}
@@ -93,7 +96,7 @@ class HttpFiles:
         return self._size(url) is not None
 
     def size(self, url: str) -> int:
-        """What the server says of a file's length; nothing is read by it.
+        """The file's length as the server states it; no read relies on it.
 
         Raises:
             OSError: there is no such file, or the server doesn't say.
@@ -110,7 +113,7 @@ class HttpFiles:
 
         Raises:
             TooLongError: they are more than ``limit``.
-            OSError: the server fails, is too slow, encodes the bytes or sends us elsewhere.
+            OSError: the server fails, is too slow, encodes the bytes or redirects to another origin.
         """
         return wait(self._read, url, limit, start, None)
 
@@ -119,7 +122,7 @@ class HttpFiles:
         return wait(self._read, url, count, start, count)
 
     def open(self, url: str) -> HttpFile:
-        """A file whose parts are read. Raises OSError as `size`."""
+        """A file to read in parts. Raises OSError as `size`."""
         return HttpFile(self, url, self.size(url))
 
     def _size(self, url: str) -> int | None:
@@ -145,9 +148,9 @@ class HttpFiles:
                 raise OSError(f"{url} answers with status {answer.status}")
             if answer.headers.get("Content-Encoding", "identity").lower() not in {"", "identity"}:
                 raise OSError(
-                    f"{url} is encoded ({answer.headers['Content-Encoding']}) though it was asked for as it is"
+                    f"{url} is encoded ({answer.headers['Content-Encoding']}), though no encoding was requested"
                 )
-            # Whoever ignores the range begins with the first byte.
+            # A server that ignores the range begins with the first byte.
             skipped = start if answer.status == 200 else 0
             found, seen, began = bytearray(), 0, time.monotonic()
             async for piece in answer.content.iter_any():
@@ -163,7 +166,7 @@ class HttpFiles:
 
     @asynccontextmanager
     async def _asked(self, method: str, url: str, more: Mapping[str, str]) -> AsyncIterator[ClientResponse]:
-        """The answer to a request, whatever its status, from the origin that was asked."""
+        """The answer to a request, with any status, from the requested origin."""
         from aiohttp import ClientSession, ClientTimeout
 
         timeout = ClientTimeout(total=None, sock_connect=self.patience.connect, sock_read=self.patience.idle)
@@ -191,14 +194,14 @@ class HttpFiles:
             there = here.join(URL(answer.headers.get("Location", "")))
             if there.origin() != here.origin():
                 raise OSError(
-                    f"{here} sends us to {there}, another host or scheme: if you trust that, name it as the store"
+                    f"{here} redirects to {there}, another host or scheme: if you trust that, name it as the store"
                 )
             here = there
-        raise OSError(f"{url} sends us on more than {self.redirects} times")
+        raise OSError(f"{url} redirects more than {self.redirects} times")
 
 
 class HttpFile:
-    """One file, read in parts. The bounds on a body hold for the file: a server can't begin anew with each part."""
+    """One file, read in parts. The bounds on a body hold for the whole file, not for each part."""
 
     def __init__(self, files: HttpFiles, url: str, size: int) -> None:
         self.files, self.url, self.size = files, url, size
@@ -206,7 +209,7 @@ class HttpFile:
         self._seconds, self._read = 0.0, 0
 
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; fewer only at the end that the server has stated."""
+        """At most ``size`` bytes; fewer only at the stated end."""
         left = max(0, self.size - self._position)
         wanted = min(size, left)
         at = self._position - self._begin
@@ -222,7 +225,7 @@ class HttpFile:
         self._position = position
 
     def close(self) -> None:
-        """Forget what was read."""
+        """Drop the buffered block."""
         self._block = b""
 
     def _part(self, count: int) -> bytes:
@@ -231,9 +234,9 @@ class HttpFile:
         self._seconds += time.monotonic() - began
         self._read += len(found)
         if len(found) < count:
-            # Taken as it is, one byte a request would be a body without an end.
+            # If short answers were accepted, one byte a request would make a body without end.
             raise OSError(
-                f"{self.url} has {self.size} bytes, says its server, and sends {len(found)} of the {count} from byte "
+                f"the server states {self.size} bytes for {self.url}, and sends {len(found)} of the {count} from byte "
                 f"{self._begin} on: try again later, or use another server"
             )
         if self._seconds > patience.answer + self._read / patience.rate:
@@ -246,24 +249,24 @@ def _require_known(options: Mapping[str, Any]) -> None:
     if unknown := sorted(map(str, options.keys() - taken - OF_FSSPEC)):
         raise OperationalError(
             f"a store over HTTP doesn't take the options {', '.join(unknown)}: leave them out; it takes "
-            f"{', '.join(sorted(taken))}, and how slow a server may be is said by its patience"
+            f"{', '.join(sorted(taken))}; its patience says how slow a server may be"
         )
     if bounds := sorted(BOUNDS & dict(options.get("client_kwargs") or {}).keys()):
         raise OperationalError(
-            f"a store over HTTP doesn't take {', '.join(bounds)} in client_kwargs: leave it out; how slow a server may "
-            "be is said by the store's patience"
+            f"a store over HTTP doesn't take {', '.join(bounds)} in client_kwargs: leave it out; the store's "
+            "patience says how slow a server may be"
         )
 
 
-def _too_slow(url: str, patience: Patience) -> OSError:
-    return OSError(f"{url} comes with less than {patience.rate} bytes a second: use another server")
+def _too_slow(url: str, patience: HttpPatience) -> OSError:
+    return OSError(f"{url} arrives with less than {patience.rate} bytes a second: use another server")
 
 
 def wait(function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-    """Run something on the thread of fsspec's loop, whether this one has a loop or not.
+    """Run a coroutine function on the thread of fsspec's loop, whether this thread has a loop or not.
 
     Raises:
-        OSError: the server is too slow or breaks off; what else ``function`` raises.
+        OSError: the server is too slow or breaks off. Other errors of ``function`` pass through.
     """
     from aiohttp import ClientError
 

@@ -1,8 +1,8 @@
-"""What a party has seen of a store, kept in a folder of its own: a solver's files may vanish once a verdict is posted.
+"""A party's own copies of a store's objects: a solver's files may vanish once a verdict is posted.
 
-Whatever a party reads is written to its own disk before the read returns, so before anything is signed that may have to
-be proved later: the task, the learning proof, the states at the ends of drawn segments. A replayed state needs no copy,
-it is computed again from them.
+Each object that a party reads is written to its own disk before the read returns, and so before it signs a statement
+that needs the object as evidence: the task, the learning proof, the states at the ends of drawn segments. A replayed
+state needs no copy, as it can be computed again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pol.training.storage.store import LIMIT, Store
 KEPT_SECONDS = 400 * 24 * 3600
 """After its last use; no task of the market lasts longer."""
 HELD = 1 << 30
-"""Bytes that are held in memory at most, of what the disk doesn't take; the largest objects go first."""
+"""Bytes of objects that the disk refused and memory holds; the largest objects are dropped first."""
 LOG = logging.getLogger(__name__)
 
 
@@ -42,23 +42,23 @@ class KeptStore(Store):
         self._own = Store(f"file://{folder.resolve()}")
         self._scope: str | None = None
         self._known: dict[str, set[str]] = {}
-        """By scope the objects that were read in it, as its file says: one digest a line."""
+        """By scope the objects that were read in it; its file has one digest a line."""
         self._unwritten: dict[str, set[str]] = {}
-        """Those that aren't in the file yet."""
+        """Digests that aren't in the file yet."""
         self._unkept: dict[str | None, dict[str, str]] = {}
-        """By scope the objects that the disk didn't take, and why: one task's evidence is no other one's business."""
+        """By scope the objects that the disk refused, and why. A task is stopped only by its own evidence."""
         self._held: dict[str, bytes] = {}
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
-        """The object, from the own disk if it is there and whole; else it is written there before this returns.
+        """The object, from the own disk if it is whole there; else it is written there before this returns.
 
-        A disk that fails keeps nobody from defending what is at stake already: `require_kept` says so before more is.
+        A disk that fails doesn't stop the defense of stakes already made; `require_kept` stops new ones.
 
         Raises:
             ProtocolError, OperationalError: as `Store.get`.
         """
         if self._own.exists(digest):
-            # A copy that the disk has damaged is fetched and written again.
+            # A damaged copy is fetched and written again.
             with suppress(ProtocolError, OperationalError):
                 data = self._own.get(digest, limit=limit)
                 self._used(digest)
@@ -75,33 +75,33 @@ class KeptStore(Store):
         return self.get(digest, limit=limit)
 
     def require_kept(self) -> None:
-        """Check that all that was read in this scope is on the disk, before anything is signed that needs evidence.
+        """Check that all evidence of this scope is on the disk, before a signature that needs it.
 
         Raises:
-            OperationalError: something isn't, and can't be written now either.
+            OperationalError: an object isn't there, and can't be written now either.
         """
         self._write_again()
         if why := self.unkept():
             raise OperationalError(f"{why}, so nothing new is staked: make room there")
 
     def keep(self) -> None:
-        """Write what was read in this scope and isn't on the disk; what can't be is told, and held in memory."""
+        """Write the objects of this scope that aren't on the disk; the others are logged and held in memory."""
         self._write_again()
         if why := self.unkept():
             LOG.error("%s: it is lost when this process ends; make room there now", why)
 
     def unkept(self) -> str:
-        """What of this scope, or of none, isn't on the disk, and why; empty if all is."""
+        """The first object of this scope, or of none, that isn't on the disk, and why; empty if there is none."""
         for scope in {self._scope, None}:
             for digest, why in self._unkept.get(scope, {}).items():
                 return f"can't keep the evidence {digest} in {self.folder} ({why})"
         if self._scope is not None and self._unwritten.get(self._scope):
-            return f"can't note in {self.folder} for which task evidence is kept"
+            return f"can't note in {self.folder} which task needs the evidence"
         return ""
 
     @contextmanager
     def about(self, scope: str) -> Iterator[None]:
-        """What is read inside is kept until ``scope`` is released; what is read outside, until nobody has used it."""
+        """Keep objects that are read inside until ``scope`` is released. Others are kept until they fall out of use."""
         before, self._scope = self._scope, scope
         try:
             yield
@@ -109,11 +109,11 @@ class KeptStore(Store):
             self._scope = before
 
     def release(self, scope: str) -> int:
-        """Remove what was read in a scope and in no other one; the number of files."""
+        """Remove objects that were read in this scope only; the number of files."""
         for digest in self._unkept.pop(scope, {}):
             self._let_go(digest)
         removed = 0
-        # A disk that fails keeps the files until nobody has used them.
+        # If the disk fails, the files stay until they fall out of use.
         with suppress(OSError):
             named = {path.name for path in self.folder.glob("scopes/*")} | self._unwritten.keys()
             kept = set[str]().union(*(self._objects(other) for other in named - {scope}))
@@ -131,7 +131,7 @@ class KeptStore(Store):
         return self._own.exists(digest) or super().exists(digest)
 
     def forget(self, seconds: float = KEPT_SECONDS) -> int:
-        """Remove what wasn't used for so long, and what killed writers have left; the number of files."""
+        """Remove objects unused for ``seconds``, and files that killed writers have left; the number of files."""
         removed, oldest = self._own.clean(), time.time() - seconds
         for path in self.folder.glob("??/*"):
             with suppress(OSError):
@@ -152,7 +152,7 @@ class KeptStore(Store):
         return self._known[scope] | self._unwritten.get(scope, set())
 
     def _note(self, digest: str) -> None:
-        """Remember for whom an object is kept, in memory until the disk takes it."""
+        """Note the scope of an object, in memory until the disk takes it."""
         if self._scope is None:
             return
         known = False
@@ -168,7 +168,7 @@ class KeptStore(Store):
         with suppress(OSError):
             (self.folder / "scopes").mkdir(exist_ok=True)
             with (self.folder / "scopes" / self._scope).open("a") as file:
-                # On a line of its own, whatever a full disk has left of the one before.
+                # On a line of its own, even after a partial line of a full disk.
                 file.write("".join(f"\n{digest}\n" for digest in sorted(left)))
             del self._unwritten[self._scope]
             if self._scope in self._known:
@@ -189,7 +189,7 @@ class KeptStore(Store):
         self._write_notes()
         for scope in {self._scope, None}:
             for digest in list(self._unkept.get(scope, {})):
-                # What can't be had any more can't be kept either, and stays told.
+                # An object that is gone can't be kept either, and stays reported.
                 with suppress(OperationalError, ProtocolError):
                     self.get(digest)
 

@@ -1,28 +1,26 @@
 """Checkpoints that only chosen verifiers can open (docs/spec/complete_state.md, "Sealed checkpoints").
 
-Commitments stay over the plaintext: whoever has no key sees a record of roots, and can check every claim about it that
-needs no data. The construction is that of age (https://age-encryption.org/v1): a fresh key for each file, wrapped to
-each recipient with X25519 and HKDF-SHA256, and segments under ChaCha20-Poly1305 whose nonces count and mark the last.
+Commitments stay over the plaintext: without a key one sees a record of roots, and can check every claim that needs no
+data. The construction is that of age (https://age-encryption.org/v1): a fresh key for each file, wrapped to each
+recipient with X25519 and HKDF-SHA256, and segments under ChaCha20-Poly1305 whose nonces count and mark the last.
 """
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Protocol
 
-from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.publishing import Pieces
-from pol.training.storage.store import LIMIT, OpenFile, Store
+from pol.training.storage.atomic_files import Pieces
+from pol.training.storage.store import LIMIT, OpenFile, ReadableFile, Store, read_up_to
 
 MAGIC = b"pol/sealed/1"
 SEGMENT = 1 << 16
@@ -31,19 +29,11 @@ ENDING = ".sealed"
 _TAG, _KEY = 16, 32
 
 
-class Readable(Protocol):
-    """A file open for reading."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end."""
-        ...
-
-
 def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], bytes] = os.urandom) -> Iterator[bytes]:
     """The sealed file of a plaintext, piece by piece; ``recipients`` are X25519 public keys of 32 bytes.
 
     Raises:
-        ProtocolError: no recipients, too many, or a key that is none.
+        ProtocolError: no recipients, too many, or an invalid key.
     """
     header, key = _seal_header(recipients, entropy)
     yield header
@@ -60,20 +50,20 @@ def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], b
     yield cipher.encrypt(_nonce(counter, last=True), bytes(waiting), None)
 
 
-class Opened:
-    """The plaintext of a sealed file, read in order; nothing is given out before its segment is authenticated.
+class SealedFile:
+    """The plaintext of a sealed file, read in order; a segment is authenticated before any of it is given out.
 
     Raises:
-        ProtocolError: not a sealed file; from `read`: changed, cut, or put together anew.
+        ProtocolError: not a sealed file; from `read`: changed, cut, or reassembled.
         OperationalError: not sealed to this key.
     """
 
-    def __init__(self, file: Readable, key: X25519PrivateKey, what: str):
+    def __init__(self, file: ReadableFile, key: X25519PrivateKey, what: str):
         self._file, self._what = file, what
         header, fresh = _open_header(file, key, what)
         self._begin, self._cipher = len(header), ChaCha20Poly1305(fresh)
         self._counter, self._ready = 0, bytearray()
-        self._ahead: bytes | None = _take(file, SEGMENT + _TAG)
+        self._ahead: bytes | None = read_up_to(file, SEGMENT + _TAG)
 
     def read(self, size: int = -1, /) -> bytes:
         """At most ``size`` bytes, fewer only at the end; all that is left if it is negative."""
@@ -85,7 +75,7 @@ class Opened:
         return found
 
     def size_within(self, size: int) -> int:
-        """Bytes of the plaintext, if the sealed file has this size."""
+        """Bytes of the plaintext in a sealed file of this size."""
         segments = size - self._begin
         return segments - -(-segments // (SEGMENT + _TAG)) * _TAG
 
@@ -93,7 +83,7 @@ class Opened:
         segment, following = self._ahead, b""
         assert segment is not None
         if len(segment) == SEGMENT + _TAG:
-            following = _take(self._file, SEGMENT + _TAG)
+            following = read_up_to(self._file, SEGMENT + _TAG)
         last = not following
         try:
             plain = self._cipher.decrypt(_nonce(self._counter, last), segment, None)
@@ -112,21 +102,21 @@ def open_sealed(data: bytes, key: X25519PrivateKey, what: str) -> bytes:
     """The plaintext of a sealed file in memory.
 
     Raises:
-        ProtocolError, OperationalError: as `Opened`.
+        ProtocolError, OperationalError: as `SealedFile`.
     """
-    return Opened(_Bytes(data), key, what).read()
+    return SealedFile(io.BytesIO(data), key, what).read()
 
 
 def sealed_size(plain: int, recipients: int) -> int:
-    """Bytes of the sealed file of a plaintext of so many bytes."""
+    """Bytes of the sealed file for a plaintext of this size."""
     return len(MAGIC) + 1 + _KEY + recipients * (_KEY + _TAG) + plain + max(1, -(-plain // SEGMENT)) * _TAG
 
 
 class SealedStore(Store):
     """A store whose objects and files are sealed to recipients; the digest of an object is that of its sealed bytes.
 
-    ``key`` opens what is read; who only writes needs none. What a file that changes holds stays as it is:
-    `record.json` is for everybody.
+    ``key`` opens what is read; writing needs none. Files that change, such as `record.json`, stay readable for
+    everybody.
     """
 
     def __init__(
@@ -142,7 +132,7 @@ class SealedStore(Store):
         self._recipients = tuple(dict.fromkeys([*recipients, *own]))
 
     def put(self, data: bytes | bytearray) -> str:
-        """Seal and store; the digest of the sealed bytes. Each call stores another object, as each has its own key."""
+        """Seal and store; the digest of the sealed bytes. Each call stores a new object under a fresh key."""
         return super().put(b"".join(seal([data], self._recipients, self._entropy)))
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
@@ -169,7 +159,7 @@ class SealedStore(Store):
             OperationalError: not sealed to this store's key, not there, or it can't be read.
         """
         with super().open_file(hidden_name(name)) as file:
-            opened = Opened(file, self._require_key(), f"file {name}")
+            opened = SealedFile(file, self._require_key(), f"file {name}")
             yield OpenFile(opened, opened.size_within(file.size), f"read file {name} from {self.url}")
 
     def _require_key(self) -> X25519PrivateKey:
@@ -183,40 +173,10 @@ def hidden_name(name: str) -> str:
     return name.partition(".")[0] + ENDING if "." in name else name
 
 
-def load_key(key: X25519PrivateKey | str | Path) -> X25519PrivateKey:
-    """The key, or the one in an unencrypted PEM file (``openssl genpkey -algorithm x25519 -out key.pem``).
-
-    Raises:
-        ProtocolError: the file holds no such key.
-        OperationalError: it can't be read.
-    """
-    if isinstance(key, X25519PrivateKey):
-        return key
-    try:
-        found = load_pem_private_key(Path(key).read_bytes(), None)
-    except OSError as error:
-        raise OperationalError(f"can't read the key {key}: {error}") from error
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ProtocolError(f"{key} isn't an unencrypted private key in PEM: {error}") from error
-    if not isinstance(found, X25519PrivateKey):
-        raise ProtocolError(f"{key} isn't an X25519 key: openssl genpkey -algorithm x25519 makes one")
-    return found
-
-
-class _Bytes:
-    def __init__(self, data: bytes):
-        self._left = memoryview(data)
-
-    def read(self, size: int = -1, /) -> bytes:
-        count = len(self._left) if size < 0 else size
-        found, self._left = self._left[:count], self._left[count:]
-        return bytes(found)
-
-
 def _seal_header(recipients: Sequence[bytes], entropy: Callable[[int], bytes]) -> tuple[bytes, bytes]:
-    """Everything before the segments, and the key that they are under."""
+    """Everything before the segments, and their key."""
     if not 1 <= len(recipients) <= MAX_RECIPIENTS:
-        raise ProtocolError(f"a checkpoint is sealed to 1 to {MAX_RECIPIENTS} keys, not {len(recipients)}")
+        raise ProtocolError(f"a checkpoint is sealed to 1 to {MAX_RECIPIENTS} keys, {len(recipients)} were given")
     fresh, ephemeral = entropy(_KEY), X25519PrivateKey.from_private_bytes(entropy(_KEY))
     public = ephemeral.public_key().public_bytes_raw()
     header = MAGIC + bytes([len(recipients)]) + public
@@ -229,11 +189,11 @@ def _seal_header(recipients: Sequence[bytes], entropy: Callable[[int], bytes]) -
     return header, _derive(fresh, None, MAGIC + b"/data" + header)
 
 
-def _open_header(file: Readable, key: X25519PrivateKey, what: str) -> tuple[bytes, bytes]:
-    """The header, and the key that the segments are under."""
-    start = _take(file, len(MAGIC) + 1 + _KEY)
+def _open_header(file: ReadableFile, key: X25519PrivateKey, what: str) -> tuple[bytes, bytes]:
+    """The header, and the key of the segments."""
+    start = read_up_to(file, len(MAGIC) + 1 + _KEY)
     count = start[len(MAGIC)] if len(start) == len(MAGIC) + 1 + _KEY else 0
-    wraps = _take(file, count * (_KEY + _TAG))
+    wraps = read_up_to(file, count * (_KEY + _TAG))
     if not start.startswith(MAGIC) or not 1 <= count <= MAX_RECIPIENTS or len(wraps) != count * (_KEY + _TAG):
         raise ProtocolError(f"{what} isn't sealed in this form, or is truncated")
     public, own = start[-_KEY:], key.public_key().public_bytes_raw()
@@ -258,10 +218,3 @@ def _derive(secret: bytes, salt: bytes | None, info: bytes) -> bytes:
 
 def _nonce(counter: int, last: bool) -> bytes:
     return counter.to_bytes(11, "big") + bytes([last])
-
-
-def _take(file: Readable, count: int) -> bytes:
-    found = file.read(count)
-    while len(found) < count and (more := file.read(count - len(found))):
-        found += more
-    return found

@@ -1,4 +1,4 @@
-"""A checkpoint that several processes stored (docs/spec/complete_state.md, "Files of several processes").
+"""Checkpoints that several processes store together (docs/spec/complete_state.md, "Files of several processes").
 
 Each process stores one file with whole arrays and runs of rows; the checkpoint's document says which.
 """
@@ -15,7 +15,7 @@ from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, Bytes
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.training.state import tensor_file
+from pol.training.storage import safetensors_format
 from pol.training.storage.store import Store
 
 FORM = "sharded"
@@ -31,11 +31,11 @@ class Rows:
     count: int | None = None
 
     def form(self) -> list[Any]:
-        """As the document writes it."""
+        """Its form in the document."""
         return [self.array] if self.count is None else [self.array, self.first, self.count]
 
     def type_in(self, whole: ArrayType) -> ArrayType:
-        """The type of the rows; ProtocolError if the array hasn't got them."""
+        """The type of the rows; ProtocolError if the array has no such rows."""
         if self.count is None:
             return whole
         if not whole.shape or not 0 <= self.first <= self.first + self.count <= whole.shape[0]:
@@ -43,7 +43,7 @@ class Rows:
         return ArrayType(whole.element, (self.count, *whole.shape[1:]))
 
     def first_byte(self, whole: ArrayType) -> int:
-        """Where the rows begin in the array."""
+        """The offset of the rows in the array."""
         return self.first * (whole.nbytes // whole.shape[0]) if self.count else 0
 
 
@@ -62,7 +62,7 @@ def write(store: Store, root: bytes, pieces: Mapping[Rows, Array]) -> None:
         OperationalError: the store failed.
     """
     store.put_file(
-        file_name(root, list(pieces)), tensor_file.pieces({rows.array: array for rows, array in pieces.items()})
+        file_name(root, list(pieces)), safetensors_format.pieces({rows.array: array for rows, array in pieces.items()})
     )
 
 
@@ -78,29 +78,20 @@ def describe(root: bytes, files: Iterable[Sequence[Rows]]) -> dict[str, Any]:
     }
 
 
-def names(data: Mapping[str, Any]) -> list[str]:
-    """The names of the files.
-
-    Raises:
-        ProtocolError: malformed.
-    """
-    return [name for name, _ in _files(data)]
-
-
 def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, int]:
-    """The names of the files and the bytes that each has.
+    """Names and sizes of the files.
 
     Raises:
         ProtocolError: malformed, or a file with an array that isn't in the checkpoint.
     """
-    return {name: tensor_file.size(_held(types, name, pieces)) for name, pieces in _files(data)}
+    return {name: safetensors_format.size(_held(types, name, pieces)) for name, pieces in _files(data)}
 
 
 def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, Array]:
-    """The arrays put together from all files. Their roots are still to be checked.
+    """The arrays assembled from all files. Their roots are still to be checked.
 
     Raises:
-        ProtocolError: malformed, a file with another content than the document says, or rows that are missing.
+        ProtocolError: malformed, a file whose content differs from the document, or missing rows.
         OperationalError: the store failed.
     """
     files = _files(data)
@@ -114,7 +105,7 @@ def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) 
         _require_whole(name, sorted(found), types[name].nbytes)
     wholes: dict[str, Bytes] = {}
     for name, pieces in files:
-        arrays = _read_file(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
+        arrays = safetensors_format.load(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
         for rows in pieces:
             first, part = rows.first_byte(types[rows.array]), arrays[rows.array].data
             if rows.array not in wholes:
@@ -147,17 +138,17 @@ def are_equal_runs(types: Mapping[str, ArrayType], data: Mapping[str, Any], coun
 
 
 def read_run(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any], number: int) -> dict[str, Array]:
-    """Whole arrays, and of those that are cut the rows in file ``number``. Nothing is checked against a root.
+    """Whole arrays, and the rows in file ``number`` of all others. Nothing is checked against a root.
 
     Raises:
-        ProtocolError: malformed, or a file with another content than the document says.
+        ProtocolError: malformed, or a file whose content differs from the document.
         OperationalError: the store failed.
     """
     files = _files(data)
     found: dict[str, Array] = {}
     for at in sorted({0, number}):
         name, pieces = files[at]
-        arrays = _read_file(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
+        arrays = safetensors_format.load(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
         found |= {rows.array: arrays[rows.array] for rows in pieces if rows.count is None or at == number}
     for name, type_ in types.items():
         if name not in found:
@@ -176,14 +167,6 @@ def _held(types: Mapping[str, ArrayType], name: str, pieces: Sequence[Rows]) -> 
         if rows.array not in types:
             raise ProtocolError(f"file {name} holds {rows.array!r}, which isn't in the checkpoint")
     return {rows.array: rows.type_in(types[rows.array]) for rows in pieces}
-
-
-def _read_file(store: Store, name: str, held: Mapping[str, ArrayType]) -> dict[str, Array]:
-    with store.open_file(name) as file:
-        if file.size != (size := tensor_file.size(held)):
-            # Compared before memory is taken for what a document says.
-            raise ProtocolError(f"checkpoint file {name} has {file.size} bytes, not {size}")
-        return tensor_file.read(file, held, f"checkpoint file {name}")
 
 
 def _require_whole(name: str, ranges: list[tuple[int, int]], size: int) -> None:

@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import fsspec
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
-from pol.training.storage import whole_files
-from pol.training.storage.http_files import PATIENCE, HttpFiles, Patience, TooLongError
-from pol.training.storage.publishing import WHOLE_AT_CLOSE, Pieces, publisher
+from pol.training.storage import bounded_read
+from pol.training.storage.atomic_files import WHOLE_AT_CLOSE, Pieces, writer_for
+from pol.training.storage.http_files import DEFAULT_PATIENCE, HttpFiles, HttpPatience, TooLongError
 
 LIMIT = 1 << 34
 AT_ONCE = 1 << 30
@@ -26,15 +26,31 @@ _MUTABLE = re.compile(r"[a-z]{1,32}(-[0-9a-f]{64})?\.json")
 
 
 class CorruptObjectError(ProtocolError):
-    """A store handed out bytes that aren't the object asked for.
+    """A store gave other bytes than the requested object.
 
-    It says something about the store or the way to it, and nothing about who committed to the digest: a verifier treats
-    it like an object that is missing.
+    The fault lies with the store or the network, not with the author of the digest: a verifier treats the object as
+    missing.
     """
 
 
+class ReadableFile(Protocol):
+    """A file open for reading; fsspec's and Python's are."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most ``size`` bytes, fewer only at the end."""
+        ...
+
+
+def read_up_to(file: ReadableFile, count: int) -> bytes:
+    """``count`` bytes, fewer only at the end; a file may give them in parts."""
+    found = file.read(count)
+    while len(found) < count and (more := file.read(count - len(found))):
+        found += more
+    return found
+
+
 class OpenFile:
-    """A file of a store, open for reading; trouble on the way is an OperationalError that names the file."""
+    """A file of a store, open for reading; failures are OperationalErrors that name the file."""
 
     def __init__(self, file: Any, size: int, action: str):
         self.size = size
@@ -42,18 +58,18 @@ class OpenFile:
         self._action = action
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end; all that is left if it is negative.
+        """At most ``size`` bytes, fewer only at the end; the whole rest if ``size`` is negative.
 
         Raises:
-            OperationalError: the store failed, or more is left than is read without a size: its length is the word of
-                whoever serves it.
+            OperationalError: the store failed, or the rest is too long to be read without a size, as only its server
+                vouches for the length.
         """
         if size < 0:
             size = max(0, self.size - self._position)
             if size > AT_ONCE:
                 raise OperationalError(
-                    f"can't {self._action} at once: {size} bytes are left, says the store, and {AT_ONCE} are the most "
-                    "without a size; read it in parts, with read(SIZE)"
+                    f"can't {self._action} at once: the store states {size} more bytes, and without a size at most "
+                    f"{AT_ONCE} are read; read it in parts, with read(SIZE)"
                 )
         with _operational(self._action):
             found = bytes(self._file.read(size))
@@ -70,20 +86,20 @@ class OpenFile:
 class Store:
     """Objects below one fsspec URL (``file:///srv/pol``, ``memory://task``, ``s3://bucket/prefix``).
 
-    A reader never sees half of a file, however a writer ended (`pol.training.storage.publishing`); whatever it gets
-    is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token. ``patience`` is
-    with servers.
+    A reader never sees half of a file, even after a writer was killed (`pol.training.storage.atomic_files`). Every
+    object is hashed before it is used. ``options`` are those of the fsspec filesystem: an endpoint, a token.
+    ``patience`` bounds slow servers.
 
     Raises OperationalError if no filesystem serves the URL, if one stands on another (``simplecache::http://``), or for
     an option that a store over HTTP doesn't know.
     """
 
-    def __init__(self, url: str, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE):
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None, patience: HttpPatience = DEFAULT_PATIENCE):
         self.url, self.options, self.patience = url, dict(options or {}), patience
         _require_single(url, self.options)
         with _operational(f"open the store {url}"):
-            # A listing that was kept would hide what another process has published since. Not every filesystem takes
-            # the option: some hand what they don't know to a library that refuses it.
+            # A cached listing would hide what another process has published since. Not every filesystem takes the
+            # option: some hand unknown ones to a library that refuses them.
             remote = url.partition("://")[0] in WHOLE_AT_CLOSE | {"http", "https"}
             listings = {"use_listings_cache": False} if remote else {}
             try:
@@ -91,7 +107,7 @@ class Store:
             except ImportError as error:
                 extra = "pip install 'pol[s3]'" if url.startswith(("s3://", "s3a://")) else "install it with pip"
                 raise OperationalError(f"can't open the store {url}: {error}: {extra}") from error
-            self._publisher = publisher(self._files)
+            self._writer = writer_for(self._files)
         self._root = str(root).rstrip("/")
         is_http = url.partition("://")[0] in {"http", "https"}
         self._http = HttpFiles(self.options, patience) if is_http else None
@@ -103,7 +119,7 @@ class Store:
         with _operational(f"write object {digest} to {self.url}"):
             if self._exists(final) and self._holds(final, data):
                 return digest
-            self._publisher.publish(final, [data])
+            self._writer.write(final, [data])
         return digest
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
@@ -119,7 +135,7 @@ class Store:
             try:
                 data = self._content(path, limit)
             except TooLongError as error:
-                # Not read, so not hashed: it may be any file that the store has put there.
+                # Not read, so not hashed: the store may have put any file there.
                 problem = f"object {digest} in {self.url} has more than the {limit} bytes expected at most"
                 raise CorruptObjectError(f"{problem}; fetch another copy") from error
         actual = keccak256(data).hex()
@@ -130,11 +146,11 @@ class Store:
         return data
 
     def put_public(self, data: bytes) -> str:
-        """As `put`; in a store that seals what it is given (`pol.training.storage.sealing`), this is for everybody."""
+        """As `put`; a store that seals (`pol.training.storage.sealing`) leaves this readable for everybody."""
         return Store.put(self, data)
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
-        """As `get`, for what was stored by `put_public`."""
+        """As `get`, for objects stored by `put_public`."""
         return Store.get(self, digest, limit=limit)
 
     def exists(self, digest: str) -> bool:
@@ -144,7 +160,7 @@ class Store:
             return self._exists(path)
 
     def put_file(self, name: str, pieces: Pieces) -> None:
-        """Store a file under the name of its content, piece by piece; one that is there already is not written again.
+        """Store a file under the name of its content, piece by piece, unless it is there already.
 
         ``name`` is a root in hex with an ending, such as ``<root>.safetensors``: equal content has an equal name, and
         a reader checks the content against it.
@@ -152,7 +168,7 @@ class Store:
         path = self._file_path(name)
         with _operational(f"write file {name} to {self.url}"):
             if not self._exists(path):
-                self._publisher.publish(path, pieces)
+                self._writer.write(path, pieces)
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[OpenFile]:
@@ -173,9 +189,9 @@ class Store:
             file.close()
 
     def replace(self, name: str, data: bytes) -> None:
-        """Make ``data`` the content of a file that changes; readers see the old or the new one."""
+        """Replace the content of a file that may change; readers see the old or the new content."""
         with _operational(f"write {name} to {self.url}"):
-            self._publisher.publish(f"{self._root}/{_mutable(name)}", [data])
+            self._writer.write(f"{self._root}/{_mutable(name)}", [data])
 
     def read(self, name: str, *, limit: int = LIMIT) -> bytes:
         """The content of a file written by `replace`.
@@ -197,13 +213,13 @@ class Store:
             return self._exists(f"{self._root}/{_mutable(name)}")
 
     def clean(self) -> int:
-        """Remove temporary files of writers that were killed; the number of files.
+        """Remove temporary files that killed writers have left; their number.
 
         Raises:
             OperationalError: the store failed.
         """
         with _operational(f"clean {self.url}"):
-            return self._publisher.clean(self._root)
+            return self._writer.clean(self._root)
 
     def _exists(self, path: str) -> bool:
         return bool(self._files.exists(path)) if self._http is None else self._http.exists(path)
@@ -221,7 +237,7 @@ class Store:
         size = self._size(path)
         if size > limit:
             raise TooLongError(f"{path} has {size} bytes, {limit} are expected at most")
-        return whole_files.read(self._files, path, size, limit, self.patience)
+        return bounded_read.read(self._files, path, size, limit, self.patience)
 
     def _size(self, path: str) -> int:
         size = self._files.size(path) if self._http is None else self._http.size(path)
@@ -248,16 +264,16 @@ def _mutable(name: str) -> str:
 
 def _require_single(url: str, options: Mapping[str, Any]) -> None:
     if "::" in url or url.partition("://")[0] in ANY or options.keys() & INNER:
-        # The outer filesystem would read the inner one whole, with no bound of ours.
+        # The outer filesystem would read the inner one whole, without our bounds.
         raise OperationalError(
-            f"{url} is one filesystem on another, and what the outer one reads has no bounds: name the inner URL as "
-            "the store, such as https://host/path"
+            f"{url} is one filesystem on another, and the outer one reads without bounds: name the inner URL as the "
+            "store, such as https://host/path"
         )
 
 
 @contextmanager
 def _operational(action: str) -> Iterator[None]:
-    """Turn trouble with storage into OperationalError: a disk that fails proves nothing about anyone."""
+    """Turn failures of storage into OperationalError: a disk that fails proves nothing about anyone."""
     try:
         yield
     except PolError:

@@ -1,6 +1,6 @@
-"""Tensors where people keep them: a safetensors file, or a folder of them such as a Hugging Face model.
+"""Tensors in a safetensors file, or in a folder of them such as a Hugging Face model.
 
-How a model is cut into files doesn't matter: its tensors have names, and each name stands once.
+A model may be cut into files in any way: each name of a tensor stands once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pol.commitments.array import Array, ArrayType
 from pol.commitments.array_parts import describe_part, root_of_parts
 from pol.commitments.complete_state import StateEntry
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.training.storage.safetensors_file import HEADER_LIMIT, SafetensorsFile
+from pol.training.storage.safetensors_file import SafetensorsFile
+from pol.training.storage.safetensors_format import HEADER_LIMIT
 
 ENDING = ".safetensors"
 INDEX = ".safetensors.index.json"
@@ -23,8 +24,8 @@ PICKLED = frozenset({".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"})
 _MAGIC = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
-class Tensors:
-    """The tensors of some files under their names. ``left_out`` names files beside them that aren't part of it.
+class TensorFiles:
+    """The tensors of some files under their names. ``left_out`` names other files of the folder.
 
     Raises:
         ProtocolError: a name stands in two files.
@@ -59,7 +60,7 @@ class Tensors:
         return tuple(StateEntry(n, self.types[n], self._root(n, threads)) for n in sorted(self.types, key=str.encode))
 
     def _root(self, name: str, threads: int) -> bytes:
-        """Piece by piece: a tensor of any size takes the memory of a piece."""
+        """Hashed piece by piece: a tensor of any size takes the memory of one piece."""
         data = self.array(name).data
         parts = []
         for first in range(0, data.size, PIECE):
@@ -68,7 +69,7 @@ class Tensors:
         return root_of_parts(self.types[name], parts)
 
 
-def open_tensors(path: Path) -> Tensors:
+def open_tensors(path: Path) -> TensorFiles:
     """The tensors of a safetensors file, or of a folder of them.
 
     In a folder with an index (``model.safetensors.index.json``) they are those that it names, else those of all files.
@@ -85,10 +86,10 @@ def open_tensors(path: Path) -> Tensors:
             raise OperationalError(f"{path} is neither a file nor a folder")
         raise OperationalError(f"there is no file or folder {path}")
     _refuse_pickle(path)
-    return Tensors([SafetensorsFile(path)])
+    return TensorFiles([SafetensorsFile(path)])
 
 
-def _open_folder(folder: Path) -> Tensors:
+def _open_folder(folder: Path) -> TensorFiles:
     try:
         names = sorted(item.name for item in folder.iterdir() if item.is_file())
     except OSError as error:
@@ -103,14 +104,14 @@ def _open_folder(folder: Path) -> Tensors:
         raise ProtocolError(f"{folder} holds the indexes {', '.join(indexes)}: name the files of one model")
     if not indexes:
         used, opened = files, [SafetensorsFile(folder / name) for name in files]
-        return Tensors(opened, tuple(name for name in names if name not in used))
+        return TensorFiles(opened, tuple(name for name in names if name not in used))
     placed = _read_index(folder / indexes[0])
     if missing := sorted(set(placed.values()) - set(files)):
         raise OperationalError(f"{folder} lacks {missing[0]}, which its index names")
     used = sorted(set(placed.values()))
     opened = [SafetensorsFile(folder / name) for name in used]
     found = {tensor: file.path.name for file in opened for tensor in file.types}
-    tensors = Tensors(opened, tuple(name for name in names if name not in used))
+    tensors = TensorFiles(opened, tuple(name for name in names if name not in used))
     if found != placed:
         name = sorted(dict(found.items() ^ placed.items()))[0]
         raise ProtocolError(
@@ -143,7 +144,6 @@ def _refuse_pickle(path: Path) -> None:
     # A safetensors file that begins like a pickle would state a header of more bytes than allowed.
     if path.suffix in PICKLED or (path.suffix != ENDING and begin.startswith(_MAGIC)):
         raise UnsupportedError(
-            f"{path} is a pickled checkpoint: whoever loads it runs what its author wrote, so pol never does. Convert "
-            "it where you trust it: safetensors.torch.save_file(torch.load(FILE, weights_only=True), 'model"
-            f"{ENDING}')"
+            f"{path} is a pickled checkpoint: loading one runs its author's code, so pol never does. Convert it where "
+            f"you trust it: safetensors.torch.save_file(torch.load(FILE, weights_only=True), 'model{ENDING}')"
         )

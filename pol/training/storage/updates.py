@@ -1,7 +1,7 @@
 """Checkpoints as compressed differences from the one before (docs/spec/complete_state.md, "Updates").
 
-A step moves most weights by little: sign, exponent and the first bits of the fraction stay. So an array is combined
-with that of the base by exclusive or, bytes of equal significance are put together, and runs of zeros compress.
+A step changes most weights by little: sign, exponent and the first bits of the fraction stay. So an array is combined
+with its base by exclusive or, bytes of equal significance are grouped, and runs of zeros compress.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pol.errors import ProtocolError
 
 RAW, XOR = "raw", "xor"
 PIECE = 1 << 20
-"""Bytes of an array whose bytes are put together by significance at a time; a multiple of every element's size."""
+"""Bytes of an array that are grouped by significance at a time; a multiple of every element's size."""
 MAX_WINDOW = 1 << 23
 _LEVEL = 1
 _MAX_RATIO = 1 << 16
@@ -27,20 +27,20 @@ _MAX_RATIO = 1 << 16
 
 
 @dataclass(frozen=True)
-class Part:
-    """The bytes of one array in an update object: how they are written, and how many they are."""
+class UpdatePart:
+    """The bytes of one array in an update object: their coding and their number."""
 
     name: str
     coding: str
     size: int
 
     def to_json(self) -> dict[str, Any]:
-        """As the checkpoint's document holds it."""
+        """Its form in the checkpoint's document."""
         return {"name": self.name, "coding": self.coding, "bytes": self.size}
 
     @classmethod
-    def of_json(cls, item: object) -> Part:
-        """The part of such a form; ProtocolError if it is none."""
+    def of_json(cls, item: object) -> UpdatePart:
+        """The part in such a form; ProtocolError if it holds none."""
         fields = canonical_json.Fields(item, "an array of an update", ["name", "coding", "bytes"])
         coding = fields.text("coding")
         if coding not in (RAW, XOR):
@@ -50,13 +50,13 @@ class Part:
 
 def encode(
     arrays: Mapping[str, Array], base: Mapping[str, Array], names: Iterable[str]
-) -> tuple[list[Part], bytearray]:
-    """The update object that holds these of the arrays, against those of the base, and what its parts are."""
+) -> tuple[list[UpdatePart], bytearray]:
+    """The update object that holds these arrays against those of the base, and its parts."""
     parts, data = [], bytearray()
     for name in names:
         array = arrays[name]
         before, start = len(data), _base_of(name, array.type, base)
-        # An array of few bytes isn't worth a frame; one that grows is written as it is.
+        # A small array isn't worth a frame; one that grows is written as it is.
         for piece in _compress(array, start):
             data += piece
             if len(data) - before >= array.type.nbytes:
@@ -66,19 +66,19 @@ def encode(
             del data[before:]
             data += array.data.data
             coding = RAW
-        parts.append(Part(name, coding, len(data) - before))
+        parts.append(UpdatePart(name, coding, len(data) - before))
     return parts, data
 
 
 def decode(
-    data: bytes, parts: Iterable[Part], types: Mapping[str, ArrayType], base: Mapping[str, Array]
+    data: bytes, parts: Iterable[UpdatePart], types: Mapping[str, ArrayType], base: Mapping[str, Array]
 ) -> dict[str, Array]:
     """The arrays in an update object; their roots are still to be checked.
 
-    No more memory is taken than the types say.
+    Memory is bounded by the types.
 
     Raises:
-        ProtocolError: bytes that aren't what the parts say; the message names the tensor.
+        ProtocolError: the bytes don't fit the parts; the message names the tensor.
     """
     arrays, offset, view = {}, 0, memoryview(data)
     for part in parts:
@@ -104,13 +104,13 @@ def decode(
 
 
 def _base_of(name: str, type_: ArrayType, base: Mapping[str, Array]) -> Bytes | None:
-    """The bytes to combine with: those of the base's array if it has the same type, else none (zeros)."""
+    """The bytes to combine with: those of the base's array if it has the same type, else none, for zeros."""
     array = base.get(name)
     return array.data if array is not None and array.type == type_ else None
 
 
 def _compress(array: Array, base: Bytes | None) -> Iterator[bytes]:
-    """One frame that states its size: pieces of the array, each xor its base, with its bytes by significance."""
+    """One frame that states its size: pieces of the array, each xor its base, its bytes grouped by significance."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL).compressobj(size=array.type.nbytes)
     for first in range(0, array.type.nbytes, PIECE):
         piece = array.data[first : first + PIECE]
@@ -125,7 +125,7 @@ def _decompress(content: memoryview, type_: ArrayType, base: Bytes | None, name:
         if zstandard.get_frame_parameters(content).content_size != type_.nbytes:
             raise ProtocolError(f"tensor {name} of the update isn't one frame of {type_.nbytes} bytes")
         if type_.nbytes > len(content) * _MAX_RATIO:
-            # Asked before memory is taken for what a document says.
+            # Checked before memory is taken for the size that a document states.
             raise ProtocolError(f"tensor {name} of the update can't be {type_.nbytes} bytes: {len(content)} are there")
         values = np.empty(type_.nbytes, np.uint8)
         reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(content)

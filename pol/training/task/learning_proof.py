@@ -1,10 +1,9 @@
-"""The learning proof: what a solver publishes about its training (docs/spec/learning_proof.md, "Learning proof")."""
+"""The learning proof that a solver publishes about its training (docs/spec/learning_proof.md, "Learning proof")."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
@@ -12,18 +11,15 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.errors import EvidenceError, Fault
 from pol.training.storage.store import Store
-from pol.training.task import checkpoint
+from pol.training.task import task_tensors
+from pol.training.task.task_document import LoadedTask
 
-if TYPE_CHECKING:
-    # The start of a task may be the end of a proof: at run time the task is what imports.
-    from pol.training.task.task import LoadedTask
-
-VERSION = 1
+KIND, VERSION = "pol/learning-proof", 1
 DOCUMENT_LIMIT = 1 << 28
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class TaskCheckpoint:
     """One entry of the checkpoint log: the state after ``step`` steps and the digest of the file that holds it."""
 
     index: int
@@ -34,13 +30,13 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class LearningProof:
-    """The learning proof document; `environment` describes the solver's machine, for people."""
+    """The learning proof document; `environment` describes the solver's machine to people."""
 
     task: str
     program_hash: bytes
     interval: int
     order_root: bytes
-    checkpoints: tuple[Checkpoint, ...]
+    checkpoints: tuple[TaskCheckpoint, ...]
     log_root: bytes
     environment: Mapping[str, str]
 
@@ -48,7 +44,7 @@ class LearningProof:
         """The canonical bytes of the document."""
         return canonical_json.encode(
             {
-                "kind": "pol/learning-proof",
+                "kind": KIND,
                 "version": VERSION,
                 "task": self.task,
                 "program_hash": self.program_hash.hex(),
@@ -72,10 +68,8 @@ class LearningProof:
             ProtocolError: not the canonical bytes of a learning proof.
         """
         what = "the learning proof"
-        names = [*cls.__dataclass_fields__, "kind", "version", "log_size"]
-        fields = canonical_json.Fields(canonical_json.decode(data, what), what, names)
-        if fields.text("kind") != "pol/learning-proof" or fields.integer("version") != VERSION:
-            raise EvidenceError(Fault.MALFORMED, f"not a learning proof of version {VERSION}")
+        names = [*cls.__dataclass_fields__, "log_size"]
+        fields = canonical_json.Fields.of_document(data, what, KIND, VERSION, names)
         checkpoints = tuple(_checkpoint(item) for item in fields.items("checkpoints"))
         if fields.integer("log_size") != len(checkpoints):
             problem = f"{what} lists {len(checkpoints)} checkpoints for a log of {fields.integer('log_size')}"
@@ -91,7 +85,7 @@ class LearningProof:
         )
 
 
-def build(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapping[str, str]) -> LearningProof:
+def build(task: LoadedTask, checkpoints: Sequence[TaskCheckpoint], environment: Mapping[str, str]) -> LearningProof:
     """The learning proof over all checkpoints of a finished training.
 
     Raises:
@@ -102,8 +96,8 @@ def build(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapp
     return proof
 
 
-def begun(task: LoadedTask, checkpoints: Sequence[Checkpoint], environment: Mapping[str, str]) -> LearningProof:
-    """As `build`, of a training that may go on."""
+def begun(task: LoadedTask, checkpoints: Sequence[TaskCheckpoint], environment: Mapping[str, str]) -> LearningProof:
+    """As `build`, of a training that isn't finished."""
     return LearningProof(
         task=task.digest,
         program_hash=task.document.program_hash,
@@ -128,7 +122,7 @@ def load(store: Store, digest: str, task: LoadedTask) -> LearningProof:
 
 
 def decode(store: Store, digest: str) -> LearningProof:
-    """The learning proof with this digest, of whatever task.
+    """The learning proof with this digest, of any task.
 
     Raises:
         ProtocolError: it isn't one.
@@ -137,15 +131,14 @@ def decode(store: Store, digest: str) -> LearningProof:
     return LearningProof.decode(store.get(digest, limit=DOCUMENT_LIMIT))
 
 
-def load_checkpoint(store: Store, task: LoadedTask, entry: Checkpoint) -> list[Words]:
+def load_checkpoint(store: Store, task: LoadedTask, entry: TaskCheckpoint) -> list[Words]:
     """The state of one checkpoint, as words: the file's digest is checked before it is parsed, the state root after.
 
     Raises:
         EvidenceError: the file isn't a state of this task's program, or has another root than the proof says.
         OperationalError: the store failed.
     """
-    names, types = task.names.slots, task.slot_types
-    state = checkpoint.decode(store.get(entry.object, limit=checkpoint.limit(names, types)), names, types)
+    state = task_tensors.load(store, entry.object, task.names.slots, task.slot_types)
     actual = state_root(task.slot_types, state)
     if actual != entry.state_root:
         problem = f"checkpoint {entry.index} has the state root {actual.hex()}, its entry says {entry.state_root.hex()}"
@@ -163,7 +156,7 @@ def require_proof_of(proof: LearningProof, task: LoadedTask) -> None:
 
 
 def require_start_of(proof: LearningProof, task: LoadedTask) -> None:
-    """As `require_proof_of`, but checkpoints at the end may be missing: of a training that may go on.
+    """As `require_proof_of`, of a training that isn't finished: checkpoints at the end may be missing.
 
     Raises:
         EvidenceError: it isn't one; the first thing that is wrong.
@@ -215,7 +208,7 @@ def require_committed(proof: LearningProof, log_root: bytes) -> None:
     _require(proof.log_root == log_root, Fault.BROKEN_LOG, problem)
 
 
-def compute_log_root(checkpoints: Sequence[Checkpoint]) -> bytes:
+def compute_log_root(checkpoints: Sequence[TaskCheckpoint]) -> bytes:
     """The root of the checkpoint log over these entries."""
     return CheckpointLog([entry.state_root for entry in checkpoints]).root()
 
@@ -225,9 +218,9 @@ def _require(condition: bool, fault: Fault, problem: str) -> None:
         raise EvidenceError(fault, problem)
 
 
-def _checkpoint(item: object) -> Checkpoint:
-    fields = canonical_json.Fields(item, "a checkpoint", Checkpoint.__dataclass_fields__)
-    return Checkpoint(
+def _checkpoint(item: object) -> TaskCheckpoint:
+    fields = canonical_json.Fields(item, "a checkpoint", TaskCheckpoint.__dataclass_fields__)
+    return TaskCheckpoint(
         index=fields.integer("index"),
         step=fields.integer("step"),
         state_root=fields.hash("state_root"),

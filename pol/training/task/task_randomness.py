@@ -1,4 +1,4 @@
-"""The random numbers of a task in a loop of one's own: stock torch code draws what the step program defines."""
+"""The random numbers of a task in the user's own loop: stock torch draws the numbers that the step program defines."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pol.training.task import initialization
 
 
 class TaskRandomness:
-    """Numbers of the 64-bit seed of a task (docs/spec/randomness.md).
+    """The random numbers of a task's 64-bit seed (docs/spec/randomness.md).
 
-    ``with randomness.step(t): loss = loss_fn(model(x), y)`` draws what step ``t`` of the captured program draws, and
-    ``with randomness.initialisation(): model = Model()`` the same first weights on every machine. Inside, torch's
-    random operations don't touch torch's generators; an operation without a definition raises UnsupportedError. Among
-    equal numbers topk takes those at the first places there, as the captured program does.
+    ``with randomness.step(t): loss = loss_fn(model(x), y)`` draws the numbers of step ``t`` of the captured program;
+    ``with randomness.initialization(): model = Model()`` draws the same initial weights on every machine. Inside,
+    torch's generators stay untouched, an operation without a definition raises UnsupportedError, and topk takes the
+    first places among equal numbers, as the captured program does.
 
     Raises:
         UnsupportedError: the seed isn't an integer of 64 bits.
@@ -28,14 +28,14 @@ class TaskRandomness:
 
     def __init__(self, seed: int = 0):
         self._seed = seed_words(seed)
-        self._initialised = 0
+        self._initialized = 0
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
-        """Draws of one step; its forward passes follow one another in one such context, and start at ordinal 0.
+        """Draws of one step. Its forward passes follow one another in one such context and start at ordinal 0.
 
         Raises:
-            UnsupportedError: the number isn't one of a step.
+            UnsupportedError: no step has this number.
         """
         if not 0 <= number < initialization.STEP:
             raise UnsupportedError(f"step {number} is not in 0 .. 2^32-2")
@@ -43,12 +43,12 @@ class TaskRandomness:
             yield
 
     @contextmanager
-    def initialisation(self) -> Iterator[None]:
-        """Draws of no step; a second such context goes on where the first one ended."""
+    def initialization(self) -> Iterator[None]:
+        """Draws outside of all steps; a second such context continues the first one."""
         mode = CounterRandomness(torch.tensor(initialization.STEP), self._seed)
-        mode.ordinal = self._initialised
+        mode.ordinal = self._initialized
         try:
             with mode:
                 yield
         finally:
-            self._initialised = mode.ordinal
+            self._initialized = mode.ordinal

@@ -1,4 +1,4 @@
-"""The solver: trains a task natively with stock torch and records every checkpoint."""
+"""Native training of a task with stock torch."""
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -9,16 +9,11 @@ import torch
 from torch import Tensor
 
 from pol.arithmetic.primitives import Words
-from pol.commitments.checkpoint_log import CheckpointLog
-from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.graph import capture
 from pol.graph.aten_graph import WORD_TYPES, AtenType
 from pol.graph.tensor_type import DType
-from pol.training.storage.store import Store
-from pol.training.task import checkpoint, learning_proof
-from pol.training.task.learning_proof import Checkpoint, LearningProof
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 
 OnCheckpoint = Callable[[int, list[Words]], None]
 
@@ -26,14 +21,14 @@ _TORCH = {name: getattr(torch, name) for name in WORD_TYPES}
 
 
 class TrainingDivergedError(ProtocolError):
-    """The loss or the state isn't finite any more: no proof of this training can be accepted."""
+    """The loss or the state isn't finite any more, so no proof of this training can be accepted."""
 
 
 class StepExecutor(Protocol):
     """Runs one training step; `pol.execution.native.torch_executor.NativeExecutor` in an honest solver."""
 
     def run(self, state: list[Tensor], constants: list[Tensor], step: int) -> tuple[list[Tensor], Mapping[str, Tensor]]:
-        """The next state, and what is observed on the way (the loss)."""
+        """The next state, and observed values such as the loss."""
         ...
 
 
@@ -42,8 +37,8 @@ def train(
 ) -> dict[str, float]:
     """Train all steps of ``task``; the observed values of the last one.
 
-    ``on_checkpoint(index, state words)`` is called for the initial state and then after every interval. ``last`` is the
-    index and the state of a checkpoint to go on from.
+    ``on_checkpoint(index, state words)`` is called for the initial state and after every interval. ``last`` is the
+    index and the state of a checkpoint to resume from.
 
     Raises:
         TrainingDivergedError: a loss, or the state at a checkpoint, is NaN or infinite.
@@ -71,63 +66,14 @@ def train(
 
 
 def tensors(task: LoadedTask, state: Sequence[Words] | None = None) -> tuple[list[Tensor], list[Tensor]]:
-    """Constants and a state (the initial one, if none is given) as the tensors that steps work on."""
+    """Constants and a state (by default the initial one) as the tensors of a step."""
     graph, words = task.aten, task.initial_state if state is None else state
     constants = [to_tensor(entry.type, w) for entry, w in zip(graph.constants, task.constants, strict=True)]
     return constants, [to_tensor(entry.type, w) for entry, w in zip(graph.slots, words, strict=True)]
 
 
-class TaskRecorder:
-    """Publishes each checkpoint, appends its root to the checkpoint log and, at the end, builds the learning proof."""
-
-    def __init__(self, store: Store, task: LoadedTask):
-        self.log = CheckpointLog()
-        self.checkpoints: list[Checkpoint] = []
-        self._store = store
-        self._task = task
-
-    def __call__(self, index: int, state: list[Words]) -> None:
-        """Record checkpoint ``index``; checkpoints come in order, from 0."""
-        if index != len(self.checkpoints):
-            raise ProtocolError(f"checkpoint {index} recorded after {len(self.checkpoints)} others; they come in order")
-        task = self._task
-        digest = self._store.put(checkpoint.encode(task.names.slots, task.slot_types, state))
-        root = state_root(task.slot_types, state)
-        self.log.append(root)
-        self.checkpoints.append(Checkpoint(index, index * task.document.interval, root, digest))
-
-    def keep(self, name: str) -> None:
-        """Write down under a name of the store what is recorded, for `resume`."""
-        self._store.replace(name, learning_proof.begun(self._task, self.checkpoints, environment()).encode())
-
-    def resume(self, name: str) -> tuple[int, list[Words]] | None:
-        """Go on from what is kept under a name: the index and the state of the last checkpoint; None if nothing is.
-
-        Raises:
-            ProtocolError: something else than the beginning of a training of this task is kept there.
-            OperationalError: the store failed.
-        """
-        if not self._store.holds(name):
-            return None
-        kept = LearningProof.decode(self._store.read(name, limit=learning_proof.DOCUMENT_LIMIT))
-        learning_proof.require_start_of(kept, self._task)
-        state = learning_proof.load_checkpoint(self._store, self._task, kept.checkpoints[-1])
-        self.checkpoints = list(kept.checkpoints)
-        self.log = CheckpointLog([entry.state_root for entry in kept.checkpoints])
-        return self.checkpoints[-1].index, state
-
-    def publish(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
-        """Store the learning proof; its digest and itself.
-
-        Raises:
-            ProtocolError: the training isn't finished.
-        """
-        proof = learning_proof.build(self._task, self.checkpoints, environment)
-        return self._store.put(proof.encode()), proof
-
-
 def environment() -> dict[str, str]:
-    """A fingerprint of this machine, for people who look for the cause of a large distance."""
+    """A fingerprint of this machine, for people who search the cause of a large distance."""
     return {
         "torch": str(torch.__version__),
         "threads": str(torch.get_num_threads()),
@@ -138,7 +84,7 @@ def environment() -> dict[str, str]:
 
 
 def to_tensor(type_: AtenType, words: Words) -> Tensor:
-    """A copy of words as the tensor that the step works on."""
+    """A copy of words as a tensor of the step."""
     storage = np.float32 if type_.words.dtype == DType.F32 else np.int32
     return torch.from_numpy(words.copy().view(storage)).to(_TORCH[type_.dtype])
 

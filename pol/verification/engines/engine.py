@@ -16,9 +16,9 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
-from pol.training.task import task
-from pol.training.task.learning_proof import Checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task import published_task
+from pol.training.task.learning_proof import TaskCheckpoint
+from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
 from pol.verification.verdict.segment_verification import verify_entries
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
@@ -37,8 +37,8 @@ class ReplayJob:
 
     store: str
     task: str
-    start: Checkpoint
-    end: Checkpoint
+    start: TaskCheckpoint
+    end: TaskCheckpoint
     thresholds: Three
     looks: int = LOOKS
 
@@ -110,7 +110,7 @@ def require_shared(jobs: Sequence[ReplayJob]) -> None:
 def _prepare(url: str, digest: str, threads: int) -> tuple[Store, LoadedTask, CpuExecutor]:
     """Store, task and executor, which all jobs of one proof share."""
     store = Store(url)
-    loaded = task.load(store, digest)
+    loaded = published_task.load(store, digest)
     places = [loaded.names.observed[name] for name in _scalars(loaded)]
     return store, loaded, CpuExecutor(loaded.program, loaded.constants, threads, places)
 

@@ -12,8 +12,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task import LoadedTask
-from pol.training.task.task import load as load_task
+from pol.training.task.published_task import load as load_task
+from pol.training.task.task_document import LoadedTask
 from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
 from pol.verification.verdict.second_look import LOOKS
 from pol.verification.verdict.verdict import Outcome, Reason, Reasons, outcome_of_failure

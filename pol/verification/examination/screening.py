@@ -21,7 +21,7 @@ from pol.graph.step_program import Component, StepProgram
 from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.examination.outliers import Series, oddness
 
 STILL = 0.1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pol.arithmetic.primitives import Words
 from pol.graph.tensor_type import TensorType
-from pol.training.task import checkpoint
+from pol.training.task import task_tensors
 
 JOB, GRAPH, CONSTANTS = "job.json", "aten.json", "constants.safetensors"
 
@@ -21,9 +21,9 @@ def end_name(setting: int, portion: int) -> str:
 
 def pack(types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
     """A list of tensors as a file, under their numbers."""
-    return checkpoint.encode([str(i) for i in range(len(types))], types, tensors)
+    return task_tensors.encode([str(i) for i in range(len(types))], types, tensors)
 
 
 def unpack(data: bytes, types: Sequence[TensorType]) -> list[Words]:
     """The tensors in such a file."""
-    return checkpoint.decode(data, [str(i) for i in range(len(types))], types)
+    return task_tensors.decode(data, [str(i) for i in range(len(types))], types)

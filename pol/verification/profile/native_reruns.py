@@ -24,7 +24,7 @@ from pol.commitments import canonical_json
 from pol.errors import OperationalError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.native_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack
 from pol.verification.profile.native_setting import NativeSetting
 from pol.verification.profile.profile_claim import ratio

@@ -12,10 +12,11 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
 from pol.verification.profile.profile_document import PortionDetail, Profile, RerunDetail
 from pol.verification.profile.state_metrics import ComponentGap, gaps
@@ -53,7 +54,7 @@ def rerun_programs_root(hashes: Sequence[bytes]) -> bytes:
 
 def measure_profile(
     task: LoadedTask,
-    executor: ExecutorFactory,
+    executor: ExecutorFactory = CpuExecutor,
     segments: int = PROFILED,
     reruns: int = RERUNS,
     margin: int = MARGIN,

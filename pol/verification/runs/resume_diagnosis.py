@@ -130,7 +130,7 @@ def _resumption(facts: RunDifference) -> Iterator[Advice]:
     elif _has(facts, "cursor", "cursor/seen"):
         yield Advice(
             "the batches after the resumption are others",
-            "give recorder.batches the loader itself, and what it draws from as generators={'data': generator}",
+            "give recorder.batches the loader itself, and what it draws from as parts={'data': generator}",
         )
     scheduled = [path for path in facts.paths.get("optimizer", ()) if _SCHEDULED.fullmatch(path)]
     if scheduled and not facts.trained:
@@ -143,7 +143,7 @@ def _resumption(facts: RunDifference) -> Iterator[Advice]:
         yield Advice(
             f"generators are in another state: {_some(facts.paths['random'])}",
             "draw nothing between resume() and the first batch that an uninterrupted run doesn't draw there, and give "
-            "generators of your own as generators={'name': generator}",
+            "generators of your own as parts={'name': generator}",
         )
     if (
         facts.trained
@@ -180,7 +180,7 @@ def _unseen_data(facts: RunDifference) -> Advice:
     return Advice(
         "the recorder doesn't see the data: the loop draws it by hand, from something that isn't recorded",
         "draw it after recorder.resume() from the generators of torch, numpy and python, or from generators that are "
-        "given as generators={'data': generator}",
+        "given as parts={'data': generator}",
     )
 
 
@@ -210,14 +210,15 @@ def _unrestored(lost: Sequence[str]) -> Iterator[Advice]:
 def _pending() -> Advice:
     return Advice(
         "gradients that add up over several backward passes are lost",
-        "give the recorder gradients=True, or call recorder.step() only after the optimizer's step",
+        "give the recorder checkpoints=Checkpoints(gradients=True), or call recorder.step() only after the optimizer's "
+        "step",
     )
 
 
 def _give(item: UnrecordedState) -> Advice:
     name = re.split(r"[. (]", item.name)[0]
     remedies = {
-        GENERATOR: f"give the recorder generators={{'{name}': ...}}",
+        GENERATOR: f"give the recorder parts={{'{name}': ...}}",
         MODULE: f"give the recorder parts={{'{name}': ...}}",
         STATEFUL: f"give the recorder parts={{'{name}': ...}}, or scheduler= or scaler= if it is one",
         ATTRIBUTE: "make it a buffer, or return it from the module's get_extra_state",

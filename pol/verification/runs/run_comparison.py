@@ -15,7 +15,7 @@ from pol.training.state import readable
 from pol.training.storage.commitment import EntryMismatch, compare
 
 if TYPE_CHECKING:
-    from pol.training.storage.saved_state import SavedState
+    from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def component_of(path: str) -> str:
     return path.partition("/")[0]
 
 
-def compare_states(a: SavedState, b: SavedState) -> StateComparison:
+def compare_states(a: StoredCheckpoint, b: StoredCheckpoint) -> StateComparison:
     """Two checkpoints by their documents."""
     entries = compare(a.entries, b.entries)
     names = [entry.name for entry in entries]

@@ -14,7 +14,7 @@ from pol.training.storage.tensor_folder import open_tensors
 from pol.verification.runs.tensor_difference import TensorDistance, measure_difference
 
 if TYPE_CHECKING:
-    from pol.training.storage.saved_state import SavedState
+    from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 WEIGHTS = ("parameters/", "buffers/")
 """The components of a checkpoint that a model's file holds as well."""
@@ -30,7 +30,7 @@ class NamedTensors:
     load: Callable[[str], Array]
     release: Callable[[str], None]
     run: RecordedRun | None = None
-    saved: SavedState | None = None
+    saved: StoredCheckpoint | None = None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.perturbation import perturb
 from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 

@@ -15,8 +15,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.executor import Executor
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
-from pol.training.task.learning_proof import Checkpoint, LearningProof, load_checkpoint
-from pol.training.task.task import LoadedTask
+from pol.training.task.learning_proof import LearningProof, TaskCheckpoint, load_checkpoint
+from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.canonical_replay import Observe, replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, outcome_of_failure
 
@@ -75,8 +75,8 @@ def verify_segment(
 def verify_entries(
     store: Store,
     task: LoadedTask,
-    start: Checkpoint,
-    end: Checkpoint,
+    start: TaskCheckpoint,
+    end: TaskCheckpoint,
     executor: Executor,
     thresholds: Three,
     observe: Observe | None = None,

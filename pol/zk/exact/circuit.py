@@ -14,17 +14,17 @@ import numpy.typing as npt
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.zk.exact.constraints import Constraints, Sum, number, plus, scaled, summed
-from pol.zk.fixed_point import ALIGNED, Integers, evaluate, integers
-from pol.zk.network import Kind, Network, Node, exact_scale
+from pol.zk.fixed_point import Integers, evaluate, integers, rearranged
+from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 from pol.zk.poseidon import WORD_BITS, vector_hash
 
 Sums = npt.NDArray[np.object_]
 _LARGEST = 1 << (WORD_BITS - 1)
-_MISSING = {Kind.RECIPROCAL, Kind.SQRT}
+_MISSING = {NetworkOp.RECIPROCAL, NetworkOp.SQRT}
 
 
-def public_inputs(network: Network, inputs: Sequence[Integers], context: int) -> list[int]:
-    """What a proof of the step shows: the context that it is bound to, and a hash of every input and of the result.
+def public_inputs(network: StepNetwork, inputs: Sequence[Integers], context: int) -> list[int]:
+    """The public numbers of a proof: the context that it is bound to, and a hash of every input and of the result.
 
     Raises ProtocolError if a number has more than 24 bits, or the step has no result.
     """
@@ -38,14 +38,14 @@ def public_inputs(network: Network, inputs: Sequence[Integers], context: int) ->
     return [context, *(vector_hash(list(value.ravel())) for value in [*inputs, values[-1]])]
 
 
-def require_exact(network: Network) -> None:
-    """Raises UnsupportedError for an operation that the exact circuit doesn't have."""
+def require_exact(network: StepNetwork) -> None:
+    """Raises UnsupportedError for an operation that the exact circuit lacks."""
     for node in network.nodes:
         if node.kind in _MISSING:
             raise UnsupportedError(f"the exact circuit has no {node.kind}: prove this step with EZKL")
 
 
-def constraints(network: Network, inputs: Sequence[Integers] | None = None, context: int = 0) -> Constraints:
+def constraints(network: StepNetwork, inputs: Sequence[Integers] | None = None, context: int = 0) -> Constraints:
     """The circuit, solved for these inputs; without inputs its rows alone are of use.
 
     Raises UnsupportedError for an operation that it doesn't have.
@@ -55,9 +55,9 @@ def constraints(network: Network, inputs: Sequence[Integers] | None = None, cont
     shown = public_inputs(network, given, context) if inputs else [0] * (len(given) + 2)
     system = Constraints()
     bound, *hashes = system.publish(shown)
-    # A public number that no row names could be any other.
+    # Without this row the context could be replaced by any other number.
     system.product(bound, bound)
-    writer = _Writer(network, system)
+    writer = _ConstraintWriter(network, system)
     values: list[Sums] = []
     for tensor, hash_ in zip(given, hashes, strict=False):
         variables = [system.variable(int(value)) for value in tensor.ravel()]
@@ -74,43 +74,37 @@ def constraints(network: Network, inputs: Sequence[Integers] | None = None, cont
     return system
 
 
-class _Writer:
+class _ConstraintWriter:
     """Writes the rows of one node after the other."""
 
-    def __init__(self, network: Network, system: Constraints) -> None:
+    def __init__(self, network: StepNetwork, system: Constraints) -> None:
         self.network = network
         self.system = system
         self._gates: dict[int, Sums] = {}
 
     def node(self, place: int, values: Sequence[Sums]) -> Sums:
         node = self.network.nodes[place]
-        scales = [self.network.scales[operand] for operand in node.operands]
-        exact = exact_scale(node, self.network.scale, scales)
-        operands = [values[operand] for operand in node.operands]
-        if node.kind in ALIGNED:
-            operands = [
-                _each(partial(scaled, factor=1 << (exact - scale)), operand)
-                for operand, scale in zip(operands, scales, strict=True)
-            ]
-        write = self._gated if node.kind is Kind.GATE else self._exact
+        left, right = self.network.shifts(place)
+        operands = [
+            _each(partial(scaled, factor=1 << bits), values[operand]) if bits else values[operand]
+            for operand, bits in zip(node.operands, left, strict=True)
+        ]
+        write = self._gated if node.kind is NetworkOp.GATE else self._exact
         result = write(node, operands)
-        shift = exact - self.network.scales[place]
-        return _each(lambda terms: self.system.rounded(terms, shift), result) if shift else result
+        return _each(lambda terms: self.system.rounded(terms, right), result) if right else result
 
-    def _exact(self, node: Node, operands: Sequence[Sums]) -> Sums:
+    def _exact(self, node: NetworkNode, operands: Sequence[Sums]) -> Sums:
         system = self.system
         match node.kind:
-            case Kind.CONSTANT:
+            case NetworkOp.CONSTANT:
                 return _array([number(value) for value in node.values], node.shape)
-            case Kind.ADD:
+            case NetworkOp.ADD:
                 return _both(plus, *operands)
-            case Kind.SUB:
+            case NetworkOp.SUB:
                 return _both(lambda a, b: plus(a, scaled(b, -1)), *operands)
-            case Kind.MUL:
+            case NetworkOp.MUL:
                 return _both(system.product, *operands)
-            case Kind.SHIFT:
-                return operands[0]
-            case Kind.MATMUL:
+            case NetworkOp.MATMUL:
                 a, b = operands
                 products = [
                     summed([system.product(x, y) for x, y in zip(row, column, strict=True)])
@@ -118,27 +112,19 @@ class _Writer:
                     for column in b.T
                 ]
                 return _array(products, node.shape)
-            case Kind.SUM:
+            case NetworkOp.SUM:
                 moved = np.moveaxis(operands[0], node.axis, -1)
                 flat = moved.reshape(-1, moved.shape[-1])
                 return _array([summed(list(row)) for row in flat], node.shape)
-            case Kind.RESHAPE:
-                return operands[0].reshape(node.shape)
-            case Kind.TRANSPOSE:
-                return operands[0].T
-            case Kind.SLICE:
-                return operands[0][..., node.begin : node.begin + node.shape[-1]]
-            case Kind.CONCAT:
-                return np.concatenate(list(operands), axis=-1)
             case _:
-                raise AssertionError(f"{node.kind} is no operation of a network")
+                return rearranged(node, operands)
 
-    def _gated(self, node: Node, operands: Sequence[Sums]) -> Sums:
+    def _gated(self, node: NetworkNode, operands: Sequence[Sums]) -> Sums:
         kept, by = operands
         source = node.operands[1]
-        # What a gate lets through by itself is above zero where it was before.
-        while (origin := self.network.nodes[source]).kind is Kind.GATE and origin.operands[0] == origin.operands[1]:
-            source = origin.operands[1]
+        # The result of a gate by itself (a ReLU) is above zero where its operand is: they share one comparison.
+        while (gate := self.network.nodes[source]).kind is NetworkOp.GATE and gate.operands[0] == gate.operands[1]:
+            source = gate.operands[1]
         if source not in self._gates:
             self._gates[source] = _each(self.system.is_positive, by)
         return _both(self.system.product, kept, self._gates[source])

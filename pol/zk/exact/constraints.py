@@ -18,7 +18,7 @@ _OFFSET = 1 << (WORD_BITS - 1)
 
 @dataclass
 class Constraints:
-    """Variables with their values, the public ones first, and the rows that tie them.
+    """Variables with their values, the public ones first, and the rows that constrain them.
 
     The rows depend on nothing but the order of calls, never on a value.
     """
@@ -36,12 +36,12 @@ class Constraints:
         return [{place: 1} for place in range(1, self.public)]
 
     def variable(self, value: int) -> Sum:
-        """A new variable, which rows have yet to tie."""
+        """A new variable; it is free until rows constrain it."""
         self.values.append(value % R)
         return {len(self.values) - 1: 1}
 
     def value(self, terms: Sum) -> int:
-        """What a sum is in this walk, as the integer nearest to zero."""
+        """The value of a sum, as the integer nearest to zero."""
         return from_field(sum(factor * self.values[place] for place, factor in terms.items()) % R)
 
     def require(self, a: Sum, b: Sum, c: Sum) -> None:
@@ -49,7 +49,7 @@ class Constraints:
         self.rows.append((a, b, c))
 
     def product(self, a: Sum, b: Sum) -> Sum:
-        """A variable for a * b; none where one of them is a number."""
+        """A variable for a * b, or a scaled sum where one of them is a number."""
         for one, other in ((a, b), (b, a)):
             if not set(one) - {0}:
                 return scaled(other, one.get(0, 0))
@@ -57,19 +57,11 @@ class Constraints:
         self.require(a, b, result)
         return result
 
-    def same(self, terms: Sum) -> Sum:
-        """One variable for a sum, so that those who read it have one term."""
-        if len(terms) == 1 and next(iter(terms.values())) == 1:
-            return terms
-        result = self.variable(self.value(terms))
-        self.require(terms, number(1), result)
-        return result
-
     def bits(self, terms: Sum, count: int) -> list[Sum]:
         """The bits of a sum, the lowest first: no solution unless it is in 0 .. 2**count - 1."""
         value = self.value(terms)
         upper = [self.variable(value >> place & 1) for place in range(1, count)]
-        # What the others leave of the sum is the lowest one.
+        # The lowest bit is the rest of the sum.
         lowest = plus(terms, scaled(weighted(upper), -2))
         result = [lowest, *upper]
         for bit in result:
@@ -87,7 +79,7 @@ class Constraints:
     def rounded(self, terms: Sum, shift: int) -> Sum:
         """A sum over 2**shift, to the nearest integer of 24 bits with a sign, ties away from zero.
 
-        The magnitude is rounded: it has no solution below zero. Of zero either sign is right, and gives zero.
+        The magnitude is rounded: a negative one has no solution. For zero both signs are solutions, and give zero.
         """
         if shift == 0:
             return terms
@@ -168,5 +160,5 @@ def summed(sums: Sequence[Sum]) -> Sum:
 
 
 def weighted(sums: Sequence[Sum], step: int = 1) -> Sum:
-    """Digits put together, the lowest first, each worth 2**step of the one before."""
+    """The sum of digits, the lowest first, each with 2**step times the weight of the one before."""
     return summed([scaled(terms, 1 << (step * place)) for place, terms in enumerate(sums)])

@@ -8,9 +8,9 @@ from typing import Any
 
 import rfc8785
 
-from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.zk.bn254 import R
+from pol.zk.document_files import read_document
 from pol.zk.exact import groth16
 from pol.zk.exact.exact_prover import ExactStep
 from pol.zk.exact.groth16 import Proof, VerifyingKey
@@ -68,20 +68,16 @@ class ExactProofs:
     @classmethod
     def from_json(cls, data: bytes) -> ExactProofs:
         """The proofs in a file. Raises ProtocolError for anything that `to_json` would not write."""
-        raw = canonical_json.parse(data, "not exact proofs of steps: the file")
-        try:
-            found = cls(
+        return read_document(
+            data,
+            "not exact proofs of steps",
+            lambda raw: cls(
                 raw["circuit"],
                 VerifyingKey.decode(bytes.fromhex(raw["key"])),
                 tuple(bytes.fromhex(step["context"]) for step in raw["steps"]),
                 tuple(_step(step) for step in raw["steps"]),
-            )
-            same = found.to_json() == data
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(f"not exact proofs of steps: {error!r}") from error
-        if not same:
-            raise ProtocolError("not exact proofs of steps: the JSON isn't canonical, or has other fields")
-        return found
+            ),
+        )
 
 
 def _raw(context: bytes, step: ExactStep) -> dict[str, Any]:

@@ -14,20 +14,20 @@ from pol.zk.circuits import Circuit
 from pol.zk.exact.circuit import require_exact
 from pol.zk.exact.groth16 import Proof, VerifyingKey
 from pol.zk.fixed_point import Integers, step
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 from pol.zk.poseidon import vector_hash
 
 
 @dataclass(frozen=True)
 class ExactKeys:
-    """Where the keys of a circuit lie. Whoever ran the setup may know a secret that forges proofs."""
+    """The folder of a circuit's keys. The operator of the setup may know a secret that forges proofs."""
 
-    network: Network
+    network: StepNetwork
     folder: Path
 
     @property
     def verifying_key(self) -> VerifyingKey:
-        """What verifiers are made with."""
+        """The key of verifiers."""
         return VerifyingKey.decode((self.folder / "verifying.key").read_bytes())
 
 
@@ -56,7 +56,7 @@ class ExactRun:
 
 
 def setup(circuit: Circuit, root: Path) -> ExactKeys:
-    """The keys of a circuit, made unless they are there: of a secret that a process draws and forgets.
+    """The keys of a circuit, made once, of a secret that a process draws and forgets.
 
     Raises UnsupportedError if the exact circuit lacks an operation of the network, OperationalError without zksnake.
     """
@@ -71,7 +71,7 @@ def setup(circuit: Circuit, root: Path) -> ExactKeys:
 
 
 def prove(keys: ExactKeys, first: Integers, data: Sequence[Sequence[Integers]], contexts: Sequence[bytes]) -> ExactRun:
-    """Prove that many steps: from the first vector, with the data of each step, bound to the context of each.
+    """Prove a sequence of steps: from the first vector, with the data of each step, each bound to its context.
 
     Raises ProtocolError if a step leaves the range of 24 bits, OperationalError if the process fails.
     """
@@ -85,13 +85,13 @@ def prove(keys: ExactKeys, first: Integers, data: Sequence[Sequence[Integers]], 
     with tempfile.TemporaryDirectory(prefix="pol-zk-") as place:
         path = Path(place, "jobs.json")
         path.write_text(json.dumps(jobs))
-        answer = native_process.call("exact_prove", None, folder=str(keys.folder), jobs=str(path))
+        proved = native_process.call("exact_prove", None, folder=str(keys.folder), jobs=str(path))
     hashes = [_hash(vector) for vector in vectors]
     steps = tuple(
         ExactStep(hashes[i], tuple(map(_hash, data[i])), hashes[i + 1], Proof.decode(bytes.fromhex(proof)))
-        for i, proof in enumerate(answer.result["proofs"])
+        for i, proof in enumerate(proved.result["proofs"])
     )
-    return ExactRun(steps, vectors[-1], answer.seconds, answer.result["loading_seconds"], answer.peak_bytes)
+    return ExactRun(steps, vectors[-1], proved.seconds, proved.result["loading_seconds"], proved.peak_bytes)
 
 
 def _hash(vector: Integers) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +22,9 @@ PROOF_BYTES = 8 * _WORD
 
 @dataclass(frozen=True)
 class VerifyingKey:
-    """What a verifier needs: four points, and one for each public number and for the number one.
+    """The key of verifiers: four points, and one for each public number and for the number one.
 
-    Raises ProtocolError for a coordinate that is none.
+    Raises ProtocolError for a coordinate outside the field.
     """
 
     alpha: G1
@@ -49,7 +50,7 @@ class VerifyingKey:
 
     @classmethod
     def decode(cls, data: bytes) -> VerifyingKey:
-        """The key of these bytes; ProtocolError if they are none."""
+        """The key in these bytes; ProtocolError for any others."""
         if len(data) % (2 * _WORD) or len(data) < 18 * _WORD:
             raise ProtocolError(f"{len(data)} bytes are no verifying key")
         words = [int.from_bytes(data[begin : begin + _WORD]) for begin in range(0, len(data), _WORD)]
@@ -60,7 +61,7 @@ class VerifyingKey:
 
 @dataclass(frozen=True)
 class Proof:
-    """Three points. Raises ProtocolError for a coordinate that is none."""
+    """Three points. Raises ProtocolError for a coordinate outside the field."""
 
     a: G1
     b: G2
@@ -76,7 +77,7 @@ class Proof:
 
     @classmethod
     def decode(cls, data: bytes) -> Proof:
-        """The proof of these bytes; ProtocolError if they are none."""
+        """The proof in these bytes; ProtocolError for any others."""
         if len(data) != PROOF_BYTES:
             raise ProtocolError(f"a proof has {PROOF_BYTES} bytes, not {len(data)}")
         x = [int.from_bytes(data[begin : begin + _WORD]) for begin in range(0, PROOF_BYTES, _WORD)]
@@ -86,7 +87,7 @@ class Proof:
 def setup(system: Constraints) -> tuple[bytes, VerifyingKey]:
     """A proving key (zksnake's bytes) and its verifying key, of a secret that this process draws and forgets.
 
-    Who runs this could have kept the secret, and could then forge proofs. Raises OperationalError without zksnake.
+    The operator of this machine could keep the secret, and then forge proofs. Raises OperationalError without zksnake.
     """
     protocol = _protocol(system)
     protocol.setup()
@@ -102,10 +103,8 @@ def load(proving_key: bytes) -> Any:
 
     Raises ProtocolError if the bytes are no proving key, OperationalError without zksnake.
     """
-    try:
+    with _needs_zksnake():
         from zksnake.groth16 import ProvingKey
-    except ImportError as error:
-        raise OperationalError("exact proofs need zksnake: pip install 'pol[zk]'") from error
     try:
         return ProvingKey.from_bytes(proving_key)
     except (AssertionError, ValueError, IndexError) as error:
@@ -154,7 +153,7 @@ def verify(key: VerifyingKey, proof: Proof, public: Sequence[int]) -> bool:
 def _point1(point: G1) -> Any:
     from py_ecc import optimized_bn128 as curve
 
-    # Zeros stand for infinity on the chain, and no honest proof has it.
+    # On the chain, zeros encode infinity, which no honest proof contains.
     result = (curve.FQ(point[0]), curve.FQ(point[1]), curve.FQ(1))
     if not curve.is_on_curve(result, curve.b):
         raise ProtocolError("a point is not on the curve")
@@ -171,12 +170,10 @@ def _point2(point: G2) -> Any:
 
 
 def _protocol(system: Constraints) -> Any:
-    """zksnake's protocol for the rows, which it keeps by their places that aren't zero."""
-    try:
+    """zksnake's protocol for the rows, as sparse matrices."""
+    with _needs_zksnake():
         from zksnake.array import SparseArray
         from zksnake.groth16 import Groth16
-    except ImportError as error:
-        raise OperationalError("exact proofs need zksnake: pip install 'pol[zk]'") from error
 
     class Rows:
         p = R
@@ -187,6 +184,14 @@ def _protocol(system: Constraints) -> Any:
         for matrix, terms in zip((Rows.A, Rows.B, Rows.C), row, strict=True):
             matrix.append([(place, column, factor) for column, factor in terms.items()])
     return Groth16(Rows, "BN254")
+
+
+@contextmanager
+def _needs_zksnake() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise OperationalError("exact proofs need zksnake: pip install 'pol[zk]'") from error
 
 
 def _g1(point: Any) -> G1:

@@ -18,11 +18,11 @@ from pol.zk.ezkl.keys import Keys
 from pol.zk.fixed_point import Integers, integers, step
 
 MAX_MAGNITUDE = 1 << 126
-"""Integers of a witness are below this: more EZKL can't read."""
+"""Integers of a witness are below this: EZKL reads no larger ones."""
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProvenStep:
     """A proof, the vector after the step (the prover's secret unless it is public), and what the proof cost."""
 
     proof: GradientProof
@@ -32,7 +32,7 @@ class Proven:
     peak_bytes: int
 
 
-def prove(keys: Keys, inputs: Sequence[Integers]) -> Proven:
+def prove(keys: Keys, inputs: Sequence[Integers]) -> ProvenStep:
     """Prove the step on the given vectors: integers at the network's scale, in the network's order.
 
     Raises ProtocolError if the step has no result by the integer rule, OperationalError if EZKL can't prove it, as when
@@ -59,7 +59,7 @@ def prove(keys: Keys, inputs: Sequence[Integers]) -> Proven:
         after = integers([_integer(element) for element in witness["outputs"][0]], expected.shape)
         if (after != expected).any():
             raise OperationalError("EZKL computed another step than the integer rule: report this with the inputs")
-        answer = native_process.call(
+        proved = native_process.call(
             "prove",
             witness=str(folder / "witness.json"),
             circuit=keys.file("circuit.ezkl"),
@@ -76,17 +76,17 @@ def prove(keys: Keys, inputs: Sequence[Integers]) -> Proven:
         tuple(int.from_bytes(bytes.fromhex(element), "little") for element in raw["instances"][0] or ()),
         bytes(raw["proof"]),
     )
-    return Proven(
+    return ProvenStep(
         proof,
         after,
-        computed.seconds + answer.seconds,
-        computed.processor_seconds + answer.processor_seconds,
-        max(computed.peak_bytes, answer.peak_bytes),
+        computed.seconds + proved.seconds,
+        computed.processor_seconds + proved.processor_seconds,
+        max(computed.peak_bytes, proved.peak_bytes),
     )
 
 
 def verify(keys: Keys, proof: GradientProof) -> None:
-    """Raises ProtocolError unless the proof holds for these keys, OperationalError if we could not look."""
+    """Raises ProtocolError unless the proof holds for these keys, OperationalError if it could not be checked."""
     if proof.keys != keys.name or proof.visibility is not keys.visibility:
         raise ProtocolError(f"the proof is for the keys {proof.keys[:16]}, not for {keys.name[:16]}")
     if proof.vectors != len(keys.circuit.network.inputs) + 1:
@@ -94,19 +94,19 @@ def verify(keys: Keys, proof: GradientProof) -> None:
     with tempfile.TemporaryDirectory(prefix="pol-zk-") as place:
         path = Path(place, "proof.json")
         path.write_text(json.dumps(_ezkl_form(proof)))
-        answer = native_process.call(
+        proved = native_process.call(
             "verify",
             proof=str(path),
             settings=keys.file("settings.json"),
             verification_key=keys.file("verification.key"),
             reference_string=str(keys.reference_string),
         )
-    if answer.result is not None:
-        raise ProtocolError(f"the proof does not hold: {answer.result}")
+    if proved.result is not None:
+        raise ProtocolError(f"the proof does not hold: {proved.result}")
 
 
 def _ezkl_form(proof: GradientProof) -> dict[str, Any]:
-    """The file that EZKL reads. The proof stands in it once: its other copy there is verified by nobody."""
+    """The file that EZKL reads. Its second copy of the proof is left out, as it is never verified."""
     return {
         "protocol": None,
         "instances": [[instance.to_bytes(32, "little").hex() for instance in proof.instances]],

@@ -1,31 +1,28 @@
-"""A proof of one gradient step, as a file that strangers exchange (docs/spec/zk.md, "Proof file")."""
+"""A proof of one gradient step, and its file (docs/spec/zk.md, "Proof file")."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import rfc8785
-from eth_abi.abi import encode
 
-from pol.commitments import canonical_json
-from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.zk.bn254 import R
 from pol.zk.circuits import Visibility
+from pol.zk.document_files import read_document
 
 KIND = "pol/gradient-proof"
 VERSION = 1
 MAX_PROOF_BYTES = 1 << 16
 MAX_INSTANCES = 1 << 20
 _POINT = 64
-_VERIFY = keccak256(b"verifyProof(bytes,uint256[])")[:4]
 
 
 @dataclass(frozen=True)
 class GradientProof:
-    """What a prover publishes: which keys it is for, the public numbers, and the proof.
+    """The proof of a prover, with the digest of its keys and the public numbers.
 
-    ``vectors``: how many the step reads, and one more. Raises ProtocolError for numbers outside the field.
+    ``vectors``: the number of input vectors of the step, plus one. Raises ProtocolError for numbers outside the field.
     """
 
     circuit: str
@@ -47,7 +44,7 @@ class GradientProof:
 
     @property
     def commitments(self) -> tuple[bytes, ...]:
-        """Of all vectors that the step reads, in order, and of the one it yields: 32 bytes each, or points of 64.
+        """Commitments to the inputs of the step, in order, and to its result: 32 bytes each, or points of 64.
 
         Raises ProtocolError for a public proof, which shows the numbers.
         """
@@ -69,13 +66,8 @@ class GradientProof:
 
     @property
     def data(self) -> tuple[bytes, ...]:
-        """Commitments to what else the step reads: its batch, or a gradient."""
+        """Commitments to the other inputs of the step: its batch, or a gradient."""
         return self.commitments[1:-1]
-
-    @property
-    def calldata(self) -> bytes:
-        """A call of the verifier contract."""
-        return _VERIFY + encode(["bytes", "uint256[]"], [self.proof, self.instances])
 
     def to_json(self) -> bytes:
         """Canonical JSON."""
@@ -95,19 +87,15 @@ class GradientProof:
     @classmethod
     def from_json(cls, data: bytes) -> GradientProof:
         """The proof in a file. Raises ProtocolError for anything that `to_json` would not write."""
-        raw = canonical_json.parse(data, "not a proof of a gradient step: it")
-        try:
-            proof = cls(
+        return read_document(
+            data,
+            "not a proof of a gradient step",
+            lambda raw: cls(
                 raw["circuit"],
                 raw["keys"],
                 Visibility(raw["visibility"]),
                 raw["vectors"],
                 tuple(int(instance, 16) for instance in raw["instances"]),
                 bytes.fromhex(raw["proof"]),
-            )
-            same = proof.to_json() == data
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError(f"not a proof of a gradient step: {error!r}") from error
-        if not same:
-            raise ProtocolError("not a proof of a gradient step: its JSON isn't canonical, or has other fields")
-        return proof
+            ),
+        )

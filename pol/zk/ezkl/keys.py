@@ -1,10 +1,8 @@
-"""Setting a circuit up: reference string, circuit, keys and verifier, each made once and found again."""
+"""Sets a circuit up: reference string, circuit, keys and verifier. Each is made once and kept."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,8 @@ STAGES = ("reference string", "network", "settings", "circuit", "keys", "verifie
 
 
 @dataclass(frozen=True)
-class Summary:
-    """What a manifest records of keys; digests are SHA-256 of files, in hex, but for the network's (keccak-256)."""
+class KeySummary:
+    """The record of keys in a manifest; digests are SHA-256 of files, in hex, but for the network's (keccak-256)."""
 
     circuit: str
     visibility: str
@@ -51,7 +49,7 @@ class Keys:
 
     @property
     def name(self) -> str:
-        """What the keys depend on, as a digest in hex."""
+        """A digest, in hex, of everything that the keys depend on."""
         return self.folder.name
 
     def file(self, name: str) -> str:
@@ -59,16 +57,16 @@ class Keys:
         return str(self.folder / name)
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> KeySummary:
         """Raises OperationalError if the keys aren't set up."""
         try:
-            return Summary(**canonical_json.parse((self.folder / "summary.json").read_bytes(), "the summary"))
+            return KeySummary(**canonical_json.parse((self.folder / "summary.json").read_bytes(), "the summary"))
         except (OSError, ProtocolError, TypeError) as error:
             raise OperationalError(f"the keys of {self.circuit.name} aren't set up: pol zk setup") from error
 
     @property
     def is_test_only(self) -> bool:
-        """Whether anybody can forge proofs for these keys."""
+        """Whether the secret of the reference string is public, so that proofs can be forged."""
         return self.summary.test_only
 
 
@@ -79,9 +77,9 @@ def setup(
     ceremony: Path | None = None,
     progress: Progress = lambda stage, done, of: None,
 ) -> Keys:
-    """Make whatever of a circuit's files isn't there yet; a stop at any time loses one stage at most.
+    """Make the files of a circuit that are missing; an interrupt loses one stage at most.
 
-    ``ceremony``: a powers-of-tau file. Without one the reference string is one whose secret everybody knows.
+    ``ceremony``: a powers-of-tau file. Without one the secret of the reference string is public.
     Raises ProtocolError if the circuit isn't made for the visibility or the ceremony's file is bad, OperationalError if
     EZKL or space is missing.
     """
@@ -100,43 +98,48 @@ def setup(
     # Needs the extra pol[zk]; proofs are verified without it.
     from pol.zk.ezkl.onnx_file import onnx_file
 
-    with _made(keys, "network.onnx") as parts:
-        for part in parts:
-            part.write_bytes(onnx_file(circuit.network))
+    _make(keys, ("network.onnx",), lambda out: Path(out).write_bytes(onnx_file(circuit.network)))
     progress("settings", 0, 1)
-    with _made(keys, "settings.json") as parts:
-        for part in parts:
-            native_process.call(
-                "settings",
-                model=keys.file("network.onnx"),
-                out=str(part),
-                visibility=str(visibility),
-                scale=circuit.network.scale,
-                base=circuit.base,
-                legs=circuit.digits,
-                logrows=logrows,
-            )
+    _make(
+        keys,
+        ("settings.json",),
+        lambda out: native_process.call(
+            "settings",
+            model=keys.file("network.onnx"),
+            out=out,
+            visibility=str(visibility),
+            scale=circuit.network.scale,
+            base=circuit.base,
+            legs=circuit.digits,
+            logrows=logrows,
+        ),
+    )
     settings = canonical_json.parse((keys.folder / "settings.json").read_bytes(), "the settings")
     _require_same_rule(circuit, settings)
     progress("circuit", 0, 1)
-    with _made(keys, "circuit.ezkl") as parts:
-        for part in parts:
-            given = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
-            native_process.call("compile_circuit", None, **given, out=str(part))
+    model = {"model": keys.file("network.onnx"), "settings": keys.file("settings.json")}
+    _make(keys, ("circuit.ezkl",), lambda out: native_process.call("compile_circuit", None, **model, out=out))
     progress("keys", 0, 1)
-    with _made(keys, "verification.key", "proving.key") as parts:
-        if parts:
-            given = {"circuit": keys.file("circuit.ezkl"), "reference_string": str(string)}
-            native_process.call("setup", None, **given, verification_key=str(parts[0]), proving_key=str(parts[1]))
+    _make(
+        keys,
+        ("verification.key", "proving.key"),
+        lambda verification_key, proving_key: native_process.call(
+            "setup",
+            circuit=keys.file("circuit.ezkl"),
+            reference_string=str(string),
+            verification_key=verification_key,
+            proving_key=proving_key,
+        ),
+    )
     progress("verifier", 0, 1)
-    with _made(keys, "verifier.sol", "verifier.abi") as parts:
-        if parts:
-            given = {"verification_key": keys.file("verification.key"), "settings": keys.file("settings.json")}
-            native_process.call(
-                "verifier", None, **given, reference_string=str(string), out=str(parts[0]), abi=str(parts[1])
-            )
-            parts[1].touch()
-    summary = Summary(
+    given = {"verification_key": keys.file("verification.key"), "settings": keys.file("settings.json")}
+
+    def write_verifier(out: str, abi: str) -> None:
+        native_process.call("verifier", None, **given, reference_string=str(string), out=out, abi=abi)
+        Path(abi).touch()
+
+    _make(keys, ("verifier.sol", "verifier.abi"), write_verifier)
+    summary = KeySummary(
         circuit.name,
         str(visibility),
         native_process.VERSION,
@@ -145,14 +148,12 @@ def setup(
         circuit.network.digest.hex(),
         string_digest,
         reference_string.is_test_only(string),
-        _sha256(keys.folder / "verification.key"),
-        _sha256(keys.folder / "verifier.sol"),
+        reference_string.digest(keys.folder / "verification.key"),
+        reference_string.digest(keys.folder / "verifier.sol"),
         (keys.folder / "verification.key").stat().st_size,
         (keys.folder / "proving.key").stat().st_size,
     )
-    with _made(keys, "summary.json") as parts:
-        for part in parts:
-            part.write_bytes(rfc8785.dumps(asdict(summary)))
+    _make(keys, ("summary.json",), lambda out: Path(out).write_bytes(rfc8785.dumps(asdict(summary))))
     return keys
 
 
@@ -184,18 +185,11 @@ def _remembered(string: Path) -> str:
     return note.read_text().strip()
 
 
-@contextmanager
-def _made(keys: Keys, *names: str) -> Iterator[list[Path]]:
-    """Temporary names for files that get their own names together, at the end; none if they are there already."""
+def _make(keys: Keys, names: Sequence[str], write: Callable[..., object]) -> None:
+    """Write files under temporary names, then give them their names together; nothing if all are there."""
     if all((keys.folder / name).is_file() for name in names):
-        yield []
         return
     parts = [keys.folder / f"{name}.part" for name in names]
-    yield parts
+    write(*map(str, parts))
     for part, name in zip(parts, names, strict=True):
         part.replace(keys.folder / name)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""The ONNX file of a network, which is what EZKL reads."""
+"""The ONNX file of a network, the input of EZKL."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from pol.zk.network import Kind, Network, Node
+from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 
 OPERATOR_SET = 18
 INTERMEDIATE_VERSION = 10
 
 _SAME_NAME = {
-    Kind.ADD: "Add",
-    Kind.SUB: "Sub",
-    Kind.MUL: "Mul",
-    Kind.MATMUL: "MatMul",
-    Kind.RECIPROCAL: "Reciprocal",
-    Kind.SQRT: "Sqrt",
+    NetworkOp.ADD: "Add",
+    NetworkOp.SUB: "Sub",
+    NetworkOp.MUL: "Mul",
+    NetworkOp.MATMUL: "MatMul",
+    NetworkOp.RECIPROCAL: "Reciprocal",
+    NetworkOp.SQRT: "Sqrt",
 }
 
 
-def onnx_file(network: Network) -> bytes:
+def onnx_file(network: StepNetwork) -> bytes:
     """The file's bytes, the same for equal networks and one version of onnx."""
-    writer = _Writer(network)
+    writer = _OnnxWriter(network)
     for number, node in enumerate(network.nodes):
         writer.write(number, node)
     inputs = [
@@ -42,43 +42,43 @@ def onnx_file(network: Network) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-class _Writer:
-    def __init__(self, network: Network) -> None:
+class _OnnxWriter:
+    def __init__(self, network: StepNetwork) -> None:
         self.scale = network.scale
         self.nodes: list[onnx.NodeProto] = []
         self.tensors: list[onnx.TensorProto] = []
 
-    def write(self, number: int, node: Node) -> None:
+    def write(self, number: int, node: NetworkNode) -> None:
         name, operands = _name(number), [_name(operand) for operand in node.operands]
         if node.kind in _SAME_NAME:
             self._node(_SAME_NAME[node.kind], operands, name)
             return
         match node.kind:
-            case Kind.CONSTANT:
+            case NetworkOp.CONSTANT:
                 numbers = np.array(node.values, dtype=np.float64) * 2.0**-self.scale
                 self._tensor(numbers.astype(np.float32).reshape(node.shape), name)
-            case Kind.SHIFT:
+            case NetworkOp.SHIFT:
                 factor = self._tensor(np.full(1, 2.0**-node.bits, dtype=np.float32), f"{name}_factor")
                 self._node("Mul", [operands[0], factor], name)
-            case Kind.GATE:
+            case NetworkOp.GATE:
                 zero = self._tensor(np.zeros(1, dtype=np.float32), f"{name}_zero")
                 above = self._node("Greater", [operands[1], zero], f"{name}_above")
                 mask = self._node("Cast", [above], f"{name}_mask", to=TensorProto.FLOAT)
                 self._node("Mul", [operands[0], mask], name)
-            case Kind.SUM:
+            case NetworkOp.SUM:
                 self._node("ReduceSum", [operands[0], self._integers([node.axis], f"{name}_axes")], name, keepdims=1)
-            case Kind.RESHAPE:
+            case NetworkOp.RESHAPE:
                 self._node("Reshape", [operands[0], self._integers(node.shape, f"{name}_shape")], name)
-            case Kind.TRANSPOSE:
+            case NetworkOp.TRANSPOSE:
                 self._node("Transpose", operands, name, perm=[1, 0])
-            case Kind.SLICE:
+            case NetworkOp.SLICE:
                 ends = [node.begin, node.begin + node.shape[-1], len(node.shape) - 1]
                 what = [
                     self._integers([end], f"{name}_{part}")
                     for end, part in zip(ends, ("begin", "end", "axis"), strict=True)
                 ]
                 self._node("Slice", [operands[0], *what], name)
-            case Kind.CONCAT:
+            case NetworkOp.CONCAT:
                 self._node("Concat", operands, name, axis=len(node.shape) - 1)
 
     def _node(self, kind: str, operands: list[str], name: str, **attributes: Any) -> str:

@@ -1,6 +1,6 @@
-"""Structured reference strings for KZG commitments: from a ceremony's file, or of a secret that everybody knows.
+"""Structured reference strings for KZG commitments: from a ceremony's file, or of a public secret for tests.
 
-docs/spec/zk.md, "Reference strings". Whoever knows the secret of a string proves whatever it likes.
+docs/spec/zk.md, "Reference strings". Knowledge of the secret of a string suffices to forge any proof.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_LOGROWS = 24
 TEST_ONLY_TAG = b"pol: this reference string is for tests only, its secret is the hash of this sentence"
 TEST_ONLY_SECRET = int.from_bytes(keccak256(TEST_ONLY_TAG)) % R
 TEST_CHAINS = frozenset({1337, 31337, 131277322940537})
-"""Where its verifiers may be deployed: test nodes (contracts/zk/EzklStepVerifier.sol)."""
+"""Chains where verifiers for tests may be deployed (contracts/zk/EzklStepVerifier.sol)."""
 GENERATOR = pow(7, (R - 1) >> 28, R)
 """Root of unity of order 2**28 that halo2 takes."""
 _CEREMONY_GENERATOR = pow(5, (R - 1) >> 28, R)
@@ -36,7 +36,7 @@ def size(logrows: int) -> int:
 
 
 def write_test_only(path: Path, logrows: int, progress: Progress = lambda done, of: None) -> None:
-    """Write the string of the secret that everybody knows: the same bytes on every machine.
+    """Write the string of the public secret: the same bytes on every machine.
 
     It takes some 80 microseconds of a core for each of 2**(logrows + 1) points. Raises ProtocolError if logrows is out
     of range, OperationalError without the package zksnake.
@@ -89,16 +89,16 @@ def write_from_ceremony(path: Path, ptau: Path, logrows: int) -> None:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a reference string's file, in hex. Raises OperationalError if it can't be read."""
+    """SHA-256 of a file, in hex. Raises OperationalError if it can't be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise OperationalError(f"can't read the reference string: {error}") from error
+        raise OperationalError(f"can't read {path}: {error}") from error
 
 
 def is_test_only(path: Path) -> bool:
-    """Whether a file's string is that of the secret that everybody knows. Raises ProtocolError if it is no string."""
+    """Whether a file holds the string of the public secret. Raises ProtocolError if it is no reference string."""
     raw = path.read_bytes()[:4]
     (logrows,) = struct.unpack("<I", raw.ljust(4, b"\0"))
     if not 1 <= logrows <= MAX_LOGROWS or path.stat().st_size != size(logrows):
@@ -132,7 +132,7 @@ def _powers(rows: int) -> Iterable[int]:
 
 
 def _inverses(values: list[int]) -> list[int]:
-    """All inverses by one (Montgomery's trick)."""
+    """All inverses with one inversion (Montgomery's trick)."""
     running, product = [], 1
     for value in values:
         running.append(product)
@@ -151,7 +151,7 @@ def _coordinate(value: int) -> bytes:
 
 
 def _order(logrows: int) -> Iterable[int]:
-    """Where the ceremony has the Lagrange point of each element of halo2's subgroup: their roots of unity differ."""
+    """The ceremony's position of the Lagrange point of each element of halo2's subgroup: the roots of unity differ."""
     rows = 1 << logrows
     ours = pow(GENERATOR, 1 << (28 - logrows), R)
     theirs = pow(_CEREMONY_GENERATOR, 1 << (28 - logrows), R)
@@ -193,7 +193,7 @@ def _check_logrows(logrows: int) -> None:
 
 
 class _replacing:  # noqa: N801  # reads as a verb
-    """A file that appears under its name only when it is whole."""
+    """A file that gets its name only when it is complete."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._part = path, path.with_name(path.name + ".part")

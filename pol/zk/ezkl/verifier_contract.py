@@ -13,7 +13,7 @@ from pol.errors import OperationalError
 from pol.zk.ezkl.keys import Keys
 
 LARGEST = 24_576
-"""Bytes of code that a chain takes (EIP-170)."""
+"""The most bytes of code of a contract (EIP-170)."""
 
 
 def compiler(given: str | None = None) -> str:
@@ -33,7 +33,7 @@ def bytecode(keys: Keys, solc: str) -> tuple[str, int]:
 
     Raises OperationalError if the compiler refuses, or the contract is too large.
     """
-    # What the generator says of its compiler excludes none that compiles it.
+    # The pragma of the generator names one compiler; every version 0.8 compiles the source.
     source = re.sub(r"pragma solidity [^;]+;", "pragma solidity ^0.8.0;", Path(keys.file("verifier.sol")).read_text())
     request = {
         "language": "Solidity",

@@ -19,7 +19,7 @@ from pol.zk.bn254 import R
 from pol.zk.exact import groth16
 from pol.zk.exact.circuit import constraints
 from pol.zk.fixed_point import integers
-from pol.zk.network import Network
+from pol.zk.network import StepNetwork
 
 
 def main() -> None:
@@ -40,18 +40,11 @@ def main() -> None:
     os._exit(0)
 
 
-def version() -> str:
-    """EZKL's."""
-    from importlib.metadata import version as installed
-
-    return installed("ezkl")
-
-
 def settings(model: str, out: str, visibility: str, scale: int, base: int, legs: int, logrows: int) -> dict[str, Any]:
     """Write the settings of a network's circuit; in their file the order of range checks doesn't depend on chance."""
     import ezkl
 
-    # The package describes its own arguments wrongly.
+    # The type stubs of the package are wrong.
     arguments: Any = ezkl.PyRunArgs()
     arguments.input_visibility = arguments.output_visibility = visibility
     arguments.param_visibility = "fixed"
@@ -102,7 +95,7 @@ def prove(witness: str, circuit: str, proving_key: str, out: str, reference_stri
 
 
 def verify(proof: str, settings: str, verification_key: str, reference_string: str) -> str | None:
-    """None if a proof holds, else why not."""
+    """None if a proof holds, else the reason."""
     import ezkl
 
     try:
@@ -112,7 +105,7 @@ def verify(proof: str, settings: str, verification_key: str, reference_string: s
 
 
 def verifier(verification_key: str, settings: str, reference_string: str, out: str, abi: str) -> None:
-    """Write the Solidity source of the verifier. EZKL then looks for a compiler of its own, which nobody needs."""
+    """Write the Solidity source of the verifier. EZKL then looks for a compiler, which is not needed."""
     import ezkl
 
     async def write() -> None:
@@ -125,17 +118,10 @@ def verifier(verification_key: str, settings: str, reference_string: str, out: s
             raise
 
 
-def poseidon(elements: list[str]) -> str:
-    """EZKL's hash of field elements (32 bytes each in hex, little-endian)."""
-    import ezkl
-
-    return str(ezkl.poseidon_hash(elements)[0])
-
-
 def exact_setup(folder: str) -> None:
     """Write proving and verifying key of the network in a folder."""
     place = Path(folder)
-    network = Network.from_json((place / "network.json").read_bytes())
+    network = StepNetwork.from_json((place / "network.json").read_bytes())
     proving, verifying = groth16.setup(constraints(network))
     (place / "proving.key").write_bytes(proving)
     (place / "verifying.key.part").write_bytes(verifying.encode())
@@ -145,7 +131,7 @@ def exact_setup(folder: str) -> None:
 def exact_prove(folder: str, jobs: str) -> dict[str, Any]:
     """Proofs of all jobs in a file, in hex."""
     place = Path(folder)
-    network = Network.from_json((place / "network.json").read_bytes())
+    network = StepNetwork.from_json((place / "network.json").read_bytes())
     began = time.monotonic()
     key = groth16.load((place / "proving.key").read_bytes())
     loading = time.monotonic() - began
@@ -161,7 +147,6 @@ def exact_prove(folder: str, jobs: str) -> dict[str, Any]:
 CALLS = {
     call.__name__: call
     for call in (
-        version,
         settings,
         compile_circuit,
         setup,
@@ -169,7 +154,6 @@ CALLS = {
         prove,
         verify,
         verifier,
-        poseidon,
         exact_setup,
         exact_prove,
     )

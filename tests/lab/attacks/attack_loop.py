@@ -18,7 +18,7 @@ Around = Callable[[], AbstractContextManager[object]]
 _PRODUCTS = ("mm.default", "addmm.default", "bmm.default", "convolution.default", "convolution_backward.default")
 
 
-class Loop:
+class AttackLoop:
     """The user's own loop: module, autograd and torch's optimizer; reads and writes states of the task.
 
     ``around`` is entered for forward and backward pass, ``compiled`` compiles the model.
@@ -126,6 +126,6 @@ def forward_loss(target: Target, state: Sequence[Words], step: int) -> float:
 
 def with_weights(target: Target, state: Sequence[Words]) -> nn.Module:
     """The model with the parameters and buffers of a state."""
-    loop = Loop(target)
+    loop = AttackLoop(target)
     loop.load(state, 0)
     return loop.model

@@ -17,7 +17,7 @@ from pol.claims.segment_claim import Three
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component
 from pol.graph.tensor_type import DType
-from pol.training.task.task import ORDER, LoadedTask
+from pol.training.task.task_document import ORDER, LoadedTask
 from pol.training.task.task_training import to_tensor, to_words
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import LOOKS, SecondLooker

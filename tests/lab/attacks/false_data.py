@@ -11,8 +11,8 @@ from lab.attacks.shortcuts import FOLKLORE
 from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import tensor_root
 from pol.execution.cpu import CpuExecutor
-from pol.training.task import checkpoint
-from pol.training.task.task import ORDER, order_root
+from pol.training.task import task_tensors
+from pol.training.task.task_document import ORDER, order_root
 
 THUDI = "Thudi et al. 2022, arXiv:2110.11891"
 
@@ -106,7 +106,7 @@ def truncated_hash(workshop: Workshop) -> Forgery:
     task = target.task
     changed = hidden_from_print(numbers(task.constants[0]))
     constants = target.constants_with(task.names.constants[0], words_of(changed))
-    file = keccak256(checkpoint.encode(task.names.constants, task.program.constants, constants)).hex()
+    file = keccak256(task_tensors.encode(task.names.constants, task.program.constants, constants)).hex()
     same_print = np.array_repr(numbers(task.constants[0])) == np.array_repr(changed)
     same_root = tensor_root(task.program.constants[0], constants[0]) == tensor_root(
         task.program.constants[0], task.constants[0]

@@ -17,9 +17,9 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component
 from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
-from pol.training.task import checkpoint, learning_proof
-from pol.training.task.learning_proof import Checkpoint, LearningProof
-from pol.training.task.task import LoadedTask
+from pol.training.task import learning_proof, task_tensors
+from pol.training.task.learning_proof import LearningProof, TaskCheckpoint
+from pol.training.task.task_document import LoadedTask
 
 
 @dataclass
@@ -153,12 +153,12 @@ def publish(store: Store, target: Target, forgery: Forgery) -> LearningProof:
     interval = forgery.interval or task.document.interval
     types = task.slot_types
     roots = [state_root(types, state) for state in forgery.states]
-    files = [checkpoint.encode(task.names.slots, types, state) for state in forgery.states]
+    files = [task_tensors.encode(task.names.slots, types, state) for state in forgery.states]
     entries = []
     for index, root in enumerate(roots):
         file = files[forgery.swapped.get(index, index)]
         digest = keccak256(file).hex() if index in forgery.withheld else store.put(file)
-        entries.append(Checkpoint(index, index * interval, root, digest))
+        entries.append(TaskCheckpoint(index, index * interval, root, digest))
     return LearningProof(
         task=task.digest,
         program_hash=task.document.program_hash,

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
-from lab.attacks.attack_loop import Loop
+from lab.attacks.attack_loop import AttackLoop
 from lab.attacks.attack_target import State, Target
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import relative_distance
@@ -53,11 +53,11 @@ def _greatest(target: Target, way: str) -> tuple[float, float, float]:
 
 
 def _loop(target: Target) -> Segment:
-    return Loop(target).train
+    return AttackLoop(target).train
 
 
 def _compiled(target: Target) -> Segment:
-    return Loop(target, compiled=True).train
+    return AttackLoop(target, compiled=True).train
 
 
 def _graph(target: Target) -> Segment:

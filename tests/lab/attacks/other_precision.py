@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 import torch
 
-from lab.attacks.attack_loop import Around, Loop, RoundedProducts
+from lab.attacks.attack_loop import Around, AttackLoop, RoundedProducts
 from lab.attacks.attack_target import Floats, State
 from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
 from lab.attacks.shortcuts import FOLKLORE
@@ -17,7 +17,7 @@ from lab.attacks.shortcuts import FOLKLORE
 def looped(workshop: Workshop, around: Around) -> Forgery:
     """The user's loop in torch, forward and backward in another precision; weights and optimizer stay float32."""
     target = workshop.target
-    loop = Loop(target, around)
+    loop = AttackLoop(target, around)
     states = [workshop.start]
     for segment in range(target.segments):
         states.append(loop.train(states[-1], segment * target.interval, target.interval))

@@ -11,7 +11,7 @@ from lab.attacks.attack_loop import forward_loss
 from lab.attacks.attack_target import Floats, State, numbers
 from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
 from lab.attacks.synthetic_data import between
-from pol.demo.cheating_training import every
+from pol.errors import ProtocolError
 from pol.graph.step_program import Component
 
 JIA = "Jia et al. 2021, arXiv:2103.05633"
@@ -19,6 +19,13 @@ FOLKLORE = "folklore"
 
 Fill = Callable[[State, State], State]
 """The end of a segment that isn't trained, from the two checkpoints before it."""
+
+
+def every(steps: int, share: int) -> frozenset[int]:
+    """One step of every ``share``: ``every(300, 10)`` leaves out 10 % of the steps, spread evenly."""
+    if share < 1:
+        raise ProtocolError(f"can't leave out one step of every {share}")
+    return frozenset(range(share - 1, steps, share))
 
 
 def interpolated(workshop: Workshop) -> Forgery:

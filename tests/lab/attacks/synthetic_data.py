@@ -17,7 +17,7 @@ from lab.attacks.attack_loop import with_weights
 from lab.attacks.attack_target import Floats, State, numbers, words_of
 from lab.attacks.forgery import Attack, Forgery, Workshop
 from pol.graph.step_program import Component
-from pol.training.task.task import LoadedTask
+from pol.training.task.task_document import LoadedTask
 
 ZHANG = "Zhang et al. 2022, arXiv:2108.09454"
 ITERATIONS = 3

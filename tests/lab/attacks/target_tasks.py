@@ -15,7 +15,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture, capture
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store
-from pol.training.task.task import load, publish
+from pol.training.task.published_task import load, publish
 from pol.verification.profile.profiling import PROFILED, measure_profile
 
 SEED = 1
@@ -47,7 +47,7 @@ class Convolutional(nn.Module):
 
 
 def build(model: str, seed: int = SEED) -> nn.Module:
-    """A fresh model by name, initialised from a seed."""
+    """A fresh model by name, initialized from a seed."""
     if model == "mlp":
         return digits.build_model(seed)
     with torch.random.fork_rng(devices=[]):

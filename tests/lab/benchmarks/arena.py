@@ -17,26 +17,26 @@ from pol.chain.deployment_rules import RULES, GameRules, MarketRules, Settings
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
-from pol.demo.cheating_parties import Schemer
+from pol.demo.cheating_parties import CheatingParty
 from pol.errors import OperationalError
 from pol.graph.capture import Capture
 from pol.incentives.forced_errors import LEAST_RATE
 from pol.roles.party.role import Role
-from pol.roles.process.join_strategy import Strategy
-from pol.roles.process.party_process import Process, Result, Taken
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 R = TypeVar("R", bound=Role)
 ETHER = 10**18
 MONEY, BROUGHT = 100 * ETHER, 50 * ETHER
 TURNS = 100
-AT_ANY_PRICE = Strategy(least=-ETHER)
+AT_ANY_PRICE = JoinStrategy(least=-ETHER)
 """The tasks are so small that gas costs more than half of a stake."""
 
 
@@ -88,7 +88,7 @@ class Arena:
 
 def party(kind: type[R], connection: Connection, deployment: Deployment, store_url: str, name: str, seed: int = 0) -> R:
     """A party of an arena, anew from its key; ``seed`` is what a hostile one draws from."""
-    if issubclass(kind, Schemer):
+    if issubclass(kind, CheatingParty):
         return kind(connection, deployment, key(name), store_url, random.Random(seed))
     role = kind(connection, deployment, key(name), store_url)
     if isinstance(role, Whistleblower):
@@ -108,19 +108,19 @@ def fund(connection: Connection, wallet: Wallet) -> None:
     web3.eth.wait_for_transaction_receipt(web3.eth.send_transaction(sent))  # type: ignore[arg-type]  # a TxParams
 
 
-def live(connection: Connection, processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[Taken]:
+def live(connection: Connection, processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[LoggedDecision]:
     """Turns until it is over; if all wait, time passes.
 
     Raises:
         OperationalError: it never is.
     """
-    told = list[Taken]()
+    told = list[LoggedDecision]()
     for _ in range(TURNS):
         if over():
             return told
         taken = [made for process in processes for made in process.turn()]
         told += taken
-        if all(made.result is not Result.DONE for made in taken):
+        if all(made.result is not DecisionResult.DONE for made in taken):
             untils = [made.until for made in taken if made.until is not None]
             if untils:
                 connection.wait_until(min(untils))

@@ -66,7 +66,7 @@ def dataset(size: Size) -> tuple[Tensor, Tensor]:
 
 
 def build_model(size: Size, seed: int) -> nn.Sequential:
-    """Three convolutions with pooling and a linear map, initialised from ``seed``."""
+    """Three convolutions with pooling and a linear map, initialized from ``seed``."""
     first, second, third = size.channels
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

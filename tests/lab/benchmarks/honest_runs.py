@@ -27,7 +27,8 @@ from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
-from pol.training.task.task import LoadedTask, load, publish
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, measure_profile
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares

@@ -8,21 +8,25 @@ from math import inf
 from random import Random
 
 from lab.benchmarks.figure import Figure
+from lab.incentives.auction_rules import AuctionTerms
+from lab.incentives.bidding import bids, shills
+from lab.incentives.coalition_search import MOST_SHARE, SHARES, worst
+from lab.incentives.reverted_rules import reverted_found
+from lab.incentives.rule_variants import REVERTED
+from lab.incentives.ticket_weights import Weights
+from lab.simulations.agents import Behavior
+from lab.simulations.population import Population, simulate
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 from pol.incentives.amounts import UNIT
-from pol.incentives.auction import AuctionTerms, Bid
+from pol.incentives.auction import Bid
 from pol.incentives.forced_errors import LARGEST_RATE, ONE, Assignment
-from pol.incentives.game.bidding import bids, shills
-from pol.incentives.game.coalition import REVERTED
-from pol.incentives.game.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from pol.incentives.game.griefing import burn_ratio
-from pol.incentives.game.parameter_design import Design, Needs, design
+from pol.incentives.game.needs import Needs
+from pol.incentives.game.parameter_design import Design, design
 from pol.incentives.game.payoffs import without_planted_errors
-from pol.incentives.jackpot import Jackpot
-from pol.incentives.simulation.agents import Kind
-from pol.incentives.simulation.population import Setting, simulate
-from pol.incentives.sortition import Draw, Duty, Weights
+from pol.incentives.jackpot import JackpotRules
+from pol.incentives.sortition import DrawnDuty, TicketDraw
 
 DRAWN = 100_000
 IDENTITIES = 32
@@ -145,13 +149,13 @@ def false_bid_gain() -> float:
 
 def sybil_excess() -> int:
     """The most that splitting 32 tickets, all of which watch and catch, adds to what one identity is paid."""
-    jackpot, reserved = Jackpot(IDENTITIES, 2 * IDENTITIES, LARGEST_RATE), 10**20 + 7
+    jackpot, reserved = JackpotRules(IDENTITIES, 2 * IDENTITIES, LARGEST_RATE), 10**20 + 7
     paid = []
     for identities in range(1, IDENTITIES + 1):
         weights = Weights()
         for number in range(identities):
             weights.set(abi_hash("identity", number)[:20], (IDENTITIES + number) // identities, 0)
-        drawn = weights.watching(Draw(Duty.WATCH, bytes(32), 1, 1, abi_hash("seed", identities)), IDENTITIES)
+        drawn = weights.watching(TicketDraw(DrawnDuty.WATCH, bytes(32), 1, 1, abi_hash("seed", identities)), IDENTITIES)
         paid.append(jackpot.paid(reserved, len(drawn)))
     return max(0, max(paid) - paid[0])
 
@@ -163,7 +167,7 @@ def biased(found: Design) -> tuple[float, float]:
 
 def standing_lies(found: Design) -> tuple[float, float]:
     """Share of verdicts that are false and stand, among rational parties, with planted errors and without."""
-    setting = Setting({Kind.RATIONAL: 20}, {Kind.RATIONAL: 10}, 10, TASKS)
+    setting = Population({Behavior.RATIONAL: 20}, {Behavior.RATIONAL: 10}, 10, TASKS)
     shares = []
     for played in (found.game, without_planted_errors(found.game)):
         result = simulate(played, setting)

@@ -32,8 +32,10 @@ from pol.graph.step_program import StepProgram
 from pol.training.recorder.background_job import Background
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
-from pol.training.task.task import LoadedTask, load, publish
-from pol.training.task.task_training import TaskRecorder, environment
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import environment
 from pol.verification.verdict.second_look import SecondLooker
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome

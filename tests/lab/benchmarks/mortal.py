@@ -19,13 +19,13 @@ from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import Process, Result
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 KINDS: dict[str, tuple[type[Role], Any]] = {
     "solver": (Solver, next_of_solver),
@@ -115,7 +115,7 @@ def _live(life: Life) -> None:
     kind, decide = KINDS[life.kind]
     role = party(kind, connection, Deployment.from_json(life.deployment), life.store_url, life.name)
     process = Process(role, decide)
-    while any(made.result is Result.DONE for made in process.turn()):
+    while any(made.result is DecisionResult.DONE for made in process.turn()):
         pass
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from lab.benchmarks.operation_calls import Call, calls
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import ALLOWED, wanted
+from pol.execution.native.torch_executor import ALLOWED, selected
 from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
@@ -62,7 +62,7 @@ def runner(operation: str, call: Call) -> Callable[[], object]:
         AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
     )
     results = ALLOWED[operation](*given, **keywords)
-    results = wanted(results if isinstance(results, tuple | list) else [results], given)
+    results = selected(results if isinstance(results, tuple | list) else [results], given)
     arguments = tuple(plain(item) for item in given)
     pairs = tuple(sorted((key, plain(value)) for key, value in keywords.items()))
     node = AtenNode(operation, arguments, pairs, tuple(map(type_of, results)), "it", "")

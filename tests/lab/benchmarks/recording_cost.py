@@ -23,9 +23,10 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from lab.benchmarks.measured_models import GPT, GPTSize, next_token_loss
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
+from pol.training import Checkpoints
 from pol.training.recorder.recorder import Recorder
 from pol.training.state import components
-from pol.training.storage import saved_state
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
 SIZE = GPTSize(vocabulary=8192, block=256, layers=6, heads=6, width=384)
@@ -85,7 +86,11 @@ def overheads(rounds: int = 3) -> dict[str, float]:
 def _ways(training: _Training, folder: Path) -> Mapping[str, Callable[[], None]]:
     recorders = {
         way: Recorder(
-            f"file://{folder}/{way}", training.model, training.optimizer, every=BLOCK, asynchronous=way == "recorder"
+            f"file://{folder}/{way}",
+            training.model,
+            training.optimizer,
+            every=BLOCK,
+            checkpoints=Checkpoints(background=way == "recorder"),
         )
         for way in ("recorder", "recorder_waiting")
     }
@@ -184,7 +189,7 @@ def update_bytes(checkpoints: int = 30, every: int = 10) -> dict[str, float]:
     model = GPT(GPTSize(vocabulary=512, block=64, layers=2, heads=4, width=128))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     store = Store(f"memory://pol-bench-{uuid.uuid4().hex}")
-    recorder = Recorder(store, model, optimizer, every=every, updates=True, asynchronous=False)
+    recorder = Recorder(store, model, optimizer, every=every, checkpoints=Checkpoints(background=False, updates=True))
     recorder.resume()
     for _ in range((checkpoints - 1) * every):
         # A language in which each token follows from the one before, mostly: there is something to learn.
@@ -196,10 +201,10 @@ def update_bytes(checkpoints: int = 30, every: int = 10) -> dict[str, float]:
         recorder.step()
     stored, full = Counter[str](), Counter[str]()
     for checkpoint in recorder.close().checkpoints:
-        saved = saved_state.load_document(store, checkpoint.object)
+        saved = stored_checkpoint.load_document(store, checkpoint.object)
         for name, type_ in saved.types.items():
             full[name.split("/")[0]] += type_.nbytes
-            if saved.data["form"] == saved_state.FULL:
+            if saved.data["form"] == stored_checkpoint.FULL:
                 stored[name.split("/")[0]] += type_.nbytes
         for part in saved.data.get("arrays", []):
             stored[part["name"].split("/")[0]] += part["bytes"]

@@ -27,16 +27,16 @@ from pol.errors import OperationalError
 from pol.execution.executor import Executor, ExecutorFactory
 from pol.graph.capture import Capture
 from pol.graph.step_program import StepProgram
-from pol.roles.party.decisions import Deed
-from pol.roles.process.party_process import Process, Result
+from pol.roles.party.decisions import Action
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.watch_decisions import next_of_whistleblower
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.task.task import LoadedTask
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.training.task.task_document import LoadedTask
 
 STEPS, INTERVAL = 6, 3
 OFFER = Offer(STEPS, INTERVAL, draws=1, rerun_count=2, profiled=2, looks=2)
@@ -157,7 +157,7 @@ def _defended(place: Arena, task_id: bytes, found: Killed, nursery: Nursery, ran
     baseless = place.join(BaselessWhistleblower, "baseless", random.randrange(1 << 30))
     (finding,) = baseless.check(task_id)
     number = baseless.challenge(task_id, finding)
-    game, attack = baseless.market.game, baseless.attack(task_id, finding, number)
+    game, attack = baseless.market.game, baseless.session(task_id, number)
     while game.winner(number) is Side.NONE:
         found.kills += _life(place, nursery, "verifier", "verifier", random)
         if attack.is_on_turn():
@@ -176,7 +176,7 @@ def _trained(place: Arena, found: Killed, nursery: Nursery, random: Random) -> N
         killed = _life(place, nursery, "solver", "solver", random)
         found.kills += killed
         taken = parties[0].turn()
-        if not killed and all(made.result is not Result.DONE for made in taken):
+        if not killed and all(made.result is not DecisionResult.DONE for made in taken):
             place.connection.wait_until(min(made.until for made in taken if made.until is not None))
     found.lost += registry.task(task_id).solver != solver
 
@@ -244,7 +244,7 @@ def false_challenges(place: Arena, games: int, random: Random) -> int:
         erring.random = random
         for _ in range(2):
             try:
-                false += isinstance(next_of_whistleblower(erring, task_id), Deed)
+                false += isinstance(next_of_whistleblower(erring, task_id), Action)
             except OperationalError:
                 continue
     return false

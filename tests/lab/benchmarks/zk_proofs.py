@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from eth_abi.abi import encode
 from hexbytes import HexBytes
 from web3.types import Wei
 
@@ -16,6 +17,7 @@ from lab.benchmarks.local_node import local_node
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.step_verifiers import StepVerifier, deploy_exact, deploy_generated
 from pol.chain.node.connection import Connection
+from pol.commitments.keccak import keccak256
 from pol.zk.circuits import Visibility, folder, load
 from pol.zk.exact import exact_prover
 from pol.zk.example import example
@@ -24,8 +26,9 @@ from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
 from pol.zk.ezkl.verifier_contract import bytecode, compiler
-from pol.zk.fixed_point import Integers, dequantise, step
+from pol.zk.fixed_point import Integers, dequantize, step
 
+_VERIFY = keccak256(b"verifyProof(bytes,uint256[])")[:4]
 MEASURED: dict[str, tuple[str, Visibility]] = {
     "linear_regression": ("linear_regression", Visibility.HASHED),
     "logistic_regression": ("logistic_regression", Visibility.HASHED),
@@ -70,13 +73,13 @@ def float_error(name: str, inputs: Sequence[Integers], after: Integers) -> tuple
     """Greatest difference from the same step in float32, and the norm of all of them over that of the weights."""
     module = step_module(folder() / name)
     scale = load(name).network.scale
-    theta, *rest = (torch.tensor(dequantise(array, scale), dtype=torch.float32) for array in inputs)
+    theta, *rest = (torch.tensor(dequantize(array, scale), dtype=torch.float32) for array in inputs)
     expected = module.step(theta.requires_grad_(), *rest).detach().to(torch.float64).numpy()
-    difference = dequantise(after, scale) - expected
+    difference = dequantize(after, scale) - expected
     return float(np.abs(difference).max()), float(np.linalg.norm(difference) / np.linalg.norm(expected))
 
 
-def _circuit_figures(shown: str, keys: Keys, proven: ezkl_prover.Proven) -> dict[str, Figure]:
+def _circuit_figures(shown: str, keys: Keys, proven: ezkl_prover.ProvenStep) -> dict[str, Figure]:
     greatest, relative = float_error(keys.circuit.name, example(keys.circuit, 1), proven.after)
     return {
         f"{shown}_parameters": Figure(keys.circuit.network.nodes[0].size, "parameters"),
@@ -95,7 +98,8 @@ def _generated_figures(prefix: str, keys: Keys, proof: GradientProof) -> dict[st
     with local_node("prague") as url:
         wallet = _funded(Connection.to(url))
         generated, _ = deploy_generated(wallet, code)
-        receipt = wallet.send_data(generated, proof.calldata, "verifyProof")
+        arguments = encode(["bytes", "uint256[]"], [proof.proof, proof.instances])
+        receipt = wallet.send_data(generated, _VERIFY + arguments, "verifyProof")
     return {
         f"{prefix}verify_gas": Figure(receipt["gasUsed"], "gas"),
         f"{prefix}verifier_bytes": Figure(size, "bytes"),

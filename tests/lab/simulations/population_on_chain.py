@@ -15,6 +15,9 @@ from web3 import Web3
 from web3.types import Wei
 
 from lab.simulations.designed_deployment import COMMIT_WINDOW, INTERVAL, MARGIN, market_rules, terms_of, toy_program
+from lab.simulations.population import Population, SimulationResult, simulate
+from lab.simulations.simulated_seating import DONOR, FUND, SUBMITTER, TREASURY
+from lab.simulations.venue import SimulatedVerdict, Venue, WatchCommitment
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deploy.deployment import deploy
 from pol.chain.deployment_rules import FUND as FUND_KEY
@@ -35,9 +38,6 @@ from pol.incentives.abi import abi_hash
 from pol.incentives.auction import Bid, commitment
 from pol.incentives.forced_errors import commitment as secret_commitment
 from pol.incentives.game.parameter_design import Design
-from pol.incentives.simulation.population import Result, Setting, simulate
-from pol.incentives.simulation.simulated_seating import DONOR, FUND, SUBMITTER, TREASURY
-from pol.incentives.simulation.venue import Found, Said, Scene
 from pol.verification.profile.profile_claim import Portion, ProfileClaim
 
 ETHER = 10**18
@@ -50,16 +50,16 @@ BOND_KEY = b"bond".ljust(32, b"\0")
 """Of all tickets, at the sortition."""
 
 
-def play(connection: Connection, found: Design, setting: Setting) -> Result:
+def play(connection: Connection, found: Design, setting: Population) -> SimulationResult:
     """Simulate a population at fresh contracts, and compare what everybody has in the vault with what the mirror says.
 
     Raises:
         OperationalError: the node fails, or has not enough money for such amounts.
         ProtocolError: contracts and mirror differ, by a unit of somebody's balance or in what is drawn or refused.
     """
-    scene = Desks(connection, found, setting.seed)
-    result = simulate(found.game, setting, scene)
-    compare(result.balances, scene.changes())
+    venue = Desks(connection, found, setting.seed)
+    result = simulate(found.game, setting, venue)
+    compare(result.balances, venue.changes())
     return result
 
 
@@ -81,7 +81,7 @@ class Trained:
     drawn: tuple[int, ...]
 
 
-class Desks(Scene):
+class Desks(Venue):
     """Plays tasks at the contracts of a fresh deployment.
 
     Raises:
@@ -188,7 +188,7 @@ class Desks(Scene):
         self._record(number)
         return self.beacon.seed(number)
 
-    def post(self, task_id: bytes, said: Said) -> tuple[int, bytes]:
+    def post(self, task_id: bytes, said: SimulatedVerdict) -> tuple[int, bytes]:
         """The verdict, and the beginning of its watch."""
         verdicts, trained = self.market.verdicts, self._trained[task_id]
         claims = self._posted(task_id, said)
@@ -207,11 +207,11 @@ class Desks(Scene):
         """Of a claim without a second look."""
         return entry(self._claim(self._trained[task_id], index, root, rejects), NO_LOOK)
 
-    def watch(self, task_id: bytes, found: Found) -> None:
+    def watch(self, task_id: bytes, found: WatchCommitment) -> None:
         """In the last seconds of the watch."""
         self.market.jackpot.watch(self._wallets[found.account], task_id, found.ticket, found.posted)
 
-    def disclose(self, task_id: bytes, said: Said) -> None:
+    def disclose(self, task_id: bytes, said: SimulatedVerdict) -> None:
         """Secret, and what was sealed."""
         verdicts, wallet, secret = self.market.verdicts, self._wallets[said.account], said.duty.secret
         self.connection.wait_until(verdicts.verdict(task_id).watch_until)
@@ -228,7 +228,7 @@ class Desks(Scene):
         self.connection.wait_until(verdicts.verdict(task_id).watch_until + self.terms.disclosure_window)
         verdicts.claim_undisclosed(self.anybody, task_id)
 
-    def challenge(self, task_id: bytes, said: Said, challenger: bytes, *, right: bool) -> None:
+    def challenge(self, task_id: bytes, said: SimulatedVerdict, challenger: bytes, *, right: bool) -> None:
         """A dispute of the game, up to where somebody gives up, and anybody has it settled."""
         market, header = self.market, program_header(self.program)
         placed = _placed(self._claims(task_id, said), 0)
@@ -254,7 +254,9 @@ class Desks(Scene):
         self.connection.wait_until(self.market.registry.task(task_id).deadline)
         self.market.settlement.settle(self.anybody, task_id)
 
-    def claim(self, task_id: bytes, said: Said, stands: Said, found: Found, *, paid: bool) -> None:
+    def claim(
+        self, task_id: bytes, said: SimulatedVerdict, stands: SimulatedVerdict, found: WatchCommitment, *, paid: bool
+    ) -> None:
         """Anybody brings the catch; the contract has to agree whether it is one."""
         market = self.market
         before = _placed(self._posted(task_id, said), found.index)
@@ -282,7 +284,7 @@ class Desks(Scene):
         self.connection.wait_until(seats.seating(task_id).until)
         seats.decide(self.anybody, task_id)
 
-    def _claims(self, task_id: bytes, said: Said) -> list[SegmentClaim]:
+    def _claims(self, task_id: bytes, said: SimulatedVerdict) -> list[SegmentClaim]:
         """As they stand after the disclosure."""
         trained = self._trained[task_id]
         return [self._claim(trained, i, root, i in said.rejecting) for i, root in enumerate(said.claims)]
@@ -292,7 +294,7 @@ class Desks(Scene):
         start, end = trained.roots[segment : segment + 2]
         return SegmentClaim(segment, start, end, root, FAR if rejects else NEAR, WAY)
 
-    def _posted(self, task_id: bytes, said: Said) -> list[SegmentClaim]:
+    def _posted(self, task_id: bytes, said: SimulatedVerdict) -> list[SegmentClaim]:
         """As they are posted: with the error root where one is planted."""
         claims = self._claims(task_id, said)
         return [said.duty.plant(claim) if i == said.planted else claim for i, claim in enumerate(claims)]

@@ -17,8 +17,7 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuNode
-from pol.execution.operand_sources import Sources
-from pol.execution.reference import check_tensors
+from pol.execution.operand_sources import Sources, check_tensors
 from pol.graph.step_program import StepProgram
 
 PROJECTIONS = 20

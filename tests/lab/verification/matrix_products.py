@@ -15,8 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from pol.arithmetic.primitives import Op
-from pol.execution.operand_reads import source_words
-from pol.execution.operand_sources import Sources
+from pol.execution.operand_sources import Sources, source_words
 from pol.graph.node import InputKind, Node, Operand
 from pol.graph.tensor_type import DType
 

@@ -15,19 +15,19 @@ from pol.commitments import canonical_json
 from pol.zk.circuits import MANIFEST, Circuit, folder, load, names
 from pol.zk.example import example
 from pol.zk.ezkl import ezkl_prover
-from pol.zk.ezkl.keys import Summary, setup
+from pol.zk.ezkl.keys import KeySummary, setup
 
 
-def manifest(summary: Summary, costs: dict[str, float]) -> str:
+def manifest(summary: KeySummary, costs: dict[str, float]) -> str:
     """The file's text."""
     return json.dumps({**asdict(summary), "costs": costs}, indent=2) + "\n"
 
 
-def recorded(circuit: Circuit) -> Summary:
+def recorded(circuit: Circuit) -> KeySummary:
     """What the manifest of one of pol's circuits says of its keys."""
     raw = canonical_json.parse((folder() / circuit.name / MANIFEST).read_bytes(), MANIFEST)
     del raw["costs"]
-    return Summary(**raw)
+    return KeySummary(**raw)
 
 
 def main(root: Path, chosen: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What can be refused before anything is traced: wrong arguments, and parts of a training that a trace never meets."""
+"""Refuses wrong arguments before anything is traced, and parts of a training that a trace does not see."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ def require_capturable(
     order: Tensor,
     loop: Loop,
 ) -> None:
-    """Raises UnsupportedError that says what to change."""
+    """Check all arguments of a capture.
+
+    Raises:
+        UnsupportedError: a model, loss, optimizer, data set or order that has no definition; says what to change.
+    """
     _require_model(model, loss)
     _require_optimizer(optimizer, loop)
     _require_no_hooks(model, optimizer)
@@ -173,7 +177,7 @@ def require_distances_of_state(program: StepProgram, names: Sequence[str], state
     """Check that every number of the first state that a step may change has a distance (docs/spec/verdict.md).
 
     Raises:
-        UnsupportedError: one hasn't; a mask of large numbers or infinities that no step writes is none.
+        UnsupportedError: a number has no distance. Masks that no step writes may hold large numbers and infinities.
     """
     for position, (name, words) in enumerate(zip(names, state, strict=True)):
         if program.has_distances(position, words):

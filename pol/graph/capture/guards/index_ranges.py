@@ -1,4 +1,4 @@
-"""Class labels and tokens that no row belongs to: found when the step is captured, not when a solver is paid for it."""
+"""Refuses data with class labels or tokens that are out of range, before a task is published."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from torch import Tensor
 
 from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenNode, InputRole, Ref
-
-_SAME_NUMBERS = frozenset(
-    f"aten.{name}"
-    for name in (
-        "view.default", "_unsafe_view.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims",
-        "permute.default", "transpose.int", "expand.default", "clone.default", "alias.default", "detach.default",
-    )
-)  # fmt: skip
+from pol.graph.capture.tracing.aten_recorder import VIEWS
+from pol.graph.capture.tracing.step_inputs import DATA, ORDER
 
 
 def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor]) -> None:
     """Raises UnsupportedError for an index in the data that the step looks up and that does not exist.
 
     `constants` are the constants of the graph by name. Only rows that the order names count. Indices that the step
-    computes are not looked at: an executor reads NaN there.
+    computes are not checked: an executor reads NaN where they are out of range.
     """
     for node in graph.nodes:
         for indices, size, ignored, what in _lookups(graph, node):
@@ -31,8 +25,8 @@ def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor]) 
             if name is None or constants[name].is_floating_point():
                 continue
             used = constants[name]
-            if name.startswith("data."):
-                used = used[torch.unique(constants["order"])]
+            if name.startswith(DATA):
+                used = used[torch.unique(constants[ORDER])]
             wrong = used[((used < 0) | (used >= size)) & (used != ignored)]
             if wrong.numel():
                 raise UnsupportedError(
@@ -64,7 +58,7 @@ def _origin(graph: AtenGraph, reference: Ref) -> str | None:
     while reference.value >= len(graph.inputs):
         node = graph.nodes[reference.value - len(graph.inputs)]
         first = node.arguments[0] if node.arguments else None
-        if not isinstance(first, Ref) or (node.operation not in _SAME_NUMBERS and not node.name.startswith("batch.")):
+        if not isinstance(first, Ref) or (node.operation not in VIEWS and not node.name.startswith("batch.")):
             return None
         reference = first
     entry = graph.inputs[reference.value]

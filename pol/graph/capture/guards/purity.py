@@ -1,4 +1,4 @@
-"""Whether a trace is the whole step: no random numbers, nothing written past it, the same again each time."""
+"""Checks that a trace is the whole step: no other random numbers, no other writes, the same in every run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pol.graph.capture.tracing.random_operations import IN_BACKWARD
 from pol.graph.lowering import advice
 
 ATTENTION = "aten._scaled_dot_product"
-"""Fused attention counts as random even without dropout; the lowering refuses it with better advice."""
+"""torch tags fused attention as random even without dropout; the lowering refuses it with better advice."""
 
 
 def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Tensor], optimizer: Optimizer) -> None:
-    """Raises UnsupportedError, with the user's line, for an operation whose effect the graph does not hold.
+    """Raises UnsupportedError, with the user's line, for an operation with an effect outside of the graph.
 
-    `state` names the parameters and buffers that the graph gets as inputs, so that nothing may read them elsewhere.
+    `state` holds the parameters and buffers that are inputs of the graph: nothing may read them in another way.
     """
     memory = {tensor.untyped_storage()._cdata: name for name, tensor in state.items()}
     outside: dict[Node, Tensor] = {}
@@ -79,7 +79,7 @@ def require_equal(first: GraphModule, second: GraphModule) -> None:
 
 def _unstable() -> UnsupportedError:
     return UnsupportedError(
-        "the step is another one each time that it runs: the model or the loss reads something that changes besides "
+        "the step differs from run to run: the model or the loss reads something that changes besides "
         "parameters, buffers and the data (a counter, the time, a generator). Make it a buffer with register_buffer, "
         "or put it into the data set"
     )
@@ -93,7 +93,7 @@ def _is_equal(left: Any, right: Any) -> bool:
 
 
 def _aliased(node: Node) -> Iterator[tuple[Node, bool]]:
-    """Arguments that the operation shows or writes into."""
+    """Arguments that the result is a view of or that the operation writes into, and whether it writes."""
     target = node.target
     if isinstance(target, OpOverload):
         for parameter, argument in zip(target._schema.arguments, node.args, strict=False):

@@ -1,8 +1,8 @@
-"""Where the user's own Python keeps state besides the attributes of objects, and how to read it and put it back.
+"""State of the user's own Python besides the attributes of objects: how to read it and put it back.
 
 Functions name global variables and have defaults and attributes; classes have attributes; objects may have slots;
-iterators and generators of random numbers have a position. Code of libraries is left out: it is large, and its caches
-are none of the training's business.
+iterators and random number generators have a position. Code of libraries is left out: it is large, and its caches do
+not affect the training.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 LARGE = 1 << 26
-"""Bytes of a tensor or an array in a global variable that is taken for data, and neither copied nor compared."""
+"""Bytes from which on a tensor or an array in a global variable is data: it is neither copied nor compared."""
 
 _LIBRARIES = (
     *(sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")),
@@ -46,7 +46,7 @@ _ITERATORS: tuple[type, ...] = (
 
 
 def is_user_file(filename: object) -> bool:
-    """Whether code of this file is the user's: of a script, a notebook, a package in development."""
+    """Whether a file holds the user's code: a script, a notebook, a package in development."""
     return not filename or not (str(filename).startswith(_LIBRARIES) or "-packages/" in str(filename))
 
 
@@ -72,7 +72,7 @@ def put_members_back(kind: type, before: Mapping[str, Any]) -> None:
 
 
 def slots(item: object) -> dict[str, Any]:
-    """What the slots of an object of the user's hold."""
+    """The values of the slots of an object of the user's class."""
     found = {}
     for key, descriptor in _slots(item).items():
         with suppress(AttributeError):
@@ -101,7 +101,7 @@ def named_globals(function: types.FunctionType) -> dict[str, tuple[dict[str, Any
 
 
 def is_followed(value: object) -> bool:
-    """Whether what a global variable or a class holds is looked into: the user's objects, and containers."""
+    """Whether to look into the value of a global variable or a class attribute: the user's objects, and containers."""
     if isinstance(value, Tensor | np.ndarray):
         return value.nbytes <= LARGE
     return isinstance(value, _FOLLOWED) or bool(classes(value) or wrapped(value)) or position(value) is not None
@@ -126,9 +126,9 @@ def wrapped(item: object) -> list[object]:
 
 
 def position(item: object) -> tuple[Callable[[], object], Callable[[], object]] | None:
-    """Of an iterator or a generator of random numbers: how to read where it stands, and how to go back there.
+    """Of an iterator or a random number generator: how to read its position, and how to go back there.
 
-    Iterators over sequences can go back, others and generators of Python can't.
+    Iterators over sequences can go back; other iterators and Python generators can't.
     """
     if isinstance(item, random.Random):
         state = item.getstate()
@@ -152,7 +152,7 @@ def position(item: object) -> tuple[Callable[[], object], Callable[[], object]] 
 
 
 def _is_user_class(kind: type) -> bool:
-    """Enumerations have no state."""
+    """Whether a class is the user's; enumerations have no state."""
     module = sys.modules.get(kind.__module__)
     is_library = module is not None and getattr(module, "__file__", None) is None and kind.__module__ != "__main__"
     return not (issubclass(kind, Enum) or is_library) and is_user_file(getattr(module, "__file__", None))
@@ -183,7 +183,7 @@ def _of_frame(frame: types.FrameType | None) -> object:
 
 
 def _of_iterator(item: object) -> object:
-    """Where an iterator stands, and those that it takes from."""
+    """The position of an iterator, and of those that it reads from."""
     if not isinstance(item, _ITERATORS):
         return _of_frame(item.gi_frame) if isinstance(item, types.GeneratorType) else id(item)
     reduced: Any = item.__reduce__()

@@ -1,8 +1,16 @@
-"""What each optimizer computes: one module for each family, and a table that users can add to."""
+"""Rules of optimizers: one module for each family, and a table that users can extend."""
 
 from pol.graph.capture.optimizers import adafactor, adam, adaptive, sgd
 from pol.graph.capture.optimizers.lion import Lion
-from pol.graph.capture.optimizers.rule import RULES, SQUARES_SCALE, Number, OptimizerRule, Options, State, defines
+from pol.graph.capture.optimizers.rule import (
+    RULES,
+    SQUARES_SCALE,
+    Number,
+    OptimizerRule,
+    OptimizerState,
+    Options,
+    defines,
+)
 
 __all__ = [
     "RULES",
@@ -10,8 +18,8 @@ __all__ = [
     "Lion",
     "Number",
     "OptimizerRule",
+    "OptimizerState",
     "Options",
-    "State",
     "adafactor",
     "adam",
     "adaptive",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adafactor
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, minus, plus
+from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, minus, plus
 
 
 @defines(Adafactor)
@@ -18,7 +18,7 @@ class AdafactorRule:
 
     squares = frozenset({"variance", "row_var", "col_var"})
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """Sums over rows and columns of the last two dimensions; a vector keeps its own second moment."""
         if parameter.dim() < 2:
             return {"variance": torch.zeros_like(parameter)}
@@ -36,8 +36,13 @@ class AdafactorRule:
         }
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """parameter -= scale * gradient / sqrt(variance), the update clipped to the norm `d`."""
         small, least = options["eps"]
         small = torch.finfo(parameter.dtype).eps if small is None else small

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, AdamW
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, downhill, minus, plus
+from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
 
 
 @defines(Adam, AdamW)
@@ -22,7 +22,7 @@ class AdamRule:
 
     squares = frozenset({"exp_avg_sq", "max_exp_avg_sq"})
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """First and second moment, and the greatest second moment of AMSGrad."""
         keys = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if options["amsgrad"] else [])]
         return {key: torch.zeros_like(parameter) for key in keys}
@@ -43,8 +43,13 @@ class AdamRule:
         }
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """parameter = decay * parameter - rate * m / (sqrt(v) + epsilon)."""
         gradient = downhill(options, parameter, gradient, numbers["penalty"])
         first, second = state["exp_avg"], state["exp_avg_sq"]

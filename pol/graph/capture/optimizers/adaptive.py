@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 from torch.optim import Adagrad, RMSprop
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, downhill, minus, plus
+from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
 
 
 @defines(RMSprop)
 class RmspropRule:
-    """torch.optim.RMSprop, centred or not, with or without momentum."""
+    """torch.optim.RMSprop, centered or not, with or without momentum."""
 
     squares = frozenset({"square_avg"})
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """The averages that the options ask for."""
         keys = ["square_avg"]
         keys += ["momentum_buffer"] if options["momentum"] > 0 else []
@@ -30,8 +30,13 @@ class RmspropRule:
         return {**{name: options[name] for name in names}, "fresh": 1 - options["alpha"]}
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """parameter -= lr * gradient / (sqrt(average of squares) + eps)."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
         square = plus(state["square_avg"] * numbers["alpha"], gradient * gradient, numbers["fresh"])
@@ -52,9 +57,9 @@ class AdagradRule:
     """torch.optim.Adagrad."""
 
     squares = frozenset[str]()
-    """Its sum of squares grows without end, so it is none of these."""
+    """The sum of squares is not small: it grows without bound."""
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """The sum of the squares; torch has made it already."""
         return {"sum": torch.full_like(parameter, options["initial_accumulator_value"])}
 
@@ -64,8 +69,13 @@ class AdagradRule:
         return {"rate": rate, "eps": options["eps"], "weight_decay": options["weight_decay"]}
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """parameter -= rate * gradient / (sqrt(sum of squares) + eps)."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
         total = state["sum"] + gradient * gradient

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, minus, plus
+from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, minus, plus
 
 
 class Lion(Optimizer):
@@ -46,7 +46,7 @@ class LionRule:
 
     squares = frozenset[str]()
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """One average."""
         return {"exp_avg": torch.zeros_like(parameter)}
 
@@ -61,8 +61,13 @@ class LionRule:
         }
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """The sign of one average moves the parameter, another average is kept."""
         average = state["exp_avg"]
         direction = torch.sign(plus(average, gradient - average, numbers["fresh1"]))

@@ -1,4 +1,4 @@
-"""The optimizer's part of a step: which parameters it updates, by which rule, with which numbers in which step."""
+"""The optimizer's part of a step: the parameters that it updates, its rule, and the numbers of every step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, Options, State
+from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, OptimizerState, Options
 from pol.graph.capture.optimizers.traced_optimizer import own_state, own_step
 
 TABLE = "schedule"
@@ -24,12 +24,12 @@ class _Member:
     """One parameter that the optimizer updates. Numbers are floats, or names of tables with an entry for each step."""
 
     group: int
-    state: State
+    state: OptimizerState
     numbers: Mapping[str, float | str]
 
 
 class OptimizerStep:
-    """What the optimizer does in every step. `options` are those of each group at each step.
+    """The update of every step. `options` are those of each group at each step.
 
     `initial` holds copies of its state of every updated parameter, in the order of `parameters`; `tables` the numbers
     that are not the same in all steps, float32 of shape (steps,). Raises UnsupportedError, with what to do, for an
@@ -45,7 +45,7 @@ class OptimizerStep:
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._options = options[0]
         self._fixed = [
-            _Fixed(optimizer, group, keys) for group, keys in zip(options[0], _changing(options), strict=True)
+            _FixedOptions(optimizer, group, keys) for group, keys in zip(options[0], _changing(options), strict=True)
         ]
         self._known: dict[tuple[int, int], Mapping[str, float | str]] = {}
         if self._rule is not None:
@@ -56,7 +56,7 @@ class OptimizerStep:
         self._group_numbers = [] if self._rule else list(self._varying(options))
 
     def scale(self, slot: str) -> int:
-        """How closely distances look at the optimizer state "parameter:key": the scale of its slot."""
+        """The scale of the slot "parameter:key" in distances."""
         key = slot.rpartition(":")[2]
         return SQUARES_SCALE if self._rule is not None and key in self._rule.squares else 0
 
@@ -64,9 +64,9 @@ class OptimizerStep:
         self,
         parameters: Mapping[str, Tensor],
         gradients: Mapping[str, Tensor],
-        states: Mapping[str, State],
+        states: Mapping[str, OptimizerState],
         entries: Mapping[str, Tensor],
-    ) -> tuple[dict[str, Tensor], dict[str, State]]:
+    ) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
         """Next value and next state of every parameter that has a gradient; `entries` are this step's of the tables.
 
         A rule computes in float32, whatever the type of the parameter, and rounds once at its end.
@@ -76,7 +76,7 @@ class OptimizerStep:
             groups = [{**options, **numbers[index]} for index, options in enumerate(self._options)]
             return own_step(self._optimizer, self._names, groups, parameters, gradients, states)
         after: dict[str, Tensor] = {}
-        next_states: dict[str, State] = {}
+        next_states: dict[str, OptimizerState] = {}
         for name, gradient in gradients.items():
             parameter, state, member = parameters[name].detach(), states[name], self._members_by_name[name]
             value, next_state = self._rule.update(
@@ -113,7 +113,7 @@ class OptimizerStep:
         return _Member(index, state, self._known[index, taken])
 
     def _require_same_state(self, rule: OptimizerRule, options: Sequence[Sequence[Options]]) -> None:
-        """A schedule that turns momentum on or off on the way would need state that comes and goes."""
+        """Refuse a schedule that turns momentum on or off: the state would not be the same in every step."""
         sample = torch.zeros(1, 1)
         for index, changing in enumerate(_changing(options)):
             keys = set(rule.initial(options[0][index], sample)) if changing else set()
@@ -130,7 +130,7 @@ class OptimizerStep:
         return {key: self._number(key, np.array([float(numbers[key]) for numbers in steps])) for key in steps[0]}
 
     def _number(self, key: str, values: NDArray[np.float64]) -> float | str:
-        """The number itself if it is always the same, else the name of a table of it."""
+        """The number itself if it is the same in every step, else the name of a table of its values."""
         if not np.isfinite(values).all():
             raise UnsupportedError(f"{type(self._optimizer).__name__}: {key} is not finite in some step")
         if (values == values[0]).all():
@@ -145,7 +145,7 @@ class OptimizerStep:
         return same
 
     def _varying(self, options: Sequence[Sequence[Options]]) -> Iterator[Mapping[str, float | str]]:
-        """Of each group the options that a schedule changes."""
+        """By group: the options that a schedule changes, with their values in all steps."""
         for index, changed in enumerate(_changing(options)):
             course = [groups[index] for groups in options]
             if not all(isinstance(course[0][key], int | float) for key in changed):
@@ -155,8 +155,8 @@ class OptimizerStep:
             yield {key: self._number(key, np.array([float(group[key]) for group in course])) for key in changed}
 
 
-class _Fixed(Mapping[str, Any]):
-    """Options for all steps. Raises UnsupportedError where a rule reads one that a schedule changes."""
+class _FixedOptions(Mapping[str, Any]):
+    """The options of all steps. Raises UnsupportedError where a rule reads one that a schedule changes."""
 
     def __init__(self, optimizer: Optimizer, options: Options, changing: Sequence[str]) -> None:
         self._optimizer = optimizer
@@ -167,8 +167,8 @@ class _Fixed(Mapping[str, Any]):
         if key in self._changing:
             raise UnsupportedError(
                 f"the schedule changes {key!r} of {type(self._optimizer).__name__}, which decides what every step "
-                "computes: only numbers such as the learning rate may change on the way. Leave it as it is, or capture "
-                "the parts of the training as tasks of their own"
+                "computes: only numbers such as the learning rate may change during a training. Leave it as it is, or "
+                "capture the parts of the training as tasks of their own"
             )
         return self._options[key]
 
@@ -180,7 +180,7 @@ class _Fixed(Mapping[str, Any]):
 
 
 def _changing(options: Sequence[Sequence[Options]]) -> list[list[str]]:
-    """Of each group the options that are not the same in all steps."""
+    """By group: the options that are not the same in all steps."""
     distinct = [groups for groups, before in zip(options[1:], options, strict=False) if groups is not before]
     return [
         [key for key, value in first.items() if any(groups[index][key] != value for groups in distinct)]

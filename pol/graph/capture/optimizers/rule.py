@@ -1,8 +1,8 @@
-"""What pol has to know of an optimizer, and the table of optimizers that it knows.
+"""The interface of optimizer rules, and the table of optimizers that have one.
 
-The user's optimizer gives the options, the parameter groups and the state that it already has; the rule gives what its
-`step` computes, as ordinary torch operations without side effects. So a rule is written in a few lines, and whatever
-depends only on the number of the step costs nothing in the program.
+The user's optimizer gives the options, the parameter groups and the state that it already has. The rule gives the
+update of its `step` as ordinary torch operations without side effects. Numbers that depend on the step alone are
+computed before the program.
 """
 
 from __future__ import annotations
@@ -14,36 +14,41 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-State: TypeAlias = dict[str, Tensor]
+OptimizerState: TypeAlias = dict[str, Tensor]
 Options: TypeAlias = Mapping[str, Any]
 Number: TypeAlias = Tensor | float
 """A float if it is the same in every step, else a scalar tensor: the entry of this step in a table."""
 
 
 class OptimizerRule(Protocol):
-    """How one kind of optimizer updates one parameter. Options are those of the parameter's group."""
+    """The update of one parameter by one kind of optimizer. Options are those of the parameter's group."""
 
     squares: frozenset[str]
-    """Keys of the state that average squared gradients: small by nature, so distances look at them more closely."""
+    """Keys of the state that average squared gradients: they are small, so distances see them scaled."""
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
-        """The state before the first step; what the optimizer already has takes its place, key by key."""
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
+        """The state before the first step; state that the optimizer already has replaces it, key by key."""
         ...
 
     def numbers(self, options: Options, step: int) -> Mapping[str, float]:
-        """What the update needs that depends on options and step alone, in binary64; steps are counted from 1.
+        """Numbers of the update that depend on options and step alone, in binary64; steps are counted from 1.
 
         `options` are those that a learning-rate schedule gives for this step.
         """
         ...
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """The next parameter and state, all in float32; nothing may be written in place.
 
-        Of `options` only what is no number may be used (`nesterov`): numbers are those of the first step. Reading one
-        that a schedule changes raises UnsupportedError.
+        Of `options` only flags may be used (`nesterov`): numbers are those of the first step. Reading one that a
+        schedule changes raises UnsupportedError.
         """
         ...
 
@@ -84,7 +89,7 @@ def minus(value: Tensor, direction: Tensor, factor: Number) -> Tensor:
 
 
 def downhill(options: Options, parameter: Tensor, gradient: Tensor, penalty: Number) -> Tensor:
-    """The gradient of what is minimised: negated with `maximize`, and with that of a penalty on the squared weights."""
+    """The gradient to descend: negated with `maximize`, plus that of a penalty on the squared weights."""
     gradient = -gradient if options["maximize"] else gradient
     return gradient if is_zero(penalty) else plus(gradient, parameter, penalty)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import SGD
 
-from pol.graph.capture.optimizers.rule import Number, Options, State, defines, downhill, minus, plus
+from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
 
 
 @defines(SGD)
@@ -17,7 +17,7 @@ class SgdRule:
 
     squares = frozenset[str]()
 
-    def initial(self, options: Options, parameter: Tensor) -> State:
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
         """A buffer if there is momentum."""
         return {"momentum_buffer": torch.zeros_like(parameter)} if options["momentum"] != 0 else {}
 
@@ -31,8 +31,13 @@ class SgdRule:
         }
 
     def update(
-        self, options: Options, parameter: Tensor, gradient: Tensor, state: State, numbers: Mapping[str, Number]
-    ) -> tuple[Tensor, State]:
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
         """buffer = momentum * buffer + damped * gradient; parameter -= lr * buffer."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
         if "momentum_buffer" not in state:

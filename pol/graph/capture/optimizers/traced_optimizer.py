@@ -1,4 +1,4 @@
-"""An optimizer without a rule: its own `step` is traced, if that reads no number and makes no state."""
+"""Traces the own `step` of an optimizer without a rule; it may not read numbers of tensors or create state."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from torch.optim import Optimizer
 from torch.overrides import TorchFunctionMode
 
 from pol.errors import PolError, UnsupportedError
-from pol.graph.capture.guards.mutation_guard import is_same
-from pol.graph.capture.optimizers import Options, State
+from pol.graph.capture.guards.plain_values import is_same
+from pol.graph.capture.optimizers import OptimizerState, Options
 
 _NUMBERS = {Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__bool__}
 _PLACES = {Tensor.__getitem__, Tensor.__setitem__}
 READS = "its step reads the numbers of a tensor, which differ from step to step"
 
 
-def own_state(optimizer: Optimizer, present: Mapping[str, Any]) -> State:
+def own_state(optimizer: Optimizer, present: Mapping[str, Any]) -> OptimizerState:
     """Copies of the tensors among the state of a parameter; UnsupportedError if the optimizer has other state."""
     _require_state_of_parameters(optimizer, optimizer.state)
     return {key: value.detach().clone() for key, value in present.items() if isinstance(value, Tensor)}
@@ -34,11 +34,11 @@ def own_step(
     groups: Sequence[Options],
     parameters: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
-    states: Mapping[str, State],
-) -> tuple[dict[str, Tensor], dict[str, State]]:
-    """Run the optimizer's `step` on other tensors; next values and states of the parameters with a gradient.
+    states: Mapping[str, OptimizerState],
+) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
+    """Run the optimizer's `step` on the given tensors; next values and states of the parameters with a gradient.
 
-    Parameters change in place. The user's optimizer is not touched. Raises UnsupportedError, with a way out.
+    Parameters change in place, the user's optimizer does not. Raises UnsupportedError, with advice.
     """
     shadow = object.__new__(type(optimizer))
     # A scheduler wraps `step` of the object; the shadow has that of its class.
@@ -74,7 +74,7 @@ def own_step(
     _require_same(optimizer, attributes, vars(shadow), "its attribute {!r}")
     _require_state_of_parameters(optimizer, shadow.state)
     after = {name: parameters[name].detach() for name in gradients}
-    kept: dict[str, State] = {}
+    kept: dict[str, OptimizerState] = {}
     for group in optimizer.param_groups:
         for own in group["params"]:
             name = names[id(own)]
@@ -91,7 +91,7 @@ def _tensors(groups: Sequence[Options]) -> list[Tensor]:
 
 
 def _require_same(optimizer: Optimizer, before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> None:
-    """What isn't a tensor of a parameter's state is a constant of the program: every step has to leave it alone."""
+    """Refuse a change of anything but the state of a parameter: it would be a constant of the program."""
     for key in dict.fromkeys([*before, *after]):
         if key not in before or key not in after or not is_same(before[key], after[key]):
             raise no_rule(optimizer, f"its step changes {what.format(key)}, which every step would find as it is now")
@@ -104,7 +104,7 @@ def _require_state_of_parameters(optimizer: Optimizer, state: Mapping[Any, Any])
 
 
 class _Reads(TorchFunctionMode):
-    """While active, notes whether the number of a tensor is asked for, or decides about places (a mask as an index)."""
+    """While active, notes whether a number of a tensor is read, or a mask is used as an index."""
 
     found = False
 
@@ -122,7 +122,7 @@ class _Reads(TorchFunctionMode):
 
 
 def no_rule(optimizer: Optimizer, why: str) -> UnsupportedError:
-    """The refusal of an optimizer that nobody has written a rule for."""
+    """The error for an optimizer without a rule."""
     return UnsupportedError(
         f"the optimizer {type(optimizer).__name__} has no rule, and {why}. Otherwise use one of "
         "pol.graph.capture.optimizers.RULES, or write its rule (docs/guides/capture.md, 'Another optimizer')"
@@ -130,7 +130,7 @@ def no_rule(optimizer: Optimizer, why: str) -> UnsupportedError:
 
 
 def _require_known(optimizer: Optimizer, before: Mapping[str, Any], after: Mapping[str, Any], reads: bool) -> None:
-    """Only what was a tensor before may change."""
+    """Refuse new state, and a change of state that is no tensor."""
     for key, value in after.items():
         if isinstance(value, Tensor) and not isinstance(before.get(key), Tensor):
             if reads:

@@ -1,4 +1,4 @@
-"""Turns a traced graph into an AtenGraph: references instead of objects, and names for people."""
+"""Turns a traced graph into an AtenGraph, with references instead of objects, and readable names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pol.graph.lowering.advice import undefined
 IDENTITIES = frozenset(
     {"aten.clone.default", "aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default"}
 )
-"""Operations that give their first argument back: in a functional graph a copy is the thing itself."""
+"""Operations that return their first argument: a functional graph needs no copies."""
 
 VIEWS = frozenset(
     f"aten.{name}"
@@ -30,12 +30,12 @@ VIEWS = frozenset(
         "squeeze.default", "squeeze.dim", "squeeze.dims", "expand.default",
     )
 )  # fmt: skip
-"""Operations through which a name passes to what they show."""
+"""Operations that show the numbers of their first argument: a name given to them belongs to it."""
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 PLACEMENT = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking"})
-"""Arguments that say where a tensor lies, never what it is."""
+"""Arguments about the memory of a tensor, not about its numbers."""
 
 
 BATCH_NORMS = frozenset(
@@ -48,8 +48,8 @@ BATCH_NORMS = frozenset(
 """Their first result has the type of the batch, the others that of the statistics."""
 
 
-class Recorder:
-    """Writes down one traced graph."""
+class AtenRecorder:
+    """Records one traced graph: inputs, nodes and constants of an AtenGraph."""
 
     def __init__(self, inputs: Sequence[AtenInput], seed: Tensor) -> None:
         self.inputs = list(inputs)
@@ -58,7 +58,7 @@ class Recorder:
         self._marks: list[Mapping[str, str]] = []
         self.constants: list[Tensor] = []
         self._values: dict[FxNode, Argument] = {}
-        # Which of torch's outputs are there: what an output mask leaves out is no output of the graph's node.
+        # The outputs of torch that exist: those that an output mask leaves out are no outputs of the graph's node.
         self._places: dict[Any, list[int]] = {}
 
     def record(self, graph: GraphModule) -> list[Argument]:
@@ -162,7 +162,7 @@ class Recorder:
         raise UnsupportedError(f"an operation has the argument {value!r}, which a step program cannot hold")
 
     def _behind_views(self, reference: Ref) -> int | None:
-        """Position of the node whose numbers a value shows, or None for an input."""
+        """Position of the node that computes a value, behind views; None for an input."""
         while reference.value >= len(self.inputs):
             position = reference.value - len(self.inputs)
             node = self.nodes[position]
@@ -173,7 +173,7 @@ class Recorder:
         return None
 
     def _owners(self, updates: Mapping[str, Ref]) -> dict[int, str]:
-        """Which slot each node of the optimizer step works for."""
+        """By node of the optimizer step: the slot that it updates."""
         owners: dict[int, str] = {}
         for slot, reference in updates.items():
             pending = [reference]
@@ -204,7 +204,7 @@ def data_dependent(line: str, cause: str) -> UnsupportedError:
 
 
 def _with_statistics(outputs: tuple[AtenType, ...], node: FxNode) -> tuple[AtenType, ...]:
-    """Statistics of a bfloat16 batch are binary32 where weights or running ones are; a trace says otherwise."""
+    """Correct the trace: statistics of a bfloat16 batch are binary32 where weights or running statistics are."""
     given = [item.meta["val"].dtype for item in node.args if isinstance(item, FxNode)]
     if torch.float32 not in given:
         return outputs
@@ -220,7 +220,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-def graph_of(recorder: Recorder, next_state: Sequence[Argument], loss: Argument) -> AtenGraph:
+def graph_of(recorder: AtenRecorder, next_state: Sequence[Argument], loss: Argument) -> AtenGraph:
     """The finished graph with its outputs."""
     if not isinstance(loss, Ref) or not all(isinstance(item, Ref) for item in next_state):
         raise UnsupportedError("the step gives a state or a loss that is not a tensor")

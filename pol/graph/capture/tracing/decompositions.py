@@ -1,4 +1,4 @@
-"""What a capture writes in place of ATen operations that have no rule of their own."""
+"""Replacements of ATen operations that have no rule of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pol.graph.lowering.advice import DECOMPOSED
 
 
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """torch's own decompositions of DECOMPOSED, and ours of memory without contents and of tensors without words."""
+    """torch's own decompositions of DECOMPOSED, and ours of uninitialized memory and of empty tensors."""
     aten = torch.ops.aten
     return {
         **get_decompositions([getattr(aten, name) for name in DECOMPOSED]),
@@ -31,18 +31,18 @@ def _zeros_like(tensor: Tensor, **options: Any) -> Tensor:
 
 
 def _zeros(size: Sequence[int], **options: Any) -> Tensor:
-    """Memory that torch leaves uninitialised is zero: what nobody reads costs nothing, and the rest is defined."""
+    """Zeros in place of uninitialized memory: unused ones are dropped, and used ones are defined."""
     chosen = options.get("dtype")
     return torch.full(size, 0, dtype=torch.get_default_dtype() if chosen is None else chosen)
 
 
 def _copied(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """What is left of `target.copy_(source)` where nothing is written."""
+    """The result of `target.copy_(source)` in a functional graph."""
     return source.to(target.dtype).expand(target.shape)
 
 
 def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
-    """Without the empty tensors that stand for "nothing yet", as in the caches of text generation."""
+    """Concatenation without empty tensors, such as the initial caches of text generation."""
     some = [tensor for tensor in tensors if tensor.numel()]
     if len(some) == len(tensors) or not some:
         return NotImplemented

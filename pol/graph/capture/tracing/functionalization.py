@@ -1,6 +1,6 @@
-"""Replays a traced graph with every effect of an operation where functionalisation sees it.
+"""Replays a traced graph so that functionalization sees every effect.
 
-torch's native_batch_norm writes its running statistics without saying so in its schema: the graph would lose them.
+torch's native_batch_norm writes its running statistics, but its schema does not say so: the graph would lose them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from torch.fx import Interpreter
 _WHOLE = [True, True, True]
 
 
-class Replay(Interpreter):
-    """Runs a graph; batch normalisation by operations that write nothing."""
+class FunctionalReplay(Interpreter):
+    """Runs a graph; batch normalization by operations that write nothing."""
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The operation, or what stands for it."""
+        """The operation, or its replacement."""
         if target is torch.ops.aten.native_batch_norm.default:
             return _batch_norm(*args)
         if target is torch.ops.aten.native_batch_norm_backward.default and not args[7]:
             return _fixed_batch_norm_backward(*args)
-        # Gradients are asked for whole, with a weight of ones where there is none: what nobody reads is dropped later.
+        # All gradients are computed, with a weight of ones where there is none; unused ones are dropped later.
         if target is torch.ops.aten.native_batch_norm_backward.default:
             return target(*args[:-1], _WHOLE)
         if target is torch.ops.aten.native_layer_norm_backward.default:
@@ -62,7 +62,7 @@ def _batch_norm(
     result = (value - _channels(mean, value)) * _channels(scale, value)
     result = result if weight is None else result * _channels(weight, value)
     result = result if bias is None else result + _channels(bias, value)
-    # Statistics of the batch, which nobody reads: they are not taken.
+    # The statistics of the batch are unused here.
     return result.to(value.dtype), mean.new_zeros(1), mean.new_zeros(1)
 
 

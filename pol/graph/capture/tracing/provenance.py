@@ -1,4 +1,4 @@
-"""Which line of the user's code an operation came from."""
+"""Finds the line of the user's code that an operation comes from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TORCH = str(Path(torch.__file__).parent) + os.sep
 _CAPTURE = str(Path(__file__).parents[1]) + os.sep
 _EXECUTION = str(Path(__file__).parents[3] / "execution") + os.sep
 _MODES = {__file__, str(Path(__file__).with_name("tensor_assignments.py"))}
-"""Modes that run between the user's line and torch."""
+"""Files of the modes that run between the user's line and torch."""
 
 
 class LineRecorder(TorchFunctionMode):
@@ -86,7 +86,7 @@ class LineRecorder(TorchFunctionMode):
 
 
 def current_line() -> str:
-    """The innermost line of the user's between the capture and the modes of torch that it runs under, or nothing."""
+    """The innermost line of the user's code below the capture, or an empty string."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in _MODES:
         frame = frame.f_back

@@ -1,7 +1,7 @@
-"""Random numbers that a step program can hold: torch's random operations become draws from a counter-based generator.
+"""Replaces torch's random operations by draws from a counter-based generator, which a step program can hold.
 
 The draws are operations of their own, `pol::uniform`, `pol::normal`, `pol::bernoulli` and `pol::integers`
-(docs/spec/randomness.md). Here they have shapes only; pol.execution.native.torch_random gives them numbers.
+(docs/spec/randomness.md). Here they have shapes only; pol.execution.native.torch_random implements them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DTYPES: Mapping[str, torch.dtype] = {
     "bernoulli": torch.bool,
     "integers": torch.int64,
 }
-"""What each draw gives, by the name of its operation."""
+"""The dtype of each draw, by the name of its operation."""
 _PARAMETERS = {
     "uniform": "float low, float high",
     "normal": "float mean, float std",
@@ -227,4 +227,4 @@ _RULES: Mapping[str, _Rule] = {
     "aten.random_.to": _filled("integers", 0, "to"),
     "aten.native_dropout.default": _dropout,
 }
-"""How torch's random operations are drawn."""
+"""The draw of each random operation of torch."""

@@ -1,7 +1,7 @@
-"""``tensor.data = value`` under a trace, which doesn't see it: torch swaps the memory of a tensor behind its back.
+"""Makes ``tensor.data = value`` visible to a trace, which does not see that torch replaces a tensor's memory.
 
-What is assigned is copied instead, which a trace follows. That is the same step unless the memory stays shared with
-another tensor of the training, or the type changes: both are refused with the user's line.
+The value is copied instead. That is the same step unless the memory stays shared with another tensor of the training,
+or the type changes: both are refused with the user's line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pol.graph.capture.tracing.provenance import current_line
 _DATA = torch.Tensor.data
 
 
-class Assignments(TorchFunctionMode):
+class DataAssignments(TorchFunctionMode):
     """While active, follows assignments to the attribute ``data`` of tensors."""
 
     def __init__(self, place: Callable[[], str]) -> None:
@@ -28,7 +28,7 @@ class Assignments(TorchFunctionMode):
         self._owned: set[int] = set()
 
     def own(self, tensors: Iterable[Tensor]) -> None:
-        """The tensors of the training, from now on: nothing may share memory with them."""
+        """Set the tensors of the training: no other tensor may share memory with them."""
         self._owned = {_memory(tensor) for tensor in tensors}
 
     def __torch_function__(

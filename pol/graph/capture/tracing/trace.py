@@ -26,15 +26,16 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten
 
 from pol.errors import PolError, UnsupportedError
-from pol.graph.capture.guards.mutation_guard import untouched
+from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.guards.purity import require_equal, require_pure
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import data_dependent
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functionalization import Replay
+from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.provenance import PHASE, SOURCE, line_of_error
-from pol.graph.capture.tracing.training_step import StepInputs, TrainingStep
+from pol.graph.capture.tracing.step_inputs import StepInputs
+from pol.graph.capture.tracing.training_step import TrainingStep
 from pol.graph.lowering.advice import undefined
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
@@ -43,7 +44,7 @@ _NEEDS_NUMBERS = (
     "Cannot access data pointer",
     "data pointer is not allocated",
 )
-"""What torch says where code asks a tensor that is being traced for its numbers: .numpy(), .tolist(), numpy.asarray."""
+"""Messages of torch where code reads the numbers of a traced tensor: .numpy(), .tolist(), numpy.asarray."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,10 @@ def trace_step(
     loop: Loop,
     inputs: StepInputs,
 ) -> TracedStep:
-    """The step as a graph; UnsupportedError where the user's code cannot be one. Leaves everything as it was."""
+    """The step as a graph; the user's objects are restored.
+
+    Raises UnsupportedError, with the user's line, where the code has no graph.
+    """
     own = {f"model.{name}": tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
     step = TrainingStep(model, loss, plan, loop, inputs.seed)
     lines = step.lines
@@ -76,7 +80,7 @@ def trace_step(
         sdpa_kernel(SDPBackend.MATH),
         torch.backends.mkldnn.flags(enabled=False),
         torch.enable_grad(),
-        untouched({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
+        mutation_guard({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
     ):
         first = traced(step, arguments, None, lines.running)
         require_pure(first, before, own, optimizer)
@@ -85,13 +89,13 @@ def trace_step(
         again = traced(step, arguments, None, lines.running)
         before.require_unchanged(first_run=False)
         require_equal(first, again)
-        _settle_sources(first)
+        _assign_sources(first)
         first.graph.set_codegen(CodeGen())
         flat = tree_flatten(arguments)[0]
 
         def replay(*tensors: Tensor) -> Any:
             # Copies, so that updates in place stay inside the graph and become ordinary values.
-            return Replay(first).run(*(tensor.clone() for tensor in tensors))
+            return FunctionalReplay(first).run(*(tensor.clone() for tensor in tensors))
 
         second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.running)
     second.graph.eliminate_dead_code()
@@ -118,7 +122,7 @@ def quiet() -> Iterator[None]:
 def traced(
     function: Callable[..., Any], arguments: Sequence[Any], table: Any, running: Callable[[], str]
 ) -> GraphModule:
-    """The graph of a function; ``running`` says what runs where no line of the user's is to be found."""
+    """The graph of a function; ``running`` names the running module where no line of the user is found."""
     maker = make_fx(
         function, decomposition_table=table, tracing_mode="fake", _allow_non_fake_inputs=True, record_module_stack=False
     )
@@ -134,7 +138,7 @@ def traced(
 
 
 def _refusal(error: Exception, line: str) -> UnsupportedError:
-    """What an exception of the user's code under the trace means for the user."""
+    """The error for an exception of the user's code under the trace."""
     if isinstance(error, UnsupportedOperatorException):
         return undefined(line, str(error.func))
     text = str(error).strip().partition("\n")[0].rstrip(".")
@@ -146,8 +150,8 @@ def _refusal(error: Exception, line: str) -> UnsupportedError:
     )
 
 
-def _settle_sources(graph: GraphModule) -> None:
-    """Final marks of the first trace: a backward node has the line of the forward node that it belongs to."""
+def _assign_sources(graph: GraphModule) -> None:
+    """Give every backward node of the first trace the line of its forward node, and drop profiler nodes."""
     lines: dict[int, str] = {}
     for node in list(graph.graph.nodes):
         if "profiler" in str(node.target):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,41 +12,14 @@ from torch.fx import traceback as fx_traceback
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.loop import Loop
-from pol.graph.capture.optimizers import State
+from pol.graph.capture.optimizers import OptimizerState
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE, LineRecorder
 from pol.graph.capture.tracing.random_operations import CounterRandomness
-from pol.graph.capture.tracing.tensor_assignments import Assignments
+from pol.graph.capture.tracing.tensor_assignments import DataAssignments
 
 _REPLACED = "the model replaces one of its parameters during the step; only the optimizer may"
 _LOSSES = {torch.float32, torch.bfloat16}
-
-
-@dataclass(frozen=True)
-class StepInputs:
-    """The tensors that one step depends on, by name; all lie outside any autograd graph."""
-
-    parameters: Mapping[str, Tensor]
-    buffers: Mapping[str, Tensor]
-    averages: Mapping[str, Tensor]
-    optimizer: Mapping[str, State]
-    dataset: Sequence[Tensor]
-    order: Tensor
-    tables: Mapping[str, Tensor]
-    seed: Tensor
-
-    def arguments(self) -> tuple[Any, ...]:
-        """What a TrainingStep is called with; the number of the step comes last. The seed is not traced."""
-        return (
-            dict(self.parameters),
-            dict(self.buffers),
-            dict(self.averages),
-            {name: dict(state) for name, state in self.optimizer.items()},
-            list(self.dataset),
-            self.order,
-            dict(self.tables),
-            torch.zeros((), dtype=torch.int64),
-        )
 
 
 class _ModelAndLoss(nn.Module):
@@ -59,14 +31,15 @@ class _ModelAndLoss(nn.Module):
         self.loss = loss
 
     def forward(self, work: Callable[[], Any]) -> Any:
-        """Work under the parameters and buffers that stand in."""
+        """Run `work` while functional_call has replaced parameters and buffers."""
         return work()
 
 
 class TrainingStep:
-    """The step; calling it with the tensors of a StepInputs gives flat lists of what comes after.
+    """The step as a function of the tensors of StepInputs.
 
-    Those are next parameters, buffers, averages and optimizer state, the loss, and a gradient per updated parameter.
+    It returns the next parameters, buffers, averages and optimizer state, the loss, and a gradient per updated
+    parameter.
     Raises UnsupportedError for a model or a loss that cannot be trained.
     """
 
@@ -79,7 +52,7 @@ class TrainingStep:
         seed: Tensor,
     ) -> None:
         self.lines = LineRecorder(model, loss)
-        self._assignments = Assignments(self.lines.running)
+        self._assignments = DataAssignments(self.lines.running)
         self._module = _ModelAndLoss(model, loss)
         self._optimizer = optimizer
         self._loop = loop
@@ -90,7 +63,7 @@ class TrainingStep:
         parameters: dict[str, Tensor],
         buffers: dict[str, Tensor],
         averages: dict[str, Tensor],
-        states: dict[str, State],
+        states: dict[str, OptimizerState],
         dataset: Sequence[Tensor],
         order: Tensor,
         tables: dict[str, Tensor],
@@ -98,42 +71,29 @@ class TrainingStep:
     ) -> Any:
         """One step from these tensors."""
         with self._assignments:
-            return self._after(parameters, buffers, averages, states, dataset, order, tables, number)
-
-    def _after(
-        self,
-        parameters: dict[str, Tensor],
-        buffers: dict[str, Tensor],
-        averages: dict[str, Tensor],
-        states: dict[str, State],
-        dataset: Sequence[Tensor],
-        order: Tensor,
-        tables: dict[str, Tensor],
-        number: Tensor,
-    ) -> Any:
-        batches = self._batches(dataset, order, number)
-        entries = _entries(tables, number)
-        with fx_traceback.annotate({PHASE: "forward"}):
-            leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
-            current = {name: buffer.clone() for name, buffer in buffers.items()}
-        optimizers = [tensor for state in states.values() for tensor in state.values()]
-        self._assignments.own([*leaves.values(), *current.values(), *averages.values(), *optimizers])
-        randomness = CounterRandomness(number, self._seed)
-        value, gradients = self._loss_and_gradients(leaves, current, list(states), batches, randomness)
-        with fx_traceback.annotate({PHASE: "clip", SOURCE: "clipping of gradients"}):
-            clipped = self._loop.clipped(gradients)
-        with fx_traceback.annotate({PHASE: "update"}), torch.no_grad():
-            after, next_states = self._optimizer(leaves, clipped, states, entries)
-            after = {name: after.get(name, leaf.detach()) for name, leaf in leaves.items()}
-            moved = [self._loop.averaged(average, after[name]) for name, average in averages.items()]
-        return (
-            list(after.values()),
-            [current[name].detach() for name in buffers],
-            moved,
-            [next_states.get(name, state)[key] for name, state in states.items() for key in state],
-            value,
-            [gradients.get(name) for name in states],
-        )
+            batches = self._batches(dataset, order, number)
+            entries = _entries(tables, number)
+            with fx_traceback.annotate({PHASE: "forward"}):
+                leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
+                current = {name: buffer.clone() for name, buffer in buffers.items()}
+            optimizers = [tensor for state in states.values() for tensor in state.values()]
+            self._assignments.own([*leaves.values(), *current.values(), *averages.values(), *optimizers])
+            randomness = CounterRandomness(number, self._seed)
+            value, gradients = self._loss_and_gradients(leaves, current, list(states), batches, randomness)
+            with fx_traceback.annotate({PHASE: "clip", SOURCE: "clipping of gradients"}):
+                clipped = self._loop.clipped(gradients)
+            with fx_traceback.annotate({PHASE: "update"}), torch.no_grad():
+                after, next_states = self._optimizer(leaves, clipped, states, entries)
+                after = {name: after.get(name, leaf.detach()) for name, leaf in leaves.items()}
+                moved = [self._loop.averaged(average, after[name]) for name, average in averages.items()]
+            return (
+                list(after.values()),
+                [current[name].detach() for name in buffers],
+                moved,
+                [next_states.get(name, state)[key] for name, state in states.items() for key in state],
+                value,
+                [gradients.get(name) for name in states],
+            )
 
     def _loss_and_gradients(
         self,

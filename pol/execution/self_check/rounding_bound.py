@@ -1,0 +1,107 @@
+"""How far rounding can move the results of one ATen operation, measured with torch in binary64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pol.execution.native.torch_executor import ALLOWED, resolved, selected
+from pol.execution.self_check.drawn_errors import DrawnErrors
+from pol.execution.self_check.operation_classes import LOG_SOFTMAX_BACKWARD, SUMS, UNSTABLE
+from pol.graph.aten_graph import Argument, AtenNode, Ref, references
+
+BINARY32_UNIT, BFLOAT16_UNIT = 2.0**-23, 2.0**-7
+_SAFETY = 16
+_DRAWS = 4
+_NUDGE = 2.0**-20
+
+
+class RoundingBound:
+    """How far roundings of the operands and within the operation can move its results."""
+
+    def __init__(self, node: AtenNode, values: Mapping[Ref, Tensor], terms: int) -> None:
+        self._terms = math.sqrt(terms)
+        refs = list(references(node.all_arguments))
+        wide = {ref: values[ref].double() if values[ref].is_floating_point() else values[ref] for ref in refs}
+        self._reach = _reach(node, [wide[ref] for ref in refs])
+        self._slope = _slope_of_sums(node, wide) if node.operation in SUMS and not node.keywords else None
+        self._slope = self._slope or _drawn_slope(node, wide)
+
+    def is_beyond(self, output: int, canonical: Tensor, native: Tensor, is_drawn: bool) -> Tensor:
+        """A mask of the elements whose difference is more than rounding explains."""
+        one, other = canonical.double(), native.double()
+        unit = BFLOAT16_UNIT if native.dtype == torch.bfloat16 else BINARY32_UNIT
+        size = torch.maximum(one.abs(), other.abs())
+        if self._slope is None:
+            finite = other[torch.isfinite(other)]
+            scale = finite.abs().max() if finite.numel() else torch.zeros((), dtype=torch.float64)
+            return torch.isfinite(other) & ~((one - other).abs() <= _SAFETY * self._terms * unit * scale)
+        slope = self._slope[output]
+        allowed = _SAFETY * (
+            unit * size + BINARY32_UNIT * self._terms * (slope + torch.minimum(one.abs(), other.abs()))
+        )
+        if self._reach is not None:
+            allowed = allowed + _SAFETY * unit * self._reach
+        far = ~((one - other).abs() <= allowed)
+        # Where the exact result is not finite, torch differs between machines; one finite result of the two is wrong.
+        mixed = torch.isfinite(one) != torch.isfinite(other)
+        small = torch.where(torch.isfinite(one), one.abs(), other.abs()) < 1e37
+        return torch.where(torch.isfinite(slope), far, mixed & small & is_drawn)
+
+
+def _reach(node: AtenNode, operands: Sequence[Tensor]) -> Tensor | None:
+    """The size of the terms that cancel within an operation; None if none do."""
+    if node.operation == LOG_SOFTMAX_BACKWARD:
+        gradient, result = operands
+        dim = node.arguments[2]
+        assert isinstance(dim, int)
+        return gradient.abs() + result.exp() * gradient.sum(dim, keepdim=True).abs()
+    return sum((operand.abs() for operand in operands), torch.ones(())) if node.operation in UNSTABLE else None
+
+
+def _slope_of_sums(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:
+    """How far random errors of the products move their sum: the root of the sum of their squares."""
+    squares = {ref: value.square() if value.is_floating_point() else value for ref, value in operands.items()}
+    sums = _in_binary64(node, squares)
+    return sums and [total.sqrt_() for total in sums]
+
+
+def _drawn_slope(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:
+    """How far drawn errors of the operands move the results; None if torch has no binary64 for the operation."""
+    exact = _in_binary64(node, operands)
+    if exact is None:
+        return None
+    slopes = [torch.zeros_like(value) for value in exact]
+    errors = DrawnErrors(0, torch.float64)
+    for _ in range(_DRAWS):
+        drawn = {ref: errors.applied(v, _NUDGE) if v.is_floating_point() else v for ref, v in operands.items()}
+        moved = _in_binary64(node, drawn)
+        if moved is None:
+            raise AssertionError("an operation that took binary64 takes it again")
+        for slope, there, here in zip(slopes, moved, exact, strict=True):
+            torch.maximum(slope, (there - here).abs_().div_(_NUDGE), out=slope)
+    return slopes
+
+
+def _in_binary64(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:
+    """The results of the operation on these operands, or None if torch has none in binary64."""
+
+    def argument(given: Argument) -> Any:
+        return resolved(
+            given,
+            lambda ref: operands[ref],
+            lambda dtype: torch.float64 if dtype.is_floating_point else dtype,
+        )
+
+    arguments = [argument(item) for item in node.arguments]
+    keywords = {name: argument(item) for name, item in node.keywords}
+    try:
+        result = ALLOWED[node.operation](*arguments, **keywords)
+    except (RuntimeError, TypeError, NotImplementedError):
+        return None
+    results = tuple(result) if isinstance(result, tuple | list) else (result,)
+    return [tensor.double() for tensor in selected(results, arguments)]

@@ -1,1 +1,0 @@
-"""Seeded populations that play the game for money."""

@@ -1,0 +1,132 @@
+"""The state of a trainer that is spread over the processes of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.optim import Optimizer
+
+from pol.errors import ProtocolError
+from pol.training.state.random_state import RandomSources
+from pol.training.state.trainer_state import Stateful, TrainerState
+
+PER_PROCESS = ("random", "cursor", "environment")
+"""Components that each process has of its own."""
+T = TypeVar("T")
+
+
+class DistributedState(TrainerState):
+    """A trainer's state on several processes; `components` and `load` are called on all of them."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        parts: Mapping[str, Stateful],
+        random: RandomSources,
+        *,
+        gradients: bool = False,
+        group: dist.ProcessGroup | None = None,
+    ):
+        super().__init__(model, parts, random, gradients=gradients)
+        self._group = group
+        self.by_rows = False
+        """Whether a loaded state holds only this process's rows of spread tensors."""
+
+    def is_cut_into_rows(self) -> bool:
+        """Whether every spread tensor is cut into rows over all processes of the group, in their order."""
+        others = [part.state_dict() for part in self.parts.values() if not isinstance(part, Optimizer)]
+        held = [*self.model.parameters(), *self.model.buffers(), *_spread_tensors(others)]
+        return all(
+            tensor.device_mesh.ndim == 1
+            and tensor.device_mesh.get_local_rank() == dist.get_rank(self._group)
+            and tensor.device_mesh.size() == dist.get_world_size(self._group)
+            and tensor.placements[0] in (Shard(0), Replicate())
+            for tensor in held
+            if isinstance(tensor, DTensor)
+        )
+
+    def components(self) -> dict[str, object]:
+        """As `TrainerState.components`; components of each process are listed by rank."""
+        found = super().components()
+        everywhere = gather({name: found[name] for name in PER_PROCESS}, self._group)
+        return {**found, **{name: {"ranks": [other[name] for other in everywhere]} for name in PER_PROCESS}}
+
+    def load(self, components: Mapping[str, Any]) -> None:
+        """As `TrainerState.load`; every process takes its rows of spread tensors.
+
+        Raises:
+            ProtocolError: the state of another trainer, or of another number of processes.
+        """
+        found = dict(components)
+        size, rank = dist.get_world_size(self._group), dist.get_rank(self._group)
+        for name in PER_PROCESS:
+            ranks = found[name].get("ranks", [])
+            if len(ranks) != size:
+                raise ProtocolError(
+                    f"the state was recorded on {len(ranks) or 'one'} processes, these are {size}: resume on as many"
+                )
+            found[name] = ranks[rank]
+        parameters = dict(self.model.named_parameters())
+        spread = _give_rows if self.by_rows else _spread
+        found["parameters"] = _spread_like(found["parameters"], parameters, spread)
+        found["buffers"] = _spread_like(found["buffers"], dict(self.model.named_buffers()), spread)
+        if self.gradients:
+            found["gradients"] = _spread_like(found["gradients"], parameters, spread)
+        for name, part in self.parts.items():
+            state = found[name]["state"]
+            if isinstance(part, Optimizer):
+                # A new optimizer has no state yet, so the placement is that of the parameter.
+                order = [parameters.get(n) for group in found[name]["names"] for n in group]
+                placed = {
+                    i: {key: spread(value, order[i]) for key, value in values.items()}
+                    for i, values in state["state"].items()
+                }
+                state = {**state, "state": placed}
+            else:
+                state = _spread_like(state, part.state_dict(), spread)
+            found[name] = {**found[name], "state": state}
+        super().load(found)
+
+
+def gather(value: T, group: dist.ProcessGroup | None) -> list[T]:
+    """The values of all processes, in the order of their ranks."""
+    values: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(values, value, group=group)
+    return values
+
+
+def _spread_tensors(value: Any) -> Iterator[DTensor]:
+    if isinstance(value, DTensor):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _spread_tensors(item)
+
+
+def _spread_like(value: Any, like: Any, spread: Callable[[Any, Any], Any]) -> Any:
+    """The value, its tensors spread as those at the same places in ``like``."""
+    if isinstance(value, Mapping) and isinstance(like, Mapping):
+        return {key: _spread_like(item, like.get(key), spread) for key, item in value.items()}
+    if isinstance(value, list | tuple) and isinstance(like, list | tuple) and len(value) == len(like):
+        return type(value)(_spread_like(item, other, spread) for item, other in zip(value, like, strict=True))
+    return spread(value, like)
+
+
+def _spread(value: Any, like: Any) -> Any:
+    """A whole tensor spread as ``like`` of the same shape; other values unchanged."""
+    if not isinstance(value, Tensor) or not isinstance(like, DTensor) or value.shape != like.shape:
+        return value
+    # Every process has read the whole tensor, so nothing is sent.
+    return distribute_tensor(value, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def _give_rows(value: Any, like: Any) -> Any:
+    """As `_spread`, of a value that holds only this process's rows."""
+    if not isinstance(value, Tensor) or not isinstance(like, DTensor) or value.shape != like.to_local().shape:
+        return value
+    local = value.to(like.to_local().device)
+    return DTensor.from_local(local, like.device_mesh, like.placements, shape=like.shape, stride=like.stride())

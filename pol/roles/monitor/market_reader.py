@@ -1,0 +1,234 @@
+"""Reads a whole market into a `MarketView`: tasks, their events and verdicts, and disputes move by move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from pol.arithmetic.primitives import ARITY, Op
+from pol.chain.accounting.settlement_audit import Auditor
+from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.court.published_moves import Verb
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.desks.challenges import Challenges
+from pol.chain.desks.market import Market
+from pol.chain.desks.profiles import Profiles
+from pol.chain.node.connection import Connection
+from pol.dispute.position import Side
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.node_names import NodeName, ProgramNames
+from pol.graph.step_program import StepProgram
+from pol.roles.monitor.market_view import DisputeView, EndReason, EvmOperation, MarketView, TaskEvent, TaskView
+from pol.roles.party.decisions import Action
+from pol.roles.party.policy import PUBLIC_CHAIN, Policy
+from pol.roles.party.public_calls import public_call
+from pol.roles.whistleblower.whistleblower import Whistleblower
+
+_TOLD: dict[str, tuple[str, str | None]] = {
+    "Pinned": ("says which proofs it will take", "submitter"),
+    "TaskSubmitted": ("submitted, with an escrow of {escrow}", "submitter"),
+    "SeatOpened": ("a seat is open", None),
+    "SeatTaken": ("took the seat", "holder"),
+    "SeatLeft": ("left the seat", "holder"),
+    "ProfilePosted": ("posted a profile", "verifier"),
+    "ProfileChallenged": ("challenged the profile", "challenger"),
+    "ProfileDisputeSettled": ("a dispute about the profile is settled", None),
+    "ProfileGone": ("the profile is gone", None),
+    "ProfileConcluded": ("the profile stands", "verifier"),
+    "Awarded": ("won the auction at {price}", "solver"),
+    "SolverGone": ("was removed", "solver"),
+    "ProgressPosted": ("the solver posted checkpoint {size}", None),
+    "ProofCommitted": ("the solver committed to {size} checkpoints", None),
+    "VerdictPosted": ("posted a verdict: {rejecting} claims reject", "verifier"),
+    "WatchOpened": ("watchers are drawn", None),
+    "Watched": ("committed to an error", "account"),
+    "Disclosed": ("the verifier disclosed whether it had to err", None),
+    "DutyBroken": ("lost its stake: broken secret or duty", "verifier"),
+    "Challenged": ("challenged the verdict", "challenger"),
+    "SettledByProof": ("a zero-knowledge proof ends a dispute about the verdict", None),
+    "StepProven": ("step {step} is proved in zero knowledge", None),
+    "Tied": ("a state is shown, to tie proofs to it", None),
+    "DisputeSettled": ("a dispute about the verdict is settled", None),
+    "DisputeMoot": ("a dispute about the verdict is moot", None),
+    "Demanded": ("data are demanded from the solver", None),
+    "Answered": ("answered a demand for data", "answerer"),
+    "Expired": ("a demand for data is over", None),
+    "LooksPaid": ("paid {amount} for second looks", "solver"),
+    "Withheld": ("lost its stake for withheld data", "solver"),
+    "Settled": ("settled: the price is {price}, the verifier's fee {verifierFee}", None),
+    "TaskClosed": ("closed", None),
+    "Caught": ("was paid a watch reward of {amount}", "account"),
+}
+"""Events of a task in words, and the argument that names the actor."""
+_AMOUNTS = ("escrow", "price", "verifierFee", "amount")
+COIN = 10**18
+"""Smallest units in one coin; for a token, by convention."""
+
+
+class MarketReader:
+    """Reads a market; holds no key. Tasks and their lines of code come from the store, if it has them.
+
+    With ``replay`` it also executes the drawn segments of disputed verdicts, and says which side is right.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        deployment: Deployment,
+        store_url: str,
+        policy: Policy = PUBLIC_CHAIN,
+        replay: bool = False,
+    ) -> None:
+        self._reader = Whistleblower.reader(connection, deployment, store_url, policy)
+        self._auditor = Auditor(self._reader.market, deployment.treasury)
+        self._replay = replay
+        self._times: dict[int, int] = {}
+        self._closed: dict[bytes, TaskView] = {}
+
+    def view(self) -> MarketView:
+        """The market at the latest block.
+
+        Raises:
+            OperationalError: the node fails.
+        """
+        reader = self._reader
+        with reader.connection.cached():
+            tasks = tuple(self._task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
+            block, now = reader.connection.block_number(), reader.connection.now()
+        return MarketView(reader.connection.chain_id, block, now, reader.market.vault.address, tasks)
+
+    def _task(self, task_id: bytes) -> TaskView:
+        if task_id in self._closed:
+            return self._closed[task_id]
+        market = self._reader.market
+        decision = public_call(self._reader, task_id)
+        waits, until = decision.why, None
+        if isinstance(decision, Action):
+            waits = f"anybody may {decision.verb}: {waits}"
+        else:
+            until = decision.until
+        posted = market.verdicts.events("VerdictPosted", taskId=task_id)
+        view = TaskView(
+            task_id=task_id,
+            task=market.registry.task(task_id),
+            terms=market.registry.terms(task_id),
+            waits=waits,
+            until=until,
+            happenings=tuple(self._happenings(task_id)),
+            thresholds=self._auditor.thresholds(task_id),
+            verdicts=tuple(self._auditor.verdicts(task_id, int(posted[-1]["seating"]))) if posted else (),
+            disputes=tuple(self._disputes(task_id)),
+        )
+        if not isinstance(decision, Action) and decision.final:
+            self._closed[task_id] = view
+        return view
+
+    def _happenings(self, task_id: bytes) -> Iterator[TaskEvent]:
+        market, found = self._reader.market, list[tuple[int, int, str, dict[str, Any]]]()
+        desks = (market.registry, market.seats, market.profiles, market.proofs, market.verdicts, market.jackpot)
+        for order, desk in enumerate(
+            (*desks, market.proven_steps, market.challenges, market.demands, market.settlement)
+        ):
+            named = tuple(event["name"] for event in desk.contract.abi if event["type"] == "event")
+            told = tuple(name for name in named if name in _TOLD)
+            found += [(e["block"], order, name, e) for name, e in desk.log.read(told, taskId=task_id)]
+        for block, _, name, event in sorted(found, key=lambda entry: entry[:2]):
+            words, who = _TOLD[name]
+            shown = {key: _coins(value) if key in _AMOUNTS else value for key, value in event.items()}
+            yield TaskEvent(self._time(block), words.format(**shown), event[who] if who else None)
+
+    def _time(self, block: int) -> int:
+        if block not in self._times:
+            self._times[block] = self._reader.connection.time_of(block)
+        return self._times[block]
+
+    def _disputes(self, task_id: bytes) -> Iterator[DisputeView]:
+        market = self._reader.market
+        for event in market.profiles.events("ProfileChallenged", taskId=task_id):
+            yield self._dispute(task_id, int(event["dispute"]), market.profiles, market.profile_game)
+        for event in market.challenges.events("Challenged", taskId=task_id):
+            yield self._dispute(task_id, int(event["number"]), market.challenges, market.game)
+
+    def _dispute(self, task_id: bytes, number: int, desk: Challenges | Profiles, game: DisputeGame) -> DisputeView:
+        market = self._reader.market
+        known, params, about_profile = desk.dispute(number), game.params(number), isinstance(desk, Profiles)
+        resolved = game.events("Resolved", number=number)
+        record = names = last = None
+        missing = ""
+        try:
+            program, names = self._program(task_id, number, about_profile)
+            record, last = game.reconstruct(number, program)
+        except (OperationalError, ProtocolError) as error:
+            missing = str(error)
+        return DisputeView(
+            number=number,
+            about_profile=about_profile,
+            about=about(market, number, about_profile),
+            asserter=params.asserter,
+            challenger=params.challenger,
+            bond=known.bond,
+            clock=params.clock,
+            winner=game.winner(number),
+            reason=EndReason(resolved[0]["reason"]) if resolved else EndReason.NONE,
+            settled=known.is_settled,
+            until=game.deadline(number),
+            record=record,
+            names=names,
+            last=last,
+            executed=_executed(game, number),
+            missing=missing,
+            right=Side.NONE if about_profile else self._right(task_id, number),
+        )
+
+    def _right(self, task_id: bytes, number: int) -> Side:
+        """The side that is right about the current verdict, by a replay; NONE if it can't be replayed."""
+        market = self._reader.market
+        if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).subject:
+            return Side.NONE
+        charge = market.challenges.charge(number)
+        try:
+            found = {(f.charge.index, int(f.charge.kind)) for f in self._reader.examined_twice(task_id).findings}
+        except (OperationalError, ProtocolError):
+            return Side.NONE
+        return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
+
+    def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, ProgramNames]:
+        task = self._reader.task(task_id)
+        if about_profile:
+            program = self._reader.profile_evidence(task_id).program(self._reader.market.profiles.charge(number))
+        else:
+            program = self._reader.program(task_id, self._reader.disputed(task_id, number)[1])
+        if program is task.program:
+            return program, task.names
+        # A rerun numbers its nodes otherwise, so the task's names don't fit.
+        nodes = tuple(NodeName(f"node {number}", "a rerun", "") for number in range(len(program.nodes)))
+        return program, replace(task.names, nodes=nodes)
+
+
+def about(market: Market, number: int, about_profile: bool) -> str:
+    """The subject of a dispute, in words."""
+    if about_profile:
+        told = market.profiles.charge(number)
+        part = "" if told.component is None else f", {told.component.name.lower()}"
+        return f"{told.kind.name.lower()} {told.index} of the profile{part}"
+    charge = market.challenges.charge(number)
+    part = f", component {charge.component}" if charge.component else ""
+    return f"{charge.kind.name.lower()} in claim {charge.index} of the verdict{part}"
+
+
+def _coins(amount: int) -> str:
+    return f"{amount / COIN:.6f}".rstrip("0").rstrip(".")
+
+
+def _executed(game: DisputeGame, number: int) -> EvmOperation | None:
+    for event in game.events("Refuted", number=number):
+        if Verb(event["verb"]) is Verb.PROVE_STEP:
+            detail = bytes(event["detail"])
+            words = [int.from_bytes(detail[at : at + 4], "big") for at in range(1, len(detail), 4)]
+            with suppress(ValueError):
+                op = Op(detail[0])
+                return EvmOperation(op.name, tuple(words[: ARITY[op]]), words[3], words[4])
+            return EvmOperation("a chunk of FFMA", (), words[3], words[4])
+    return None

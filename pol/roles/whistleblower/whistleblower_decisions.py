@@ -1,0 +1,202 @@
+"""Decisions of a whistleblower: what it examines, what it challenges, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from pol.chain.desks.task_registry import Status, Task, Terms
+from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.demand_decisions import waiting_demands
+from pol.roles.party.dispute_session import GAME, due_move
+from pol.roles.party.public_calls import concerning_call
+from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
+from pol.roles.whistleblower.watch_rewards import unpaid_errors
+from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.verification.profile.profile_challenge import ProfileChargeKind
+
+
+def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
+    """The next decision of a whistleblower about a task.
+
+    Raises:
+        OperationalError: the node or the store failed, or the machine's own executions differ.
+    """
+    task = role.market.registry.task(task_id)
+    own = _own(role, task_id, task)
+    if own is not None:
+        return own
+    looks = {
+        Status.PROFILING: _profile,
+        Status.WATCHED: _watch,
+        Status.CONTESTED: _verdict,
+        Status.CLOSED: _catches,
+    }
+    look = looks.get(task.status)
+    considered = look(role, task_id, task) if look is not None else None
+    if isinstance(considered, Action):
+        return considered
+    done = concerning_call(role, task_id, _concern(role, task_id, task))
+    return done if isinstance(done, Action) or considered is None else considered
+
+
+def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
+    """Why public calls concern this party now; empty if they don't."""
+    own = role.wallet.address
+    if task.status is Status.WATCHED:
+        return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
+    desks = (role.market.challenges, role.market.profiles)
+    disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
+    if disputes:
+        return "it is in dispute"
+    return "it has demanded data" if waiting_demands(role, task_id, task)[0] else ""
+
+
+def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
+    """Actions for its own stakes: moves in its disputes, and settling those that are over."""
+    move = due_move(task_id, role.sessions(task_id))
+    if move is not None:
+        return move
+    own = role.wallet.address
+    if role.market.challenges.settleable(task_id, own):
+        why = "disputes that it began are over or moot"
+        return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim(task_id))
+    if role.market.profiles.settleable(task_id, own):
+        why = "disputes about the profile that it began are over or moot"
+        return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim_profile(task_id))
+    return waiting_demands(role, task_id, task)[1]
+
+
+def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    profiles = role.market.profiles
+    standing = profiles.standing(task_id)
+    until = standing.deadline
+    if not standing.is_posted or role.connection.now() > until or standing.verifier == role.wallet.address:
+        return None
+    began = profiles.events("ProfileChallenged", taskId=task_id, profile=standing.number)
+    if any(event["challenger"] == role.wallet.address for event in began):
+        return Wait(task_id, "it has challenged the profile", until)
+    terms, bond = role.market.registry.terms(task_id), profiles.bond_of(task_id)
+    work = terms.profiled * (terms.rerun_count + 1) * terms.interval * terms.work_units // terms.steps
+    reason = _unwilling(role, task_id, terms, work, bond)
+    if reason:
+        return Wait(task_id, reason, until)
+    if not role.has_checked(task_id):
+        waits = _untimely(role, task_id, profile_steps(terms), until)
+        if waits is not None:
+            return waits
+    charges = role.checked_twice(task_id)
+    if not charges:
+        return Wait(task_id, "it has measured the same as the profile says", until)
+    charge = charges[0]
+    wrong = f"it has measured twice that the profile is false ({charge.kind.name.lower()} {charge.index})"
+    if charge.kind is ProfileChargeKind.UNDERSTATED:
+        return Action(
+            task_id, "convict the profile", wrong, Mode.RESOLVE, partial(role.convict_profile, task_id, charge), until
+        )
+    reason = _unprofitable(
+        role, terms, bond, standing.open, partial(role.policy.require_game, role.market.profile_game)
+    )
+    if reason:
+        return Wait(task_id, f"{wrong}, but {reason}", until)
+    act = partial(role.challenge_profile, task_id, charge)
+    return Action(task_id, "challenge the profile", wrong, Mode.PROPOSE, act, until)
+
+
+def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    until, own = role.market.verdicts.verdict(task_id).watch_until, role.wallet.address
+    if not until or role.connection.now() > until or own in {task.holder, task.solver, task.submitter}:
+        return None
+    tickets = role.watched(task_id)
+    if not tickets:
+        return Wait(task_id, "none of its tickets is drawn to watch the verdict", until)
+    committed = role.market.jackpot.events("Watched", taskId=task_id, seating=task.seating, account=own)
+    tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
+    if not tickets:
+        return Wait(task_id, "its tickets are committed to what it has found", until)
+    if not role.has_examined(task_id):
+        waits = _untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
+        if waits is not None:
+            return waits
+    found = role.examined_twice(task_id).findings
+    if not found:
+        return Wait(task_id, "it has replayed the same as the verdict says", until)
+    begin = until - role.market.jackpot.commit_window()
+    wrong = f"it has replayed twice that claim {found[0].charge.index} is false, planted or not"
+    if role.connection.now() <= begin:
+        return Wait(task_id, f"{wrong}; commitments are taken at the end of the watch", begin)
+    act = partial(role.commit, task_id, found[0], tickets)
+    return Action(task_id, "commit to an error", wrong, Mode.RESOLVE, act, until)
+
+
+def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    until, own, challenges = task.deadline, role.wallet.address, role.market.challenges
+    if role.connection.now() > until or task.holder == own:
+        return None
+    if challenges.events("Challenged", taskId=task_id, seating=task.seating, challenger=own):
+        return Wait(task_id, "it has challenged the verdict", until)
+    terms, bond = role.market.registry.terms(task_id), challenges.bond_of(task_id)
+    reason = _unwilling(role, task_id, terms, terms.draws * terms.interval * terms.work_units // terms.steps, bond)
+    if reason:
+        return Wait(task_id, reason, until)
+    if not role.has_examined(task_id):
+        waits = _untimely(role, task_id, verdict_steps(terms), until)
+        if waits is not None:
+            return waits
+    checked = role.examined_twice(task_id)
+    if not checked.findings:
+        unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
+        return Wait(task_id, f"it has replayed the same as the verdict says{unseen}", until)
+    finding = checked.findings[0]
+    wrong = f"it has replayed twice that claim {finding.charge.index} is false ({finding.charge.kind.name.lower()})"
+    others = challenges.contested(task_id).open
+    reason = _unprofitable(role, terms, bond, others, partial(role.policy.require_game, role.market.game))
+    if reason:
+        return Wait(task_id, f"{wrong}, but {reason}", until)
+    act = partial(role.challenge, task_id, finding)
+    return Action(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
+
+
+def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+    for seating, index in unpaid_errors(role, task_id):
+        why = f"the error in claim {index} to which it had committed has been shown"
+        return Action(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))
+    return None
+
+
+def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Wait | None:
+    """The wait if an examination wouldn't end in time, or not before another obligation."""
+    return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
+
+
+def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:
+    """Why this party doesn't examine a task; empty if it does."""
+    reason = role.strategy.refuses(role.strategy.checking(terms, work, bond, role.connection.gas_price()))
+    if reason:
+        return f"examining doesn't pay: {reason}"
+    try:
+        role.policy.require_clock(terms)
+        role.require_proofs(task_id)
+        role.task(task_id)
+    except ProtocolError as error:
+        return str(error)
+    return ""
+
+
+def _unprofitable(
+    role: Whistleblower, terms: Terms, bond: int, others: int, require_game: Callable[[int], None]
+) -> str:
+    """Why this party doesn't stake on its finding; empty if it does."""
+    free = role.market.vault.free(role.wallet.address)
+    if free < bond:
+        return f"the bond is {bond} wei, and it has {free} wei free in the vault"
+    reason = role.strategy.refuses(role.strategy.challenging(terms, bond, others, role.connection.gas_price()))
+    if reason:
+        return f"a challenge doesn't pay, with {others} others in dispute: {reason}"
+    try:
+        require_game(terms.clock)
+        role.wallet.require(GAME)
+    except (OperationalError, ProtocolError) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,126 @@
+"""A task that is trained in the user's own loop: its learning proof grows beside the learning record.
+
+Every slot of the task is an array of the complete state under another name, so the task's state is read from the copy
+that the checkpoint is stored from (docs/spec/two_states.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pol.arithmetic.primitives import Words
+from pol.commitments.array import Array
+from pol.commitments.complete_state import CompleteState
+from pol.commitments.tensor import tensor_root
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.step_program import Component
+from pol.training.record.task_proof import COMPONENT, task_checkpoints
+from pol.training.state import components, plain_data
+from pol.training.state.words import to_words
+from pol.training.storage.store import Store
+from pol.training.task.learning_proof import LearningProof
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_recorder import TaskRecorder
+
+
+class RecordedTask:
+    """The task's checkpoints so far, and the arrays of the complete state that they are read from.
+
+    ``updated`` are the names of the parameters in the order in which the optimizer counts them.
+
+    Raises:
+        UnsupportedError: the task has state that no component of a recorder holds.
+    """
+
+    def __init__(self, store: Store, task: LoadedTask, updated: Sequence[str]):
+        self.task = task
+        self._recorder = TaskRecorder(store, task)
+        numbers = {name: number for number, name in enumerate(updated)}
+        self._entries = [
+            _entry_name(name, slot.component, numbers)
+            for name, slot in zip(task.names.slots, task.program.slots, strict=True)
+        ]
+        self._is_late = [slot.component is Component.OPTIMIZER for slot in task.program.slots]
+
+    def record(self, steps: int, state: CompleteState) -> CompleteState:
+        """Store the task's checkpoint if one is due after ``steps`` steps; the state, with the checkpoints in it.
+
+        Raises:
+            ProtocolError: the state isn't one of this task, or isn't its first one.
+            OperationalError: the store failed.
+        """
+        document, recorded = self.task.document, self._recorder.checkpoints
+        index, rest = divmod(steps, document.interval)
+        if not rest and index == len(recorded) and steps <= document.steps:
+            words = self._words(state.arrays)
+            if index == 0:
+                self._require_first(words)
+            self._recorder(index, words)
+        listed = [[entry.state_root.hex(), entry.object] for entry in recorded]
+        added = components.encode({COMPONENT: {"task": self.task.digest, "checkpoints": listed}})
+        return dataclasses.replace(state, documents={**state.documents, **added.documents})
+
+    def load(self, component: Mapping[str, Any] | None) -> None:
+        """Go on after the checkpoints that `record` has put into a state.
+
+        Raises:
+            ProtocolError: they are those of another task, or there are none.
+        """
+        if component is None:
+            raise ProtocolError("the run was recorded without a task: leave it out, or record into another store")
+        if component["task"] != self.task.digest:
+            raise ProtocolError(f"the run recorded task {component['task']}, not task {self.task.digest}")
+        self._recorder.take_over(task_checkpoints(component["checkpoints"], self.task.document.interval))
+
+    def proof(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
+        """Build and store the learning proof; its digest and itself.
+
+        Raises:
+            ProtocolError: the training isn't finished.
+            OperationalError: the store failed.
+        """
+        done, segments = len(self._recorder.checkpoints) - 1, self.task.document.segments
+        if done != segments:
+            raise ProtocolError(f"the training has recorded {done} of the task's {segments} segments: finish it first")
+        return self._recorder.publish(environment)
+
+    def _words(self, arrays: Mapping[str, Array]) -> list[Words]:
+        """The task's state. Optimizers make theirs at the first step; until then it is the task's initial one."""
+        found = []
+        task = self.task
+        for place, (name, type_, entry) in enumerate(
+            zip(task.names.slots, task.slot_types, self._entries, strict=True)
+        ):
+            if entry in arrays:
+                words = to_words(arrays[entry], entry)
+            elif self._is_late[place]:
+                words = task.initial_state[place]
+            else:
+                raise UnsupportedError(
+                    f"the training has no {entry} for slot {name} of the task: record the model that was captured; "
+                    "averages of the weights (Loop(ema=...)) are kept by pol.training.task.task_training "
+                    "alone"
+                )
+            if words.shape != type_.shape:
+                raise ProtocolError(f"{entry} has the shape {words.shape}, slot {name} of the task is {type_}")
+            found.append(words)
+        return found
+
+    def _require_first(self, words: Sequence[Words]) -> None:
+        task = self.task
+        for name, type_, own, first in zip(task.names.slots, task.slot_types, words, task.initial_state, strict=True):
+            if tensor_root(type_, own) != tensor_root(type_, first):
+                raise ProtocolError(f"the training doesn't begin with the task's state: {name} differs")
+
+
+def _entry_name(slot: str, component: Component, numbers: Mapping[str, int]) -> str:
+    """The array of a complete state that holds a slot."""
+    if component is not Component.OPTIMIZER:
+        kind = "parameters" if component is Component.PARAMETER else "buffers"
+        return f"{kind}/{plain_data.segment(slot)}"
+    parameter, _, key = slot.rpartition(":")
+    if parameter not in numbers:
+        raise UnsupportedError(f"the optimizer doesn't update {parameter}, which the task's optimizer does")
+    return f"optimizer/state/state/{numbers[parameter]}/{plain_data.segment(key)}"

@@ -1,0 +1,227 @@
+"""One recorded checkpoint in a store (docs/spec/complete_state.md, "Checkpoint").
+
+A document holds names, types, roots and everything small; it is an object under its digest. The tensors are in a file
+named by the complete root, or in an object that updates an earlier checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pol.commitments import canonical_json
+from pol.commitments.array import Array, ArrayType, array_root
+from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
+from pol.errors import OperationalError, ProtocolError
+from pol.training.storage import safetensors_format, sharded_files, updates
+from pol.training.storage.commitment import array_entry, array_members
+from pol.training.storage.sealing import MAGIC as SEALED
+from pol.training.storage.store import Store
+
+KIND, VERSION = "pol/checkpoint", 1
+DOCUMENT_LIMIT = 1 << 28
+FULL, UPDATES = "full", "updates"
+MAX_UPDATES = 1000
+"""Updates that a reader follows, at most, down to a checkpoint in full."""
+
+
+@dataclass(frozen=True)
+class UpdateBase:
+    """A stored checkpoint that the next one may update; its arrays are kept unchanged until then.
+
+    ``updates`` counts the updates since a checkpoint in full.
+    """
+
+    object: str
+    state: CompleteState
+    updates: int = 0
+
+
+@dataclass(frozen=True)
+class StoredCheckpoint:
+    """The document of a checkpoint: the state after ``step`` steps. ``data`` describes the storage of the tensors."""
+
+    step: int
+    entries: tuple[StateEntry, ...]
+    documents: Mapping[str, bytes]
+    data: Mapping[str, Any]
+
+    @property
+    def root(self) -> bytes:
+        """The complete root."""
+        return complete_root(self.entries)
+
+    @property
+    def types(self) -> dict[str, ArrayType]:
+        """The types of the arrays by name."""
+        return {entry.name: entry.type for entry in self.entries if entry.type is not None}
+
+    def encode(self) -> bytes:
+        """The canonical bytes of the document."""
+        return canonical_json.encode(
+            {
+                "kind": KIND,
+                "version": VERSION,
+                "step": self.step,
+                "root": self.root.hex(),
+                "arrays": array_members(self.entries),
+                "documents": {name: canonical_json.decode(data, name) for name, data in self.documents.items()},
+                "data": dict(self.data),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> StoredCheckpoint:
+        """The checkpoint in a document.
+
+        Raises:
+            ProtocolError: not the canonical bytes of a checkpoint, or another root than its entries have.
+        """
+        names = ["step", "root", "arrays", "documents", "data"]
+        fields = canonical_json.Fields.of_document(data, "the checkpoint", KIND, VERSION, names)
+        documents = {name: canonical_json.encode(value) for name, value in fields.objects("documents").items()}
+        entries = [array_entry(item) for item in fields.items("arrays")]
+        if [entry.name for entry in entries] != sorted((e.name for e in entries), key=str.encode):
+            raise ProtocolError("the arrays of the checkpoint aren't in the order of their names")
+        entries += [StateEntry(name, None, document_root(document)) for name, document in documents.items()]
+        entries.sort(key=lambda entry: entry.name.encode())
+        saved = cls(fields.integer("step"), tuple(entries), documents, fields.object("data"))
+        if saved.root != fields.hash("root"):
+            raise ProtocolError("the root that the checkpoint states isn't that of its entries")
+        return saved
+
+
+def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None = None) -> tuple[str, StoredCheckpoint]:
+    """Store a state, first its tensors, then the document; the digest of the document and itself.
+
+    With a base, only the changes since are stored.
+
+    Raises:
+        OperationalError: the store failed; nothing points at what may be missing.
+    """
+    data: dict[str, Any] = {"form": FULL}
+    if base is None:
+        store.put_file(_file_name(state.root), safetensors_format.pieces(state.arrays))
+    else:
+        known = {entry.name: entry for entry in base.state.entries}
+        changed = [e.name for e in state.entries if e.type is not None and known.get(e.name) != e]
+        parts, content = updates.encode(state.arrays, base.state.arrays, changed)
+        data = {
+            "form": UPDATES,
+            "base": base.object,
+            "object": store.put(content),
+            "arrays": [part.to_json() for part in parts],
+        }
+    saved = StoredCheckpoint(step, tuple(state.entries), state.documents, data)
+    return store.put(saved.encode()), saved
+
+
+def load_document(store: Store, digest: str) -> StoredCheckpoint:
+    """The document of a checkpoint.
+
+    Raises:
+        ProtocolError: it isn't one.
+        OperationalError: the store failed.
+    """
+    data = store.get(digest, limit=DOCUMENT_LIMIT)
+    if data.startswith(SEALED):
+        raise OperationalError(f"the checkpoint {digest} is sealed: give a key to open it")
+    return StoredCheckpoint.decode(data)
+
+
+def load(store: Store, saved: StoredCheckpoint) -> CompleteState:
+    """The state of a checkpoint, every array hashed and compared; bases are followed.
+
+    Raises:
+        ProtocolError: the file holds other tensors than the document says; the message names the first.
+        OperationalError: the store failed, or memory ran out.
+    """
+    chain = bases(store, saved)
+    try:
+        arrays = _read_full(store, chain[-1])
+        for before, after in zip(chain[:0:-1], chain[-2::-1], strict=True):
+            arrays = _read_update(store, before, after, arrays)
+    except MemoryError as error:
+        size = sum(type_.nbytes for type_ in saved.types.values())
+        raise OperationalError(f"no memory for the {size} bytes of the checkpoint of step {saved.step}") from error
+    return CompleteState(arrays, saved.documents)
+
+
+def sizes(saved: StoredCheckpoint) -> dict[str, int]:
+    """Names and sizes of the files that hold the tensors of a checkpoint, without those of its bases.
+
+    Raises:
+        ProtocolError: they are stored in an unknown form, or not as the document's types say.
+    """
+    form = saved.data.get("form")
+    if form == sharded_files.FORM:
+        return sharded_files.sizes(saved.types, saved.data)
+    if form == FULL:
+        return {_file_name(saved.root): safetensors_format.size(saved.types)}
+    fields = _update(saved)
+    return {fields.digest("object"): sum(updates.UpdatePart.of_json(item).size for item in fields.items("arrays"))}
+
+
+def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
+    """The checkpoint and its chain of bases, newest first; the last one is stored in full.
+
+    Raises:
+        ProtocolError: a base isn't older than its update, or the chain is too long.
+        OperationalError: the store failed.
+    """
+    chain = [saved]
+    while chain[-1].data.get("form") not in (FULL, sharded_files.FORM):
+        after = chain[-1]
+        before = load_document(store, _update(after).digest("base"))
+        if before.step >= after.step:
+            raise ProtocolError(f"the checkpoint of step {after.step} is an update of one of step {before.step}")
+        if len(chain) > MAX_UPDATES:
+            raise ProtocolError(f"the checkpoint of step {saved.step} lies on more than {MAX_UPDATES} updates")
+        chain.append(before)
+    if chain[-1].data.get("form") == FULL and len(chain[-1].data) != 1:
+        raise ProtocolError(f"the checkpoint of step {chain[-1].step} is stored in an unknown form")
+    return chain
+
+
+def _file_name(root: bytes) -> str:
+    return f"{root.hex()}.safetensors"
+
+
+def _read_full(store: Store, saved: StoredCheckpoint) -> dict[str, Array]:
+    if saved.data["form"] == sharded_files.FORM:
+        arrays = sharded_files.read(store, saved.types, saved.data)
+        _require_roots(saved, arrays, "the files of several processes")
+        return arrays
+    name = _file_name(saved.root)
+    arrays = safetensors_format.load(store, name, saved.types)
+    _require_roots(saved, arrays, name)
+    return arrays
+
+
+def _read_update(
+    store: Store, before: StoredCheckpoint, after: StoredCheckpoint, arrays: Mapping[str, Array]
+) -> dict[str, Array]:
+    fields = _update(after)
+    parts = [updates.UpdatePart.of_json(item) for item in fields.items("arrays")]
+    name = fields.digest("object")
+    content = store.get(name, limit=sum(part.size for part in parts))
+    changed = updates.decode(content, parts, after.types, arrays)
+    known = {entry.name: entry for entry in before.entries}
+    for entry in after.entries:
+        if entry.type is not None and entry.name not in changed and known.get(entry.name) != entry:
+            raise ProtocolError(f"tensor {entry.name} isn't that of the base, and the update {name} lacks it")
+    _require_roots(after, changed, name)
+    return {name: changed[name] if name in changed else arrays[name] for name in after.types}
+
+
+def _require_roots(saved: StoredCheckpoint, arrays: Mapping[str, Array], where: str) -> None:
+    for entry in saved.entries:
+        if entry.name in arrays and array_root(arrays[entry.name]) != entry.content:
+            raise ProtocolError(f"tensor {entry.name} in {where} isn't the one that the checkpoint commits to")
+
+
+def _update(saved: StoredCheckpoint) -> canonical_json.Fields:
+    if saved.data.get("form") != UPDATES:
+        raise ProtocolError(f"the checkpoint of step {saved.step} is stored in an unknown form")
+    return canonical_json.Fields(saved.data, "the data of the checkpoint", ["form", "base", "object", "arrays"])

@@ -1,0 +1,1 @@
+"""Mirrors and searches of incentives that only tests and benchmarks use."""

@@ -1,0 +1,264 @@
+"""Moves of a coalition in every state of one task, as `best_strategy.solve` takes them (docs/spec/game.md, "A search").
+
+Everybody else does its duty. Money is moved by `payouts`. Costs that a coalition would have outside are left out: work
+for its lies, interest, its profiler, gas of seats. So an attack that gains nothing here loses outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp
+
+from lab.incentives.best_strategy import GameMove, State
+from lab.incentives.rule_variants import RuleVariant
+from pol.errors import ProtocolError
+from pol.incentives import payouts
+from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, temptations
+from pol.incentives.game.payoffs import Game
+from pol.incentives.payouts import Payout
+
+CLEAN, HIT, LOOKS = "clean", "hit", "looks"
+"""Of a proof: all drawn segments are true; one is false; all are true and land where second looks decide."""
+NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Coalition:
+    """Who is in it.
+
+    Raises:
+        ProtocolError: a share of the tickets that isn't from 0 to below 1.
+    """
+
+    submitter: bool
+    solver: bool
+    friend: bool
+    """Accounts that challenge, ask for data, claim defaults and show secrets."""
+    share: float
+    """Of all tickets, which take seats and watch."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1:
+            raise ProtocolError("a coalition holds a share of the tickets from 0 to below 1")
+
+    @property
+    def members(self) -> str:
+        """Its roles, for people."""
+        names = [name for name in ("submitter", "solver", "friend") if getattr(self, name)]
+        return ", ".join([*names, *([f"{self.share:.0%} of tickets"] if self.share else [])])
+
+
+@dataclass(frozen=True)
+class CoalitionMoves:
+    """Moves of one coalition in every state of one task."""
+
+    game: Game
+    coalition: Coalition
+    rules: RuleVariant
+    looks: int
+    damage: bool
+    anew: float = 0.0
+    """What it is worth that the auction begins anew: duty from there on, as another round of the same counts as another
+    task. If nothing brings more than duty before it, nothing does in any number of rounds."""
+
+    # Who comes.
+
+    @property
+    def sits(self) -> bool:
+        """Whether a verifier of no coalition takes the seat: if the fee is worth its work."""
+        game = self.game
+        return game.stakes.verifier_fee >= game.verification + CLAIM_TRANSACTIONS * game.costs.transaction
+
+    @property
+    def others(self) -> float:
+        """Watchers of no coalition, on average; none if watching doesn't pay."""
+        chance = self.game.chance
+        return (1 - self.coalition.share) * chance.watchers if chance and self.game.awake else 0.0
+
+    def own(self) -> list[tuple[float, int]]:
+        """How many tickets of the coalition watch a seating: Poisson, up to all shares of the jackpot."""
+        chance = self.game.chance
+        mean, most = (self.coalition.share * chance.watchers, chance.shares) if chance else (0.0, 0)
+        found, part = [], exp(-mean)
+        for count in range(most):
+            found.append((part, count))
+            part *= mean / (count + 1)
+        found.append((max(0.0, 1 - sum(p for p, _ in found)), most))
+        return [(p, count) for p, count in found if p > NEGLIGIBLE]
+
+    # What comes in.
+
+    def received(self, paid: Payout, seat: bool) -> int:
+        """What the coalition gets of a payout; ``seat``: the verifier is its own."""
+        who = self.coalition
+        return (
+            who.submitter * paid.submitter
+            + who.solver * paid.solver
+            + seat * paid.holder
+            + who.friend * paid.challenger
+        )
+
+    def lost(self, paid: Payout) -> int:
+        """Change of the coalition's money when its verifier's stake is released so."""
+        return self.received(paid, seat=True) - self.game.deal.verifier_stake
+
+    def withheld(self, stood: bool, seat: bool, looked: int = 0) -> GameMove:
+        """The solver shows no data to a demand, and the auction begins anew."""
+        deal = replace(self.game.deal, looked=looked)
+        paid = self.received(payouts.data_withheld(deal, stood=stood), seat)
+        gain = paid - deal.solver_stake - seat * deal.verifier_stake
+        return GameMove("withhold data", gain + self.anew)
+
+    def fallen(self) -> int:
+        """The coalition's verdict falls: to a friend, if it has one."""
+        paid = payouts.challenger_right(self.game.deal)
+        return self.lost(replace(paid, challenger=paid.challenger - self.game.deal.bond))
+
+    def caught(self, count: int) -> float:
+        """So many own tickets catch."""
+        catch = payouts.error_found(self.game.deal).challenger - CATCH_TRANSACTIONS * self.game.costs.transaction
+        return float(count * max(0, catch))
+
+    # What can be done.
+
+    def moves(self, state: State) -> list[GameMove]:
+        """The moves in a state; duty is the first."""
+        assert isinstance(state, tuple)
+        name, *facts = state
+        found: list[GameMove] = getattr(self, f"_{name}")(*facts)
+        return found
+
+    def _start(self) -> list[GameMove]:
+        come = GameMove("come", 0.0, ((1.0, ("train",)),))
+        return [come, GameMove("stay away", 0.0)] if self.coalition.submitter or self.coalition.solver else [come]
+
+    def _train(self) -> list[GameMove]:
+        game, who = self.game, self.coalition
+        deal, threat, cost = game.deal, game.threat, game.costs.training
+        seat = ((1.0, ("seat", CLEAN)),)
+        if not who.solver:
+            # A model is worth to its submitter what it pays for it, or it wouldn't ask.
+            paid = deal.bidding_escrow - payouts.accepted(deal).submitter
+            return [GameMove("have it trained", float(who.submitter * paid), seat)]
+        found = [GameMove("train", -float(cost), seat)]
+        for cheated in temptations(game.stakes.segments, threat.least, threat.saved_by_one_lie):
+            missed = game.misses[cheated]
+            gain = threat.gain if cheated >= threat.least and not who.submitter else 0
+            after = ((missed, ("seat", CLEAN)), (1 - missed, ("seat", HIT)))
+            found.append(GameMove(f"fabricate {cheated}", gain - (1 - game.saved(cheated)) * cost, after))
+        if who.submitter:
+            # Its own task can be one that costs nothing to train.
+            found.append(GameMove("train next to nothing", 0.0, seat))
+        if self.looks:
+            found.append(GameMove("land where looks decide", -float(cost), ((1.0, ("seat", LOOKS)),)))
+        if who.submitter:
+            found.append(GameMove("cancel", 0.0))
+        return found
+
+    def _seat(self, proof: str) -> list[GameMove]:
+        share = self.coalition.share
+        ours = share if self.sits else float(share > 0)
+        chances = ((ours, ("drawn", proof)), ((1 - ours) * self.sits, ("theirs", proof)))
+        found = [GameMove("claim the seat if drawn", 0.0, chances)]
+        if share and self.sits:
+            found.append(GameMove("leave the seat", 0.0, ((1.0, ("theirs", proof)),)))
+        return [*found, self.withheld(stood=False, seat=False)] if self.coalition.solver else found
+
+    def _drawn(self, proof: str) -> list[GameMove]:
+        rate = self.game.rate
+        return [GameMove("see its duty", 0.0, ((1 - rate, ("unforced", proof)), (rate, ("forced", proof))))]
+
+    def _unforced(self, proof: str) -> list[GameMove]:
+        return self._duty(proof, planted=False)
+
+    def _forced(self, proof: str) -> list[GameMove]:
+        return self._duty(proof, planted=True)
+
+    def _duty(self, proof: str, planted: bool) -> list[GameMove]:
+        """The verifier of the coalition knows whether it has to err."""
+        game, deal = self.game, self.game.deal
+        work = -game.verification - (proof == LOOKS) * game.verification * self.looks
+        own, again = self.own(), ((1.0, ("seat", proof)),)
+        chances: tuple[tuple[float, State], ...]
+        if planted:
+            chances = tuple((part, ("planted", proof, count)) for part, count in own)
+        else:
+            chances = ((1.0, ("stands", proof, proof == HIT, True)),)
+        found = [GameMove("do its duty", float(work), chances)]
+        alone = exp(-self.others)
+        for kind in ("replay", "entry"):
+            lie = tuple(
+                (part * seen, ("lied", proof, kind, planted, looking, count))
+                for part, count in own
+                for looking, seen in ((False, alone), (True, 1 - alone))
+                if seen > 0
+            )
+            found.append(GameMove(f"lie in its {kind}", 0.0, lie))
+        lapse = "let the seat lapse, no round recorded"
+        found.append(GameMove(lapse, float(self.lost(self.rules.unrecorded_lapse(deal))), again))
+        found.append(GameMove("let the seat lapse", float(self.lost(payouts.seat_defaulted(deal))), again))
+        found.append(GameMove("let a friend show its secret", float(self.lost(payouts.secret_leaked(deal))), again))
+        if planted:
+            found.append(
+                GameMove("the truth though forced", float(work + self.lost(payouts.secret_withheld(deal))), again)
+            )
+        return [*found, self.withheld(stood=False, seat=True)] if self.coalition.solver else found
+
+    def _planted(self, proof: str, count: int) -> list[GameMove]:
+        """Its own watchers know which claim is wrong, and what is right."""
+        catch, kept = self.caught(count), float(self.lost(payouts.secret_withheld(self.game.deal)))
+        return [
+            GameMove("catch, disclose", catch, ((1.0, ("stands", proof, proof == HIT, True)),)),
+            GameMove("catch, withhold the secret", catch + kept, ((1.0, ("seat", proof)),)),
+        ]
+
+    def _lied(self, proof: str, kind: str, planted: bool, looking: bool, count: int) -> list[GameMove]:
+        """It knows who watches, and decides who catches it."""
+        catch, shown = self.caught(count), kind in self.rules.caught
+        found = 0.0
+        if looking and shown:
+            # Who stops at the first wrong claim may have stopped at the planted one.
+            mean = self.others
+            found = (1 - exp(-mean / 2)) / (1 - exp(-mean)) if planted else 1.0
+        beside = catch if planted else 0.0
+        # A false distance or replay turns the verdict round.
+        stands: State = ("stands", proof, proof != HIT, True)
+        wait = GameMove("wait", beside, ((1 - found, stands), (found, ("fallen", proof))))
+        own = max(catch if shown else 0.0, beside)
+        return [wait, GameMove("catch itself", own, ((1.0, ("fallen", proof)),))]
+
+    def _fallen(self, proof: str) -> list[GameMove]:
+        return [GameMove("resign", float(self.fallen()), ((1.0, ("seat", proof)),))]
+
+    def _theirs(self, proof: str) -> list[GameMove]:
+        """A verifier of no coalition has the seat."""
+        game, worse = self.game, 0.0
+        if proof == LOOKS and self.damage:
+            draws, fee = game.stakes.draws, game.stakes.verifier_fee
+            work = game.verification * (1 + self.looks) + CLAIM_TRANSACTIONS * game.costs.transaction
+            worse = float(max(0, work - fee - draws * self.rules.look_fee(fee, self.looks, draws)))
+        chances = tuple((part, ("watching", proof, count)) for part, count in self.own())
+        found = [GameMove("wait for its verdict", worse, chances)]
+        return [*found, self.withheld(stood=False, seat=False)] if self.coalition.solver else found
+
+    def _watching(self, proof: str, count: int) -> list[GameMove]:
+        """One replay serves all tickets of the coalition."""
+        game, after = self.game, ((1.0, ("stands", proof, proof == HIT, False)),)
+        if not count:
+            return [GameMove("no ticket is drawn", 0.0, after)]
+        draws, rate = game.stakes.draws, game.rate
+        replays = rate * (draws + 1) / 2 + (1 - rate) * draws
+        watch = GameMove("watch", rate * self.caught(count) - game.costs.segment * replays, after)
+        return [watch, GameMove("sleep", 0.0, after)]
+
+    def _stands(self, proof: str, rejects: bool, seat: bool) -> list[GameMove]:
+        """A verdict that nobody has refuted."""
+        who, looked = self.coalition, 0
+        if proof == LOOKS:
+            draws = self.game.stakes.draws
+            looked = draws * self.rules.look_fee(self.game.deal.verifier_fee, self.looks, draws)
+        deal = replace(self.game.deal, looked=looked)
+        paid = self.received(payouts.rejected(deal) if rejects else payouts.accepted(deal), seat)
+        put = who.submitter * deal.bidding_escrow + who.solver * deal.solver_stake + seat * deal.verifier_stake
+        found = [GameMove("settle", float(paid - put))]
+        return [*found, self.withheld(stood=True, seat=seat, looked=looked)] if who.solver else found

@@ -1,0 +1,52 @@
+"""Earlier versions of rules, each with an exploit that a coalition's search finds (docs/spec/game.md, "A search")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pol.incentives import payouts
+from pol.incentives.jackpot import JackpotRules
+from pol.incentives.payouts import Deal, Payout
+
+
+def excused(deal: Deal) -> Payout:
+    """A verifier lets its seat lapse before the round of its duty is recorded, as it once could."""
+    return Payout(holder=deal.verifier_stake)
+
+
+def _unpriced(fee: int, looks: int, draws: int) -> int:
+    return 0
+
+
+def covers_jackpot(chance: JackpotRules, reserved: int) -> int:
+    """A fall costs the whole jackpot, so no number of own catches is worth one."""
+    return 2 * reserved
+
+
+def covers_average(chance: JackpotRules, reserved: int) -> int:
+    """A fall costs what all watchers of a seating catch on average: less than a coalition may see drawn."""
+    return -(-2 * chance.watchers * reserved // chance.shares)
+
+
+@dataclass(frozen=True)
+class RuleVariant:
+    """Rules that were once other rules."""
+
+    unrecorded_lapse: Callable[[Deal], Payout] = payouts.seat_defaulted
+    """A verifier's seat lapses and nobody has recorded the round of its duty."""
+    caught: frozenset[str] = frozenset({"replay", "entry"})
+    """Lies that a watcher's commitment refutes: in a replay; in anything else of an entry."""
+    look_fee: Callable[[int, int, int], int] = payouts.look_fee
+    verifier_stake: Callable[[JackpotRules, int], int] = covers_jackpot
+    """The least that terms may ask for, of a jackpot."""
+
+
+RULES = RuleVariant()
+REVERTED: Mapping[str, RuleVariant] = {
+    "a lapse before the round is recorded is free": RuleVariant(unrecorded_lapse=excused),
+    "only a replay refutes": RuleVariant(caught=frozenset({"replay"})),
+    "second looks are unpriced": RuleVariant(look_fee=_unpriced),
+    "stakes cover average catches": RuleVariant(verifier_stake=covers_average),
+}
+"""Each rule as it was."""
