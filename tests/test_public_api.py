@@ -11,7 +11,9 @@ import pytest
 from lab.public_api import PACKAGES, document, public_names
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+# To add an operation is to change pol itself.
+DOCUMENTS = [ROOT / "README.md", *(guide for guide in GUIDES if guide.stem != "add_operation")]
 
 
 def test_the_interface_is_the_documented_one() -> None:

@@ -12,8 +12,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from pol import Recorder
 from pol.cli.main import EXIT_OPERATIONAL, EXIT_PROTOCOL, EXIT_UNREAD, EXIT_USAGE, _run
-from pol.training import Checkpoints, Recorder
+from pol.training import Checkpoints
 
 DIGEST = "00" * 32
 MISSING: tuple[tuple[str, ...], ...] = (

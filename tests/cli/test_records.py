@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from command import Said, pol
+from pol import Recorder
 from pol.commitments import canonical_json
-from pol.training import Recorder
 from pol.training.record.learning_record import HEAD
 from trained import honest
 

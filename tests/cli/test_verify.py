@@ -11,8 +11,8 @@ import torch
 
 import verified
 from command import Said, pol
+from pol import Recorder
 from pol.execution.cpu import CpuExecutor
-from pol.training import Recorder
 from pol.training.record.learning_record import HEAD
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from pol.training import Recorder
+from pol import Recorder
 
 FAULTS = (
     "scheduler",

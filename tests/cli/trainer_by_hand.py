@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pol.training import Recorder
+from pol import Recorder
 
 TEXT = torch.randint(0, 9, (500,), generator=torch.Generator().manual_seed(1))
 

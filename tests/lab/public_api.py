@@ -7,10 +7,18 @@ import inspect
 import re
 from collections.abc import Iterator
 
+WIDTH = 90
 PACKAGES = {
-    "pol": "What a trainer, a submitter and a verifier need. None of these names loads a chain.",
+    "pol": "What a trainer, a submitter and a verifier need.",
+    "pol.training": "More about records: options of the recorder, lineage, signed heads, sealed stores.",
+    "pol.graph": "Extensions of capture.",
+    "pol.execution": "Executors of step programs.",
+    "pol.verification": "Rounds of drand.",
+    "pol.roles": "The parties, what each decides, and the process that one runs in.",
     "pol.chain": "What bots and deployers need of a chain.",
-    "pol.roles": "The parties, and the process that one runs in.",
+    "pol.incentives": "Parameters of a deployment and of a task.",
+    "pol.zk": "Proofs of gradient steps.",
+    "pol.demo": "The worked example.",
 }
 
 
@@ -60,8 +68,10 @@ def _declaration(name: str, thing: object) -> Iterator[str]:
         yield f"class {name}({bases})" if bases else f"class {name}"
         if not issubclass(thing, Exception) and "__init__" in vars(thing):
             yield f"    def __init__{_signature(thing.__init__)}"
-    elif callable(thing):
+    elif inspect.isfunction(thing):
         yield f"def {name}{_signature(thing)}"
+    elif inspect.ismodule(thing):
+        yield f"{name}: module"
     else:
         yield f"{name}: {type(thing).__name__}"
 
@@ -77,9 +87,22 @@ def _member(name: str, value: object) -> Iterator[str]:
 
 
 def _signature(function: object) -> str:
-    # Annotations are strings; what a default looks like must not depend on the process.
-    text = str(inspect.signature(function))  # type: ignore[arg-type]
-    return re.sub(r" at 0x[0-9a-f]+", "", re.sub(r"'([^'=]*?)'(?=[,)\s]|$| =)", r"\1", text))
+    """As Python prints it, one parameter a line if it is long; annotations are strings in the source."""
+    text = _plain(str(inspect.signature(function)))  # type: ignore[arg-type]
+    if len(text) <= WIDTH:
+        return text
+    parameters = [_plain(str(p)) for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]
+    kinds = [p.kind for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        parameters.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    return "(" + "".join(f"\n        {parameter}," for parameter in parameters) + f"\n    ){text.rpartition(')')[2]}"
+
+
+def _plain(text: str) -> str:
+    text = re.sub(r" = (\w+)\((?=\w+=)[^()]*(?:\([^()]*\)[^()]*)*\)", r" = \1(...)", text)
+    text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)
+    text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)
+    return re.sub(r"'([^'=]*?)'(?=[,)\s]|$| =)", r"\1", text)
 
 
 def _annotation(annotation: object) -> str:

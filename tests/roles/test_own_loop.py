@@ -5,6 +5,7 @@ from pathlib import Path
 from town import Town, awarded, gain, profiled, settle, verified
 
 from anvil_node import anvil_node
+from pol import Recorder
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo import digits
@@ -12,7 +13,6 @@ from pol.graph.capture import capture, capture_initialization
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
-from pol.training import Recorder
 from pol.training.task import initialization
 from pol.training.task.task_randomness import TaskRandomness
 from pol.training.task.task_start import TaskStart

@@ -10,8 +10,9 @@ import torch
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 from torch import nn
 
+from pol import Recorder
 from pol.errors import OperationalError
-from pol.training import Checkpoints, Recorder
+from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import stored_checkpoint

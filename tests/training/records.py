@@ -7,7 +7,8 @@ import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 
-from pol.training import Checkpoints, Recorder
+from pol import Recorder
+from pol.training import Checkpoints
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store
 

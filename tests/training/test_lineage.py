@@ -11,9 +11,10 @@ import rfc8785
 import torch
 from torch import Tensor, nn
 
+from pol import Recorder
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
-from pol.training import Checkpoints, Recorder
+from pol.training import Checkpoints
 from pol.training.lineage.base_training import StartOfRecord, from_initialization, from_record
 from pol.training.lineage.lineage import verify_lineage
 from pol.training.record import learning_record

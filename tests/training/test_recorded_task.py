@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from pol import Recorder
 from pol.demo import digits
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture
-from pol.training import Recorder, Sealing
+from pol.training import Sealing
 from pol.training.lineage.lineage import verify_lineage
 from pol.training.lineage.lineage_copy import CopyingStore
 from pol.training.storage.store import Store

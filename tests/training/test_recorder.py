@@ -11,8 +11,9 @@ from numpy.random import default_rng
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from pol import Recorder
 from pol.errors import OperationalError, ProtocolError
-from pol.training import Checkpoints, Recorder
+from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage.store import Store

@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from failing import require_whole, train
 from torch import nn
 
+from pol import Recorder
 from pol.errors import OperationalError, ProtocolError
-from pol.training import Checkpoints, Recorder, Sealing
+from pol.training import Checkpoints, Sealing
 from pol.training.record import learning_record
 from pol.training.storage import sealing, stored_checkpoint
 from pol.training.storage.key_file import load_opening_key

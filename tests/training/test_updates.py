@@ -9,10 +9,11 @@ import torch
 import zstandard
 from torch import nn
 
+from pol import Recorder
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError
-from pol.training import Checkpoints, Recorder
+from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import stored_checkpoint, updates

@@ -28,6 +28,11 @@ Progress = Callable[[str], AbstractContextManager[Advance]]
 """``progress(title)``: tells how far a long part is."""
 
 
+def silent(title: str) -> AbstractContextManager[Advance]:
+    """Tell nothing."""
+    return nullcontext(lambda done, total: None)
+
+
 @dataclass(frozen=True)
 class Sampling:
     """Which segments are replayed.
@@ -55,7 +60,7 @@ def verify(
     log_root: bytes | None = None,
     engine: Engine | None = None,
     looks: int = LOOKS,
-    progress: Progress = lambda title: nullcontext(lambda done, total: None),
+    progress: Progress = silent,
 ) -> VerificationReport:
     """Verify the learning proof with digest ``proof`` in a store, or that of the learning record in it.
 
