@@ -14,7 +14,7 @@ from pol.chain.deploy.deployment_parameters import read_parameters
 from pol.chain.deploy.deployment_plan import Plan
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import NETWORKS, is_test_net
-from pol.cli.deployment.deployment_documents import Target, default_of, keep
+from pol.cli.deployment.deployment_documents import DeploymentTarget, default_of, keep
 
 
 class BrownieSender:
@@ -38,7 +38,7 @@ def main(account: str, parameters: str = "", folder: str = "deployments", main_n
         raise ValueError(f"chain {connection.chain_id} isn't known as a test net: give its number as the last argument")
     signer = accounts[int(account)] if account.isdigit() else accounts.load(account)
     known = next((n for n in NETWORKS.values() if n.chain_id == connection.chain_id), None)
-    target = Target(connection, known, Path(folder))
+    target = DeploymentTarget(connection, known, Path(folder))
     settings = default_of(known, signer.address)
     if parameters:
         settings = read_parameters(Path(parameters).read_text(), settings)

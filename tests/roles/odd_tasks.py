@@ -23,7 +23,7 @@ from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, Slot
 from pol.roles.submitter.submitter import Submitter, terms_of
 from pol.training.task import published_task
-from pol.training.task.task_document import Task
+from pol.training.task.task_document import TaskDocument
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from toy_market import fund
 
@@ -73,7 +73,7 @@ class Desk:
         return self.replaced("names", canonical_json.encode(names), exact)
 
     @staticmethod
-    def _terms(document: Task, digest: str, step: Any, offer: Any) -> Terms:
+    def _terms(document: TaskDocument, digest: str, step: Any, offer: Any) -> Terms:
         terms = terms_of(document.work, offer)
         root = bytes(32)
         if not terms.is_exact:

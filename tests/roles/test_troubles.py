@@ -33,7 +33,7 @@ from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblowe
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import CorruptObjectError
 from pol.training.task.published_task import held_bytes
-from pol.training.task.task_document import Task
+from pol.training.task.task_document import TaskDocument
 
 POLL = 12.0
 
@@ -342,7 +342,7 @@ def test_a_task_that_is_too_large_is_refused_before_it_is_read(proven: bytes, to
     verifier = town.join(Verifier, "v", policy=small, evidence=tmp_path / "v")
     with pytest.raises(ProtocolError, match=r"\d+ bytes, and 1000 are admitted: leave it alone"):
         verifier.task(proven)
-    document = Task.decode(verifier.store.get(verifier.market.registry.terms(proven).document.hex()))
+    document = TaskDocument.decode(verifier.store.get(verifier.market.registry.terms(proven).document.hex()))
     assert not list((tmp_path / "v").glob(f"??/{document.constants}"))
 
 

@@ -20,7 +20,7 @@ from pol.training.storage.store import Store
 from pol.training.task import initialization
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.published_task import load, publish
-from pol.training.task.task_document import Task
+from pol.training.task.task_document import TaskDocument
 from pol.training.task.task_randomness import TaskRandomness
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_start import TaskStart
@@ -116,7 +116,7 @@ def changed(digest: str, change: Callable[[dict[str, Any]], object]) -> str:
 def test_drawn_weights_load_anywhere() -> None:
     store, digest = first()
     task = load(store, digest)
-    assert Task.decode(task.document.encode()) == task.document
+    assert TaskDocument.decode(task.document.encode()) == task.document
     model = drawn(network)
     state = dict(zip(task.names.slots, task.initial_state, strict=True))
     for name, parameter in model.named_parameters():

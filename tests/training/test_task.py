@@ -14,7 +14,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish
-from pol.training.task.task_document import Task
+from pol.training.task.task_document import TaskDocument
 from trained import loaded, published
 
 
@@ -22,7 +22,7 @@ def test_a_published_task_loads() -> None:
     task = loaded()
     document = task.document
     assert (document.steps, document.interval, document.segments) == (300, 25, 12)
-    assert Task.decode(document.encode()) == document
+    assert TaskDocument.decode(document.encode()) == document
     order = digits.order(1).numpy()
     assert np.array_equal(task.constants[task.names.constants.index("order")], order)
     weights = next(digits.build_model(1).parameters()).detach().numpy()

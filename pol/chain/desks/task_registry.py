@@ -84,7 +84,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Task:
+class MarketTask:
     """The state of a task, shared by all desks."""
 
     submitter: ChecksumAddress
@@ -108,9 +108,9 @@ class Task:
 class TaskRegistry(Binding):
     """The desk that opens tasks and keeps their state."""
 
-    def task(self, task_id: bytes) -> Task:
+    def task(self, task_id: bytes) -> MarketTask:
         """The state of a task."""
-        return self.read_as(Task, "task", task_id)
+        return self.read_as(MarketTask, "task", task_id)
 
     def terms(self, task_id: bytes) -> Terms:
         """The terms of a task."""

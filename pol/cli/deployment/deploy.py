@@ -22,7 +22,7 @@ from pol.chain.desks.jackpot_fund import JackpotFund
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of
-from pol.cli.deployment.deployment_documents import Target, check, default_of, keep
+from pol.cli.deployment.deployment_documents import DeploymentTarget, check, default_of, keep
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError
 
@@ -71,7 +71,7 @@ def deploy(
     if show_parameters:
         click.echo(_toml(known, parameters, signer["address"]), nl=False)
         return
-    target = Target(_connect(known, rpc), known, out)
+    target = DeploymentTarget(_connect(known, rpc), known, out)
     if only_check:
         _report(check(target), as_json, target.document)
         return

@@ -27,7 +27,7 @@ from pol.errors import OperationalError, ProtocolError
 
 
 @dataclass(frozen=True)
-class Target:
+class DeploymentTarget:
     """A chain, what is known of it, and what is to be there."""
 
     connection: Connection
@@ -47,7 +47,7 @@ def default_of(network: KnownNetwork | None, treasury: ChecksumAddress) -> Setti
     return Settings(treasury, beacon=network.beacon)
 
 
-def keep(target: Target, plan: Plan, missing: Missing, since: int | None = None) -> int:
+def keep(target: DeploymentTarget, plan: Plan, missing: Missing, since: int | None = None) -> int:
     """Write the document before anything is sent, so that a second run knows the first block; that block.
 
     ``since`` is that block where the document is lost. The document of another deployment is kept under another name.
@@ -132,7 +132,7 @@ def _read(path: Path) -> dict[str, Any]:
     return document
 
 
-def check(target: Target) -> list[Assertion]:
+def check(target: DeploymentTarget) -> list[Assertion]:
     """What has to hold of the deployment that the target's document describes.
 
     Raises:

@@ -10,7 +10,7 @@ import click
 from pol.chain.times import duration
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter, terms_of
-from pol.training.task.task_document import DOCUMENT_LIMIT, Task
+from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 
 
 @click.command()
@@ -34,7 +34,7 @@ def price(
     comes back at settlement.
     """
     reader = Submitter.reader(market.connection, market.deployment, market.store_url)
-    document = Task.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))
+    document = TaskDocument.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))
     offer = Offer(document.steps, document.interval, draws=draws, wei_per_work_unit=unit_price)
     if exact:
         offer = replace(offer, margin=0)

@@ -25,7 +25,7 @@ from pol.training.state import readable
 from pol.training.storage.commitment import Commitment
 from pol.training.storage.tensor_folder import ENDING, open_tensors
 from pol.training.task.learning_proof import LearningProof
-from pol.training.task.task_document import Task
+from pol.training.task.task_document import TaskDocument
 
 DOCUMENT_LIMIT = 1 << 28
 FEW = 12
@@ -95,7 +95,7 @@ def _document(data: bytes, what: str) -> dict[str, Any]:
 
         return _saved(StoredCheckpoint.decode(data))
     if kind == "pol/task":
-        return _task(Task.decode(data))
+        return _task(TaskDocument.decode(data))
     if kind == "pol/learning-proof":
         return _proof(LearningProof.decode(data))
     if kind == "pol/commitment":
@@ -155,7 +155,7 @@ def _components(entries: tuple[StateEntry, ...], documents: Mapping[str, bytes])
     return dict(sorted(found.items()))
 
 
-def _task(task: Task) -> dict[str, Any]:
+def _task(task: TaskDocument) -> dict[str, Any]:
     return {**canonical_json.parse(task.encode(), "the task"), "segments": task.segments}
 
 

@@ -17,7 +17,7 @@ from pol.graph.tensor_type import DType, TensorType
 
 
 @dataclass(frozen=True)
-class Read:
+class NodeRead:
     """A view read with bounds over the node's element and fold coordinates, or moved by an earlier argument's words.
 
     `gather` is (position of the index among the arguments, stride, limit).
@@ -36,7 +36,7 @@ class Coordinate:
     axis: int
 
 
-Argument: TypeAlias = "View | Fill | StepNumber | Read | Coordinate"
+Argument: TypeAlias = "View | Fill | StepNumber | NodeRead | Coordinate"
 Formula: TypeAlias = Callable[..., Register]
 """From one register for each argument, a Float or a Word as its type says, to the result; of a fold the accumulator is
 the first register."""
@@ -144,7 +144,7 @@ class Emitter:
             return Input(InputKind.COORDINATE, 0)
         if isinstance(argument, Coordinate):
             return Input(InputKind.COORDINATE, 1 + argument.axis)
-        read = Read(argument) if isinstance(argument, View) else argument
+        read = NodeRead(argument) if isinstance(argument, View) else argument
         view = read.view
         if view.shape != shape:
             raise ProtocolError(f"a tensor of shape {view.shape} is read over {shape}")
@@ -169,7 +169,7 @@ def same(word: Register) -> Register:
 def _kind(argument: Argument) -> type[Register]:
     if isinstance(argument, Coordinate):
         return Word
-    view = argument.view if isinstance(argument, Read) else argument
+    view = argument.view if isinstance(argument, NodeRead) else argument
     return Float if view.dtype is DType.F32 else Word
 
 

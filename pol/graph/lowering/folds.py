@@ -18,7 +18,7 @@ from operator import add, and_, mul, or_
 from typing import Any
 
 from pol.arithmetic.registers import Register, Word, maximum, minimum, select
-from pol.graph.lowering.emitter import Argument, Emitter, Formula, Read
+from pol.graph.lowering.emitter import Argument, Emitter, Formula, NodeRead
 from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, unsqueeze, view_of
 from pol.graph.node import MAX_FOLD_RANK, Affine, Bound
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType
@@ -165,7 +165,7 @@ def _lanes(
     arguments: list[Argument] = []
     for i, (value, fill) in enumerate(zip(values, fills, strict=True)):
         seen = _seen(value, front, kept, back, i)
-        arguments.append(Read(seen, fill=fill, bounds=bounds) if isinstance(seen, View) else seen)
+        arguments.append(NodeRead(seen, fill=fill, bounds=bounds) if isinstance(seen, View) else seen)
     shape = tuple(values[0].shape[axis] for axis in kept)
     prefix = f"{part}." if part else ""
     type_ = TensorType(monoid.dtype, (*(size for size, _ in front), *shape))

@@ -10,25 +10,25 @@ from dataclasses import dataclass, replace
 
 from pol.arithmetic.registers import Register, Word
 from pol.errors import ProtocolError
-from pol.graph.lowering.emitter import Coordinate, Emitter, Read, same
+from pol.graph.lowering.emitter import Coordinate, Emitter, NodeRead, same
 from pol.graph.lowering.values import Value, View, cut
 from pol.graph.node import Affine, Bound
 
 
 @dataclass(frozen=True)
-class Position:
+class WindowPosition:
     """`base + sum of stride * coordinate`; coordinates are numbers given by a Grid."""
 
     base: int = 0
     strides: tuple[tuple[int, int], ...] = ()
 
-    def __add__(self, other: Position | int) -> Position:
+    def __add__(self, other: WindowPosition | int) -> WindowPosition:
         if isinstance(other, int):
-            return Position(self.base + other, self.strides)
-        return Position(self.base + other.base, self.strides + other.strides)
+            return WindowPosition(self.base + other, self.strides)
+        return WindowPosition(self.base + other.base, self.strides + other.strides)
 
-    def __mul__(self, factor: int) -> Position:
-        return Position(self.base * factor, tuple((number, stride * factor) for number, stride in self.strides))
+    def __mul__(self, factor: int) -> WindowPosition:
+        return WindowPosition(self.base * factor, tuple((number, stride * factor) for number, stride in self.strides))
 
 
 class Grid:
@@ -37,21 +37,21 @@ class Grid:
     def __init__(self) -> None:
         self._sizes: list[tuple[int, bool]] = []
 
-    def along(self, size: int) -> Position:
+    def along(self, size: int) -> WindowPosition:
         """A coordinate of the output."""
         return self._coordinate(size, False)
 
-    def over(self, size: int) -> Position:
+    def over(self, size: int) -> WindowPosition:
         """A coordinate of the fold."""
         return self._coordinate(size, True)
 
-    def _coordinate(self, size: int, folds: bool) -> Position:
+    def _coordinate(self, size: int, folds: bool) -> WindowPosition:
         if size < 1:
             raise ProtocolError(f"a dimension of size {size}")
         if size == 1:
-            return Position()
+            return WindowPosition()
         self._sizes.append((size, folds))
-        return Position(0, ((len(self._sizes) - 1, 1),))
+        return WindowPosition(0, ((len(self._sizes) - 1, 1),))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ class Grid:
         """Of the fold; a fold has at least one dimension."""
         return tuple(size for size, folds in self._sizes if folds) or (1,)
 
-    def read(self, view: View, positions: Sequence[Position], fill: int = 0, folds: bool = True) -> Read:
+    def read(self, view: View, positions: Sequence[WindowPosition], fill: int = 0, folds: bool = True) -> NodeRead:
         """The word at one position per dimension of a view; `fill` outside of it."""
         base, strides = view.base, [0] * len(self._sizes)
         bounds = []
@@ -74,9 +74,9 @@ class Grid:
             bounds += self.bound(position, size, folds)
         shape = (*self.shape, *self.terms) if folds else self.shape
         moved = replace(view, shape=shape, base=base, strides=self._ordered(strides, folds))
-        return Read(moved, fill, tuple(bounds))
+        return NodeRead(moved, fill, tuple(bounds))
 
-    def bound(self, position: Position, limit: int, folds: bool = True) -> list[Bound]:
+    def bound(self, position: WindowPosition, limit: int, folds: bool = True) -> list[Bound]:
         """The bound `0 <= position < limit`, if it can be broken."""
         strides = [0] * len(self._sizes)
         for number, factor in position.strides:
@@ -92,7 +92,7 @@ class Grid:
         """All of them as arguments of a formula, for `word`."""
         return [Coordinate(number) for number in range(len(self._sizes))]
 
-    def word(self, beside: Register, coordinates: Sequence[Word], position: Position) -> Word:
+    def word(self, beside: Register, coordinates: Sequence[Word], position: WindowPosition) -> Word:
         """A position as an i32, from the registers of `coordinates`; what a fold does not change comes first."""
         element = [number for number, (_, is_fold) in enumerate(self._sizes) if not is_fold]
         order = element + [number for number, (_, is_fold) in enumerate(self._sizes) if is_fold]
@@ -136,7 +136,7 @@ class Window:
         """From the first to the last tap, both counted."""
         return (self.taps - 1) * self.dilation + 1
 
-    def seen(self, output: Position, tap: Position) -> Position:
+    def seen(self, output: WindowPosition, tap: WindowPosition) -> WindowPosition:
         """The input position that a tap of an output sees."""
         return output * self.stride + tap * self.dilation + -self.padding
 
@@ -177,17 +177,17 @@ class Cover:
         """How many q there are."""
         return -(-(self.window.size + self.lead) // self.window.stride)
 
-    def output(self, q: Position, j: Position) -> Position:
+    def output(self, q: WindowPosition, j: WindowPosition) -> WindowPosition:
         """The output that sees it."""
         return q + j * -self.window.dilation + self.last
 
-    def tap(self, r: Position, j: Position) -> Position:
+    def tap(self, r: WindowPosition, j: WindowPosition) -> WindowPosition:
         """Through which tap."""
         if self.window.stride == 1:
             return j
         return r + j * self.window.stride + (self.window.padding - self.lead - self.window.stride * self.last)
 
-    def position(self, q: Position, r: Position) -> Position:
+    def position(self, q: WindowPosition, r: WindowPosition) -> WindowPosition:
         """Of the input."""
         return q * self.window.stride + r + -self.lead
 
@@ -200,7 +200,7 @@ def uncovered(emitter: Emitter, value: Value, leading: Sequence[int], covers: Se
     return value
 
 
-def moved(emitter: Emitter, read: Read, part: str) -> View:
+def moved(emitter: Emitter, read: NodeRead, part: str) -> View:
     """A map of the words of a read."""
     view = read.view
     return emitter.map(view.shape, view.dtype, [read], same, part)

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from eth_typing import ChecksumAddress
 
-from pol.chain.desks.task_registry import Task, Terms
+from pol.chain.desks.task_registry import MarketTask, Terms
 from pol.claims.segment_claim import Three
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.position import Position, Side
@@ -83,7 +83,7 @@ class TaskView:
     """One task, with its events, verdicts and disputes."""
 
     task_id: bytes
-    task: Task
+    task: MarketTask
     terms: Terms
     waits: str
     until: int | None

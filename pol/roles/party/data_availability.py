@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.data_demands import DataDemand
-from pol.chain.desks.task_registry import Status, Task
+from pol.chain.desks.task_registry import MarketTask, Status
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.state_leaf import prove
 from pol.errors import OperationalError, PolError, ProtocolError
@@ -152,7 +152,7 @@ def reclaim_demand_bonds(role: Role, task_id: bytes) -> list[DataDemand]:
     return moot
 
 
-def current_demands(role: Role, task_id: bytes, task: Task) -> list[DataDemand]:
+def current_demands(role: Role, task_id: bytes, task: MarketTask) -> list[DataDemand]:
     """Open demands for the log of the present solver, the most urgent first.
 
     Raises:
@@ -170,7 +170,7 @@ def own_demands(role: Role, task_id: bytes) -> list[DataDemand]:
     return [demand for demand in role.market.demands.demands(task_id) if demand.demander == role.wallet.address]
 
 
-def is_moot(demand: DataDemand, task: Task) -> bool:
+def is_moot(demand: DataDemand, task: MarketTask) -> bool:
     """Whether a demand decides nothing any more: another solver trains, or the task is closed."""
     return demand.began != task.began or task.status is Status.CLOSED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pol.chain.desks.data_demands import DataDemand
-from pol.chain.desks.task_registry import Status, Task
+from pol.chain.desks.task_registry import MarketTask, Status
 from pol.roles.party.data_availability import (
     current_demands,
     expire_demands,
@@ -18,7 +18,7 @@ UNDECIDED = frozenset({Status.COMMITTED, Status.VERIFYING})
 """No verdict is on its way, so an expired demand removes the solver at once."""
 
 
-def expired_demand(role: Role, task_id: bytes, task: Task) -> Action | None:
+def expired_demand(role: Role, task_id: bytes, task: MarketTask) -> Action | None:
     """The call that removes a solver for an expired demand, before any verdict; None if no demand has expired.
 
     The demander has a stake in it: its bond is locked until then.
@@ -37,7 +37,7 @@ def expired_demand(role: Role, task_id: bytes, task: Task) -> Action | None:
     return Action(task_id, "remove the solver", why, mode, lambda: expire_demands(role, task_id))
 
 
-def waiting_demands(role: Role, task_id: bytes, task: Task) -> tuple[list[DataDemand], Action | None]:
+def waiting_demands(role: Role, task_id: bytes, task: MarketTask) -> tuple[list[DataDemand], Action | None]:
     """This party's demands that are still open, and the action that takes back the bonds of its moot ones.
 
     Raises:

@@ -9,7 +9,7 @@ from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.seats import Seating
-from pol.chain.desks.task_registry import Status, Task
+from pol.chain.desks.task_registry import MarketTask, Status
 from pol.dispute.position import Side
 from pol.roles.party.beacon_exits import beacon_exit, duty_extension, rounds_of_duty
 from pol.roles.party.data_availability import current_demands, expire_demands
@@ -56,7 +56,7 @@ def public_call(role: Role, task_id: bytes) -> Decision:
     return exit_or_extension(role, task_id, task) or decide(role, task_id, task)
 
 
-def exit_or_extension(role: Role, task_id: bytes, task: Task) -> Action | None:
+def exit_or_extension(role: Role, task_id: bytes, task: MarketTask) -> Action | None:
     """The call that ends a wait in vain, or gives a verifier the time back that the beacon has taken.
 
     A seated party makes it before its own duty, which it can't fulfill while its rounds or the data are missing.
@@ -91,7 +91,7 @@ def _next_deadline(desk: Challenges | Profiles, game: DisputeGame, task_id: byte
     return min(game.deadline(number) for number in desk.disputes(task_id)) - 1
 
 
-def _profiling(role: Role, task_id: bytes, task: Task) -> Decision:
+def _profiling(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     profiles = role.market.profiles
     standing = profiles.standing(task_id)
     if not standing.is_posted:
@@ -109,7 +109,7 @@ def _profiling(role: Role, task_id: bytes, task: Task) -> Decision:
     return _call(task_id, "conclude the profile", why, lambda: profiles.conclude(role.wallet, task_id))
 
 
-def _seat(role: Role, task_id: bytes, task: Task) -> Decision:
+def _seat(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     seats, seating = role.market.seats, role.market.seats.seating(task_id)
     if not seating.until:
         return _claims(role, task_id, seating)
@@ -131,7 +131,7 @@ def _claims(role: Role, task_id: bytes, seating: Seating) -> Decision:
     return Wait(task_id, f"the seat waits for round {seating.round} of the beacon", role.connection.now())
 
 
-def _bidding(role: Role, task_id: bytes, task: Task) -> Decision:
+def _bidding(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     registry = role.market.registry
     standing = role.market.auction.standing(role.market.auction.last_round(registry.address, task_id))
     now = role.connection.now()
@@ -145,7 +145,7 @@ def _bidding(role: Role, task_id: bytes, task: Task) -> Decision:
     return _call(task_id, "award", why, lambda: registry.award(role.wallet, task_id))
 
 
-def _training(role: Role, task_id: bytes, task: Task) -> Decision:
+def _training(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     if role.connection.now() <= task.deadline:
         return Wait(task_id, "the solver trains", task.deadline)
     why = "the solver hasn't committed a proof in the time that it promised"
@@ -153,7 +153,7 @@ def _training(role: Role, task_id: bytes, task: Task) -> Decision:
     return _call(task_id, "remove the solver", why, lambda: settlement.claim_solver_default(role.wallet, task_id))
 
 
-def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
+def _verifying(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     waiting = current_demands(role, task_id, task)
     if waiting and role.connection.now() > task.deadline:
         # The verifier hasn't defaulted while the solver may still show data. Expired demands are ended before.
@@ -161,7 +161,7 @@ def _verifying(role: Role, task_id: bytes, task: Task) -> Decision:
     return _default(role, task_id, task, "verifier")
 
 
-def _default(role: Role, task_id: bytes, task: Task, holder: str) -> Decision:
+def _default(role: Role, task_id: bytes, task: MarketTask, holder: str) -> Decision:
     if role.connection.now() <= task.deadline:
         return Wait(task_id, f"the {holder} works", task.deadline)
     settlement = role.market.settlement
@@ -179,7 +179,7 @@ def _default(role: Role, task_id: bytes, task: Task, holder: str) -> Decision:
     return _call(task_id, f"remove the {holder}", why, act)
 
 
-def _watched(role: Role, task_id: bytes, task: Task) -> Decision:
+def _watched(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     verdicts, verdict = role.market.verdicts, role.market.verdicts.verdict(task_id)
     if not verdict.watch_until:
         if role.beacon.is_due(verdict.watch_round):
@@ -199,7 +199,7 @@ def _watched(role: Role, task_id: bytes, task: Task) -> Decision:
     return _call(task_id, "remove the verifier", why, lambda: verdicts.claim_undisclosed(role.wallet, task_id))
 
 
-def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
+def _contested(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     challenges, game = role.market.challenges, role.market.game
     ended = _ended(role, task_id, challenges, game)
     if ended is not None:
@@ -220,7 +220,7 @@ def _contested(role: Role, task_id: bytes, task: Task) -> Decision:
     return _call(task_id, "settle", why, lambda: role.market.settlement.settle(role.wallet, task_id))
 
 
-def _closed(role: Role, task_id: bytes, task: Task) -> Decision:
+def _closed(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     jackpot, ended = role.market.jackpot, f"the task is closed: {task.outcome.name.lower()}"
     if not jackpot.reserved_of(task_id):
         return Wait(task_id, ended, final=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.desks.task_registry import Status, Task
+from pol.chain.desks.task_registry import MarketTask, Status
 from pol.errors import ProtocolError
 from pol.roles.party.data_availability import current_demands
 from pol.roles.party.decisions import Wait
@@ -83,7 +83,7 @@ def _dues(role: Role, task_id: bytes) -> Iterator[int]:
         yield from _disputes(role, role.market.profiles.disputes(task_id), role.market.profile_game)
 
 
-def _seat(role: Role, task_id: bytes, task: Task) -> Iterator[int]:
+def _seat(role: Role, task_id: bytes, task: MarketTask) -> Iterator[int]:
     terms, now = role.market.registry.terms(task_id), role.connection.now()
     if task.status is Status.WATCHED:
         until = role.market.verdicts.verdict(task_id).watch_until or now + terms.watch_window

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pol.chain.desks.task_registry import Status, Task
+from pol.chain.desks.task_registry import MarketTask, Status
 from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import waiting_demands
@@ -36,7 +36,7 @@ def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
     return decision if isinstance(decision, Action) or hidden is None else hidden
 
 
-def _hidden(role: Submitter, task_id: bytes, task: Task) -> Decision | None:
+def _hidden(role: Submitter, task_id: bytes, task: MarketTask) -> Decision | None:
     """Make the solver show on chain that it has the model, or lose its stake, before an accepting verdict is settled.
 
     This begins in the second half of the challenge window, so that a short failure of the store costs no bond.

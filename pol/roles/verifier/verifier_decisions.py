@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pol.chain.desks.task_registry import Status, Task, Terms
+from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import demand_state, own_demands, unavailable_states
@@ -42,7 +42,7 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
     return concerning_call(role, task_id, concern)
 
 
-def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
+def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     """The duty of its seat; None if it only has to wait."""
     profiles = role.market.profiles
     if task.status is Status.PROFILING:
@@ -74,11 +74,11 @@ def _owed(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
     return None
 
 
-def _duty(task_id: bytes, verb: str, why: str, task: Task, act: Callable[[], object]) -> Action:
+def _duty(task_id: bytes, verb: str, why: str, task: MarketTask, act: Callable[[], object]) -> Action:
     return Action(task_id, verb, why, Mode.DEFEND, act, task.deadline)
 
 
-def _claim(role: Verifier, task_id: bytes, task: Task) -> Decision | None:
+def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     """Claim the empty seat, if this party may, wants to, and would get it; None if it only has to wait."""
     seating, terms = role.market.seats.seating(task_id), role.market.registry.terms(task_id)
     if not seating.until or role.connection.now() > seating.until or seating.best == role.wallet.address:
@@ -125,7 +125,7 @@ def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int)
     return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
 
 
-def _refusal(role: Verifier, task_id: bytes, task: Task, terms: Terms) -> str:
+def _refusal(role: Verifier, task_id: bytes, task: MarketTask, terms: Terms) -> str:
     """Why this party leaves a seat alone; empty if it may claim it."""
     if role.wallet.address in {task.submitter, task.solver}:
         return "this party is submitter or solver of the task"

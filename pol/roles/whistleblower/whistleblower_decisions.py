@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pol.chain.desks.task_registry import Status, Task, Terms
+from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import waiting_demands
@@ -41,7 +41,7 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
     return done if isinstance(done, Action) or considered is None else considered
 
 
-def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
+def _concern(role: Whistleblower, task_id: bytes, task: MarketTask) -> str:
     """Why public calls concern this party now; empty if they don't."""
     own = role.wallet.address
     if task.status is Status.WATCHED:
@@ -53,7 +53,7 @@ def _concern(role: Whistleblower, task_id: bytes, task: Task) -> str:
     return "it has demanded data" if waiting_demands(role, task_id, task)[0] else ""
 
 
-def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
+def _own(role: Whistleblower, task_id: bytes, task: MarketTask) -> Action | None:
     """Actions for its own stakes: moves in its disputes, and settling those that are over."""
     move = due_move(task_id, role.sessions(task_id))
     if move is not None:
@@ -68,7 +68,7 @@ def _own(role: Whistleblower, task_id: bytes, task: Task) -> Action | None:
     return waiting_demands(role, task_id, task)[1]
 
 
-def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+def _profile(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
     profiles = role.market.profiles
     standing = profiles.standing(task_id)
     until = standing.deadline
@@ -104,7 +104,7 @@ def _profile(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     return Action(task_id, "challenge the profile", wrong, Mode.PROPOSE, act, until)
 
 
-def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+def _watch(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
     until, own = role.market.verdicts.verdict(task_id).watch_until, role.wallet.address
     if not until or role.connection.now() > until or own in {task.holder, task.solver, task.submitter}:
         return None
@@ -130,7 +130,7 @@ def _watch(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
     return Action(task_id, "commit to an error", wrong, Mode.RESOLVE, act, until)
 
 
-def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
     until, own, challenges = task.deadline, role.wallet.address, role.market.challenges
     if role.connection.now() > until or task.holder == own:
         return None
@@ -158,7 +158,7 @@ def _verdict(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None
     return Action(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
 
 
-def _catches(role: Whistleblower, task_id: bytes, task: Task) -> Decision | None:
+def _catches(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
     for seating, index in unpaid_errors(role, task_id):
         why = f"the error in claim {index} to which it had committed has been shown"
         return Action(task_id, "collect", why, Mode.RESOLVE, partial(role.collect, task_id, seating, index))

@@ -21,7 +21,7 @@ from pol.graph.work_estimate import step_work
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors
 from pol.training.task.initial_state import InitialState, require_initial_state
-from pol.training.task.task_document import DOCUMENT_LIMIT, LoadedTask, Task, order_index
+from pol.training.task.task_document import DOCUMENT_LIMIT, LoadedTask, TaskDocument, order_index
 from pol.training.task.task_start import GIVEN, MAX_LEVELS, TaskStart
 
 PROGRAM_LIMIT = 1 << 30
@@ -39,7 +39,7 @@ def publish(
     model: str = "",
     optimizer: str = "",
     start: TaskStart = GIVEN,
-) -> tuple[str, Task]:
+) -> tuple[str, TaskDocument]:
     """Store a captured training step as a task; the digest of its document and the document.
 
     Raises:
@@ -50,7 +50,7 @@ def publish(
     program, names = capture.program, capture.names
     _require_order(program, names, steps)
     slot_types = [slot.type for slot in program.slots]
-    task = Task(
+    task = TaskDocument(
         program=store.put(program.to_bytes()),
         program_hash=program_hash(program),
         names=store.put(canonical_json.encode(names.to_dict())),
@@ -86,7 +86,7 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     """
     if levels < 1:
         raise ProtocolError(f"task {digest} continues more trainings than are followed: {MAX_LEVELS} at most")
-    task = Task.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    task = TaskDocument.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     data = store.get(task.program, limit=PROGRAM_LIMIT)
     program = StepProgram.from_bytes(data)
     names_data = store.get(task.names, limit=GRAPH_LIMIT)

@@ -22,7 +22,7 @@ ORDER = "order"
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskDocument:
     """The task document.
 
     ``program``, ``names``, ``aten``, ``constants`` and ``initial_state`` are digests of stored objects; the hash and
@@ -64,7 +64,7 @@ class Task:
         return canonical_json.encode({**members, **derived})
 
     @classmethod
-    def decode(cls, data: bytes) -> Task:
+    def decode(cls, data: bytes) -> TaskDocument:
         """The task in a document.
 
         Raises:
@@ -114,7 +114,7 @@ class LoadedTask:
     """
 
     digest: str
-    document: Task
+    document: TaskDocument
     program: StepProgram
     names: ProgramNames
     aten: AtenGraph

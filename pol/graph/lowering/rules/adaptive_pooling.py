@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pol.arithmetic.registers import Float, Word, select, to_float, to_word
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, Read
+from pol.graph.lowering.emitter import Coordinate, NodeRead
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Value, View, at_index, expand, unsqueeze, view_of
 from pol.graph.tensor_type import DType, TensorType
@@ -68,7 +68,7 @@ def _sums(call: Call, source: View, parts: Sequence[Parts], part: str) -> View:
     first: Value = at_index(flat, -1, 0)
     for _ in range(2 * rank):
         first = unsqueeze(first, len(leading))
-    read = Read(view_of(expand(first, shape)), gather=(0, flat.strides[-1], flat.shape[-1]))
+    read = NodeRead(view_of(expand(first, shape)), gather=(0, flat.strides[-1], flat.shape[-1]))
     return call.emitter.fold(
         TensorType(DType.F32, (*leading, *coarse)),
         taps,

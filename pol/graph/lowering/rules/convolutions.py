@@ -13,7 +13,7 @@ from operator import add
 from pol.arithmetic.registers import Float, fma
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Read
+from pol.graph.lowering.emitter import NodeRead
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
@@ -90,7 +90,7 @@ class Geometry:
             raise ProtocolError("the channels of a convolution do not fit its groups")
 
 
-def _folded(call: Call, grid: Grid, reads: Sequence[Read], part: str) -> View:
+def _folded(call: Call, grid: Grid, reads: Sequence[NodeRead], part: str) -> View:
     def add_product(total: Float, x: Float, w: Float) -> Float:
         return fma(x, w, total)
 

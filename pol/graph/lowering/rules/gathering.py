@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pol.arithmetic.registers import Float, Word, select
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, Read
+from pol.graph.lowering.emitter import Coordinate, NodeRead
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import (
     NAN,
@@ -48,7 +48,7 @@ def _rows(call: Call, table: Value, axis: int, indices: Value) -> Value:
 def _gathered(call: Call, shape: tuple[int, ...], index: Value, rest: Value, source: View, place: int) -> Value:
     """The words of `rest`, moved along dimension `place` of `source` by the words of `index`."""
     fill = NAN if source.dtype is DType.F32 else 0
-    read = Read(view_of(rest), fill=fill, gather=(0, source.strides[place], source.shape[place]))
+    read = NodeRead(view_of(rest), fill=fill, gather=(0, source.strides[place], source.shape[place]))
     return call.emitter.map(shape, source.dtype, [view_of(index), read], lambda _, word: word)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pol.arithmetic.registers import R, Word, below, select
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, Emitter, Read, same
+from pol.graph.lowering.emitter import Coordinate, Emitter, NodeRead, same
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.integers import quotient_and_rest
 from pol.graph.lowering.values import (
@@ -32,13 +32,13 @@ MOST_PARTS = 8
 """Parts that one node joins; more are joined in groups first."""
 
 
-def placed(value: View, shape: tuple[int, ...], axis: int, start: int, fill: int = 0) -> Read:
+def placed(value: View, shape: tuple[int, ...], axis: int, start: int, fill: int = 0) -> NodeRead:
     """A read of the value at positions `start ..` of a dimension of `shape`; `fill` outside of it."""
     base = value.base - start * value.strides[axis]
     moved = View(value.source, value.index, value.type, shape, base, value.strides, value.step_stride)
     strides = [0] * (1 + len(shape))
     strides[1 + axis] = 1
-    return Read(moved, fill, (Bound(Affine(-start, tuple(strides)), value.shape[axis]),))
+    return NodeRead(moved, fill, (Bound(Affine(-start, tuple(strides)), value.shape[axis]),))
 
 
 def joined(emitter: Emitter, values: Sequence[Value], axis: int, part: str = "") -> Value:
@@ -164,7 +164,7 @@ def _spread(call: Call, value: Value, shape: tuple[int, ...], axis: int, start: 
     index = _positions(call, shape, axis, start, step, view.shape[axis])
     strides = tuple(0 if place == axis else stride for place, stride in enumerate(view.strides))
     rest = View(view.source, view.index, view.type, shape, view.base, strides, view.step_stride)
-    read = Read(rest, gather=(0, view.strides[axis], view.shape[axis]))
+    read = NodeRead(rest, gather=(0, view.strides[axis], view.shape[axis]))
     return call.emitter.map(shape, view.dtype, [index, read], lambda _, word: word)
 
 

@@ -6,7 +6,7 @@ from operator import neg
 
 from pol.arithmetic.registers import Float, Word, select
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Argument, Coordinate, Read
+from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.elementwise import elementwise
@@ -26,7 +26,7 @@ def _forward(call: Call) -> tuple[Value, ...]:
     ignored, reduction = call.integer(4), call.integer(3)
     shape, emitter = target.shape, call.emitter
     at_target = view_of(expand(at_index(table, axis, 0), shape))
-    entry = Read(at_target, fill=NAN, gather=(0, table.strides[axis], table.shape[axis]))
+    entry = NodeRead(at_target, fill=NAN, gather=(0, table.strides[axis], table.shape[axis]))
     weight = _weight(call, 2, target, shape)
 
     def picked(target: Word, entry: Float, weight: Float | None = None) -> Float:
@@ -92,7 +92,7 @@ def _weight(call: Call, position: int, target: View, shape: tuple[int, ...]) -> 
         return []
     view = call.emitter.view(call.tensor(position))
     first = view_of(expand(at_index(view, 0, 0), shape))
-    return [Read(first, fill=NAN, gather=(0, view.strides[0], view.shape[0]))]
+    return [NodeRead(first, fill=NAN, gather=(0, view.strides[0], view.shape[0]))]
 
 
 def _labels(call: Call, position: int) -> tuple[View, View, int]:

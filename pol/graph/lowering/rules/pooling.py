@@ -15,11 +15,11 @@ from operator import add
 from pol.arithmetic.registers import Float, Word, below, is_number, maximum, select, to_float
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Argument, Coordinate, Read
+from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.folds import MAXIMUM
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Value, View, view_of
-from pol.graph.lowering.windows import Cover, Grid, Position, Window, uncovered
+from pol.graph.lowering.windows import Cover, Grid, Window, WindowPosition, uncovered
 from pol.graph.node import MAX_BOUNDS
 from pol.graph.tensor_type import DType, TensorType
 
@@ -52,16 +52,16 @@ class Pool:
         """Shape of the result."""
         return (*self.leading, *(window.outputs for window in self.windows))
 
-    def seen(self, grid: Grid) -> tuple[list[Position], list[Position]]:
+    def seen(self, grid: Grid) -> tuple[list[WindowPosition], list[WindowPosition]]:
         """Leading coordinates, and the positions that the taps of an output see; adds all coordinates to the grid."""
         before = [grid.along(size) for size in self.leading]
         outputs = [grid.along(window.outputs) for window in self.windows]
         taps = [grid.over(window.taps) for window in self.windows]
         return before, [w.seen(output, tap) for w, output, tap in zip(self.windows, outputs, taps, strict=True)]
 
-    def flat(self, positions: Sequence[Position]) -> Position:
+    def flat(self, positions: Sequence[WindowPosition]) -> WindowPosition:
         """The number of a position in the example's channel."""
-        result = Position()
+        result = WindowPosition()
         for window, position in zip(self.windows, positions, strict=True):
             result = result * window.size + position
         return result
@@ -86,7 +86,7 @@ class Pool:
                     bounds += grid.bound(cover.tap(r, j), cover.window.taps, folds)
             if len(bounds) > MAX_BOUNDS:
                 raise call.unsupported("windows that overlap in more than two dimensions have no gradient")
-            reads.append(Read(read.view, fill, tuple(bounds)))
+            reads.append(NodeRead(read.view, fill, tuple(bounds)))
         here = self.flat([cover.position(q, r) for cover, (q, r) in zip(covers, pairs, strict=True)])
 
         def kept(value: Float, other: Float, index: Word, *coordinates: Word) -> Float:
@@ -148,11 +148,11 @@ def _max_pool(call: Call) -> tuple[Value, Value]:
     return whole, emitter.reshaped(index, pool.outputs)
 
 
-def _outputs(grid: Grid, pool: Pool) -> list[Position]:
+def _outputs(grid: Grid, pool: Pool) -> list[WindowPosition]:
     """The positions of the grid's own output."""
     places, number = [], 0
     for size in pool.outputs:
-        places.append(Position() if size == 1 else Position(0, ((number, 1),)))
+        places.append(WindowPosition() if size == 1 else WindowPosition(0, ((number, 1),)))
         number += size > 1
     return places
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pol.arithmetic.registers import Float, Register, Word, fma, maximum, minimum, moved, select, to_float, to_word
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Argument, Coordinate, Read
+from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Value, View, at_index, expand, unsqueeze, view_of
 from pol.graph.lowering.windows import Grid
@@ -91,10 +91,10 @@ def _along(table: View, shape: Sequence[int], axis: int) -> View:
     return view_of(expand(value, shape))
 
 
-def _gathered(source: View, shape: Sequence[int], axis: int, index: int) -> Read:
+def _gathered(source: View, shape: Sequence[int], axis: int, index: int) -> NodeRead:
     """The source with one dimension addressed by an earlier argument."""
     rest = view_of(expand(unsqueeze(at_index(source, axis, 0), axis), shape))
-    return Read(rest, gather=(index, source.strides[axis], source.shape[axis]))
+    return NodeRead(rest, gather=(index, source.strides[axis], source.shape[axis]))
 
 
 @lowers(

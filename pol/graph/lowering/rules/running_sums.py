@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Read
+from pol.graph.lowering.emitter import NodeRead
 from pol.graph.lowering.folds import FLOAT_SUM, INTEGER_SUM, Monoid
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.reductions import of_words
@@ -52,7 +52,7 @@ def _scan(call: Call, value: Value, monoid: Monoid) -> Value:
     joined = emitter.map(
         (*kept, blocks, BLOCK),
         monoid.dtype,
-        [inside, Read(shifted, fill=monoid.neutral, bounds=(bound,))],
+        [inside, NodeRead(shifted, fill=monoid.neutral, bounds=(bound,))],
         lambda inside, before: monoid.join(before, inside),
         "cumulative",
     )
@@ -76,7 +76,7 @@ def _short_scan(call: Call, value: Value, monoid: Monoid, blocks: int = 0) -> Vi
     bounds = [Bound(Affine(0, (*zeros, *([0] if blocks else []), 1, -1)), width)]
     if blocks and blocks * BLOCK != count:
         bounds.append(Bound(Affine(0, (*zeros, BLOCK, 0, 1)), count))
-    read = Read(seen, fill=monoid.neutral, bounds=tuple(bounds))
+    read = NodeRead(seen, fill=monoid.neutral, bounds=tuple(bounds))
     return call.emitter.fold(
         TensorType(monoid.dtype, shape),
         (width,),

@@ -10,7 +10,7 @@ from typing import Any
 from pol.arithmetic.registers import Word, below, select
 from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Argument, Coordinate, Read
+from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import (
     NAN,
@@ -80,7 +80,7 @@ def _extended(value: Value, shape: tuple[int, ...], fill: int, repeated: int) ->
             unit[1 + axis] = 1
             bounds.append(Bound(Affine(0, tuple(unit)), size))
     moved = View(value.source, value.index, value.type, shape, value.base, value.strides, value.step_stride)
-    return Read(moved, fill, tuple(bounds)) if bounds else moved
+    return NodeRead(moved, fill, tuple(bounds)) if bounds else moved
 
 
 @lowers("aten.index_add.default", defines="self + (sum of the source rows whose index is the row, ascending)")
@@ -156,7 +156,7 @@ def _index(call: Call) -> Value:
         spread = unsqueeze(spread, len(spread.shape))
     rest = (*strides[:lead], *[0] * len(shape), *strides[lead:])
     start = View(table.source, table.index, table.type, over, table.base, rest, table.step_stride)
-    read = Read(start, fill=NAN if table.dtype is DType.F32 else 0, gather=(0, 1, limit))
+    read = NodeRead(start, fill=NAN if table.dtype is DType.F32 else 0, gather=(0, 1, limit))
     arguments: list[Argument] = [view_of(expand(spread, over)), read]
     return call.emitter.map(over, table.dtype, arguments, lambda _, word: word)
 

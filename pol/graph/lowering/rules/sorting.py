@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pol.arithmetic.registers import R, Word, below, is_number, select
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, Read
+from pol.graph.lowering.emitter import Coordinate, NodeRead
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import NAN, Value, View, axis_index, expand, permute, unsqueeze
 from pol.graph.tensor_type import DType, TensorType
@@ -50,7 +50,7 @@ def _sorted(call: Call, axis: int, count: int, is_descending: bool) -> tuple[Val
     type_ = TensorType(DType.I32, (*lead, count))
     places = call.emitter.fold(type_, (size,), 0, [of_rank, Coordinate(depth), Coordinate(depth + 1)], found, "places")
     start = View(rows.source, rows.index, rows.type, type_.shape, rows.base, (*rows.strides[:-1], 0), rows.step_stride)
-    read = Read(start, fill=NAN if value.dtype is DType.F32 else 0, gather=(0, rows.strides[-1], size))
+    read = NodeRead(start, fill=NAN if value.dtype is DType.F32 else 0, gather=(0, rows.strides[-1], size))
     values = call.emitter.map(type_.shape, value.dtype, [places, read], lambda _, word: word)
     back = [*range(place), depth, *range(place, depth)]
     shape = call.output.shape
