@@ -1,5 +1,5 @@
-from .claims.sample_plan import sample as sample
-from .claims.sampling import draw as draw
+from .claims.sample_size import sample as sample
+from .claims.segment_draw import draw as draw
 from .errors import EvidenceError as EvidenceError
 from .errors import OperationalError as OperationalError
 from .errors import ProtocolError as ProtocolError

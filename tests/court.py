@@ -34,7 +34,7 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer
 from pol.dispute.position import HASH_BITS, ClaimKind, Position, Side
 from pol.dispute.state_hash import state_hash
 from pol.execution.cpu import CpuExecutor
-from pol.execution.element import reads
+from pol.execution.disputed_element import reads
 from pol.graph.node import InputKind, Node
 from pol.graph.step_program import StepProgram
 from solidity import compiled, deploy

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--epochs", type=click.IntRange(1), help="Fewer than the 100 of the litepaper's experiment.")
 def bench(areas: tuple[str, ...], as_json: bool, markdown: bool, epochs: int | None) -> None:
     """Measure the figures of some areas (all, if none is named) now, on this machine. Needs a checkout."""
-    measured = laboratory("benchmarks.figures")
+    measured = laboratory("benchmarks.benchmark_areas")
     unknown = [area for area in areas if area not in measured.AREAS]
     if unknown:
         raise click.UsageError(f"no area {', '.join(unknown)}; there are: {', '.join(measured.AREAS)}")

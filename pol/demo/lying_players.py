@@ -12,7 +12,7 @@ import numpy as np
 from pol.arithmetic.primitives import Words, apply
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuNode
-from pol.execution.element import accumulators, body_values
+from pol.execution.disputed_element import accumulators, body_values
 from pol.execution.executor import Executor
 from pol.execution.operand_reads import read_operands, registers
 from pol.execution.operand_sources import Sources

@@ -25,8 +25,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from pol.commitments.array import Array, ArrayType, array_root
-from pol.commitments.array_parts import ArrayPart, describe_part, root_of_parts
 from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
+from pol.commitments.distributed_array import ArrayPart, describe_part, root_of_parts
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed_state import DistributedState, gather

@@ -13,7 +13,7 @@ from pol.errors import ProtocolError
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 from pol.training.task.task_training import StepExecutor
-from pol.verification.profile.profile_claim import FLOOR
+from pol.verification.profile.profile_threshold import FLOOR
 from pol.verification.verdict.verdict import Outcome, Reason
 from trained import honest, loaded, profiled, relative, solve, solve_with, verdict
 

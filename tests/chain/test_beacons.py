@@ -17,7 +17,7 @@ from pol.chain.contract.binding import deploy_contract
 from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind, Settings
 from pol.chain.node.connection import Connection
-from pol.claims.sampling import draw
+from pol.claims.segment_draw import draw
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import OperationalError, ProtocolError
 from pol.verification.beacon.drand import QUICKNET, Round

@@ -11,7 +11,7 @@ from anvil_node import anvil_node
 from command import pol
 from court import replay_claim
 from lab.disputes import dispute_match
-from pol.chain.court.sent_move import sent_move
+from pol.chain.court.move_from_transaction import sent_move
 from pol.chain.node.connection import Connection
 from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import LyingTrace, draw_lie

@@ -5,9 +5,9 @@ from math import prod
 import pytest
 
 from lab.benchmarks import incentive_grid
-from lab.benchmarks.figures import AREAS
+from lab.benchmarks.benchmark_areas import AREAS
 from lab.incentives.rule_variants import REVERTED
-from pol.claims.sampling import draw
+from pol.claims.segment_draw import draw
 from pol.incentives.abi import abi_hash
 from pol.incentives.forced_errors import ONE, Assignment
 from pol.incentives.game.needs import Needs

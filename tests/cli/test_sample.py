@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from command import Said, pol
-from pol.claims.sampling import MAX_DRAWS, detection_probability
+from pol.claims.segment_draw import MAX_DRAWS, detection_probability
 
 
 def asked(*arguments: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
-from pol.commitments.array_parts import ArrayPart, describe_part, root_of_parts
+from pol.commitments.distributed_array import ArrayPart, describe_part, root_of_parts
 from pol.errors import ProtocolError
 
 

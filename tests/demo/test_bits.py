@@ -1,6 +1,6 @@
 """The whole training of the demo, executed by everything that can: the same bytes."""
 
-from lab.benchmarks.figures import bits_figures
+from lab.benchmarks.benchmark_areas import bits_figures
 
 
 def test_one_thread_two_threads_and_the_reference_agree_on_every_state() -> None:

@@ -14,7 +14,7 @@ import pytest
 from adversaries import DRAW, KINDS, tampered
 
 from court import Court, court, sides
-from lab.benchmarks.bits import MODELS
+from lab.benchmarks.training_bits import MODELS
 from pol.dispute.agreed_facts import node_of
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Level, Side

@@ -8,14 +8,14 @@ import pytest
 from adversaries import Other, TamperedTrace
 
 from court import Court, court, dearest_lie, sides
-from lab.benchmarks.bits import MODELS
+from lab.benchmarks.training_bits import MODELS
 from pol.demo.lying_players import LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Source
-from pol.graph.perturbation import perturb
-from pol.graph.reordering import reorder
+from pol.graph.state_perturbation import perturb
+from pol.graph.sum_reordering import reorder
 from pol.verification.verdict.second_look import look_program
 
 STEPS = 2

@@ -10,7 +10,7 @@ from test_cpu_nodes import Draw, matmul
 
 import toy
 from lab.arithmetic.adversarial_words import arguments, cases
-from lab.benchmarks.bits import MODELS, instruction_set
+from lab.benchmarks.training_bits import MODELS, instruction_set
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram

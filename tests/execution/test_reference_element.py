@@ -6,7 +6,7 @@ import pytest
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
-from pol.execution.element import OperandRead, accumulators, body_values, reads
+from pol.execution.disputed_element import OperandRead, accumulators, body_values, reads
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, evaluate_node, next_state
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source

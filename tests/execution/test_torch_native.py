@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pol.errors import ProtocolError
-from pol.execution.element import accumulators, body_values
+from pol.execution.disputed_element import accumulators, body_values
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, next_state

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.benchmarks.bits import MODELS, compare, compare_with_reference
+from lab.benchmarks.training_bits import MODELS, compare, compare_with_reference
 from pol.execution import _kernels
 
 

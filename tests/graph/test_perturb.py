@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from test_reorder_and_work import product, program, short, state
 
-from lab.benchmarks.bits import MODELS
+from lab.benchmarks.training_bits import MODELS
 from pol.arithmetic import philox
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import Words
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Source
-from pol.graph.perturbation import perturb
-from pol.graph.reordering import reorder
+from pol.graph.state_perturbation import perturb
 from pol.graph.step_program import StepProgram
+from pol.graph.sum_reordering import reorder
 from pol.graph.tensor_type import DType
 
 CONSTANT = [np.zeros((), np.uint32)]

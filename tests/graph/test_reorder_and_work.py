@@ -9,8 +9,8 @@ from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
-from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, Slot, StepProgram
+from pol.graph.sum_reordering import reorder
 from pol.graph.tensor_type import DType, TensorType
 from pol.graph.work_estimate import node_work, step_work
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pymerkle import InmemoryTree
 
-from pol.claims.sampling import draw
+from pol.claims.segment_draw import draw
 from pol.incentives import payouts
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import Deal, Payout

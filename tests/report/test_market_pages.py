@@ -19,7 +19,7 @@ import pytest
 
 from anvil_node import anvil_node
 from command import Said, pol
-from lab.benchmarks.arena import AT_ANY_PRICE, Arena
+from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena
 from lab.benchmarks.role_drills import OFFER, small
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier

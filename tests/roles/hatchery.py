@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.benchmarks.arena import AT_ANY_PRICE, key
+from lab.benchmarks.market_processes import AT_ANY_PRICE, key
 from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import kept_journal
 from pol.chain.deploy.deployment import Deployment

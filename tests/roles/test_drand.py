@@ -14,7 +14,7 @@ from pol.chain.beacon.drand_relays import Relays
 from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind
 from pol.chain.desks.proof_registry import ProofRegistry
 from pol.chain.node.connection import Connection
-from pol.claims.sampling import draw
+from pol.claims.segment_draw import draw
 from pol.errors import OperationalError
 from pol.roles.verifier.verifier import Verifier
 from pol.verification.beacon.drand import QUICKNET

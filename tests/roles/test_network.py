@@ -13,7 +13,7 @@ import pytest
 from hatchery import Hatchery, Party
 
 from anvil_node import anvil_node
-from lab.benchmarks.arena import BROUGHT, Arena, key, ordered
+from lab.benchmarks.market_processes import BROUGHT, Arena, key, ordered
 from pol.chain.account.wallet import Wallet
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held

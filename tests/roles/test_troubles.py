@@ -13,13 +13,13 @@ from odd_tasks import Desk
 from town import OFTEN, Town, awarded, captured, restored, seated, seated_with_duty, submitted, until_proof
 
 from anvil_node import anvil_node
-from lab.benchmarks.arena import ordered
+from lab.benchmarks.market_processes import ordered
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Decision, Mode, Wait
 from pol.roles.party.policy import PUBLIC_CHAIN
-from pol.roles.process.finality import final_tasks
+from pol.roles.process.final_tasks import final_tasks
 from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, DecisionResult, LoggedDecision, Process
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
 from pol.roles.process.stakes import at_stake

@@ -25,7 +25,7 @@ from town import (
 
 from anvil_node import anvil_node
 from hostile_players import LyingSums
-from lab.benchmarks.arena import ordered
+from lab.benchmarks.market_processes import ordered
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome

@@ -27,14 +27,15 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.capture import capture
-from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
+from pol.graph.sum_reordering import reorder
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
 from pol.training.task.published_task import publish
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_claim import FLOOR, claim
+from pol.verification.profile.profile_claim import claim
 from pol.verification.profile.profile_document import Profile, load_profile
+from pol.verification.profile.profile_threshold import FLOOR
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root, slots_apart
 from pol.verification.profile.state_metrics import component_metrics
 from pol.verification.replay.canonical_replay import replay_end

@@ -17,7 +17,8 @@ from eth_utils.crypto import keccak
 from pol.claims.segment_claim import Rerun, Three
 from pol.errors import UnsupportedError
 from pol.graph.step_program import Component
-from pol.verification.profile.profile_claim import Portion, ProfileClaim, claim, ratio, require_threshold
+from pol.verification.profile.profile_claim import Portion, ProfileClaim, claim
+from pol.verification.profile.profile_threshold import ratio, require_threshold
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "profile.json"
 INFINITE = 2**256 - 1

@@ -8,7 +8,7 @@ import sha3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pol.claims.sampling import (
+from pol.claims.segment_draw import (
     MAX_DRAWS,
     cheated_segments,
     detectable_segments,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lab.verification.rate_bounds import clopper_pearson_upper
 from pol.errors import ProtocolError
-from pol.verification.profile.tolerance_bounds import (
+from pol.verification.profile.order_statistics import (
     fresh_share,
     maximum_confidence,
     maximum_share,

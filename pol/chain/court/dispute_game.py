@@ -15,7 +15,7 @@ from pol.chain.account.typed_data import signed_struct
 from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.contract.binding import Binding
 from pol.chain.contract.structs import decoded
-from pol.chain.court.published_moves import read_move
+from pol.chain.court.dispute_from_events import read_move
 from pol.chain.node.connection import operational
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment

@@ -8,19 +8,19 @@ from typing import get_type_hints
 from eth_typing import ChecksumAddress
 
 from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.desks.auction_desk import Auction
 from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.data_demands import DataDemands
-from pol.chain.desks.jackpot_fund import JackpotFund
+from pol.chain.desks.jackpot_desk import JackpotFund
 from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.proof_registry import ProofRegistry
 from pol.chain.desks.proven_steps import ProvenSteps
 from pol.chain.desks.seats import Seats
 from pol.chain.desks.settlement import Settlement
-from pol.chain.desks.solver_auction import Auction
+from pol.chain.desks.sortition_desk import Sortition
 from pol.chain.desks.task_registry import TaskRegistry
 from pol.chain.desks.vault import StakeVault
 from pol.chain.desks.verdicts import Verdicts
-from pol.chain.desks.verifier_tickets import Sortition
 from pol.chain.node.connection import Connection
 
 

@@ -18,7 +18,7 @@ from pol.chain.deploy.deployment_check import Assertion, assertions
 from pol.chain.deploy.deployment_parameters import document_of, read_parameters
 from pol.chain.deploy.deployment_plan import Missing, Plan
 from pol.chain.deployment_rules import Settings
-from pol.chain.desks.jackpot_fund import JackpotFund
+from pol.chain.desks.jackpot_desk import JackpotFund
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.chain.court.sent_move import SentMove, sent_move
+from pol.chain.court.move_from_transaction import SentMove, sent_move
 from pol.chain.times import duration, utc
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.dispute.move_decoding import PackedMove, decode

@@ -11,8 +11,8 @@ from rich.table import Table
 from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
 from pol.verification.profile.native_reruns import NativeReruns
+from pol.verification.profile.order_statistics import maximum_share, rank_for, samples_for
 from pol.verification.profile.profile_document import Profile
-from pol.verification.profile.tolerance_bounds import maximum_share, rank_for, samples_for
 
 CONFIDENCE = Fraction(95, 100)
 SHARES = (Fraction(95, 100), Fraction(99, 100))

@@ -9,8 +9,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pol.claims.sample_plan import Sample
-from pol.claims.sample_plan import sample as plan
+from pol.claims.sample_size import Sample
+from pol.claims.sample_size import sample as plan
 from pol.cli.verification.share_option import Share
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))

@@ -151,10 +151,10 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
 
 def _require_task(path: str) -> None:
     """Refuse a record that names no task: it isn't false, but it can't be replayed."""
-    from pol.training.record import task_proof
+    from pol.training.record import proof_of_record
 
     try:
-        named = task_proof.names_task(open_run(path))
+        named = proof_of_record.names_task(open_run(path))
     except (ProtocolError, OperationalError):
         return  # the verification finds the same, as an outcome
     if not named:

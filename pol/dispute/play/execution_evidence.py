@@ -14,7 +14,7 @@ from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roo
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
 from pol.dispute.position import Position
-from pol.execution.element import accumulators, body_values
+from pol.execution.disputed_element import accumulators, body_values
 from pol.execution.executor import Executor
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import next_state

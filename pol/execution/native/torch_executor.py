@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.native import torch_random
-from pol.execution.native.torch_order import stable_topk
+from pol.execution.native.stable_topk import stable_topk
 from pol.graph.aten_graph import (
     WORD_TYPES,
     Argument,

@@ -16,7 +16,7 @@ from pol.arithmetic.primitives import Words
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture.tracing.random_operations import DTYPES, LIBRARY
 from pol.graph.lowering.emitter import Emitter
-from pol.graph.lowering.random_draws import SHAPINGS, WORDS, draw
+from pol.graph.lowering.philox_nodes import SHAPINGS, WORDS, draw
 from pol.graph.lowering.values import StepNumber, whole_view
 from pol.graph.node import Source
 from pol.graph.step_program import Component, Slot, StepProgram

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, isfinite
 
-from pol.claims.sampling import MAX_DRAWS
+from pol.claims.segment_draw import MAX_DRAWS
 from pol.errors import ProtocolError
 
 DAY = 86_400

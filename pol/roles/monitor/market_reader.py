@@ -9,8 +9,8 @@ from typing import Any
 
 from pol.arithmetic.primitives import ARITY, Op
 from pol.chain.accounting.settlement_audit import Auditor
+from pol.chain.court.dispute_from_events import Verb
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.court.published_moves import Verb
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.desks.challenges import Challenges
 from pol.chain.desks.market import Market

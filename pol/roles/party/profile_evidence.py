@@ -12,8 +12,8 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.graph.reordering import reorder
 from pol.graph.step_program import StepProgram
+from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import Portion

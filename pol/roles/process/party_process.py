@@ -14,7 +14,7 @@ from pol.chain.account.wallet import Reverted
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.role import Role
-from pol.roles.process.finality import final_tasks
+from pol.roles.process.final_tasks import final_tasks
 from pol.roles.process.stakes import at_stake
 from pol.training.storage.store import CorruptObjectError
 

@@ -23,7 +23,7 @@ from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 from pol.training.task import initialization
-from pol.training.task.initial_state import load_end
+from pol.training.task.initial_state_check import load_end
 from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import to_tensor

@@ -16,7 +16,7 @@ from pol.commitments.complete_state import CompleteState
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
-from pol.training.record.task_proof import COMPONENT, task_checkpoints
+from pol.training.record.proof_of_record import COMPONENT, task_checkpoints
 from pol.training.state import components, plain_data
 from pol.training.state.words import to_words
 from pol.training.storage.store import Store

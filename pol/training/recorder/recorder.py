@@ -26,7 +26,7 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.training.lineage.base_training import FromTask, StartOfRecord
 from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.record.task_proof import COMPONENT
+from pol.training.record.proof_of_record import COMPONENT
 from pol.training.recorder.background_job import Background, Staging
 from pol.training.recorder.recorded_task import RecordedTask
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing

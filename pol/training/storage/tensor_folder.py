@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType
-from pol.commitments.array_parts import describe_part, root_of_parts
 from pol.commitments.complete_state import StateEntry
+from pol.commitments.distributed_array import describe_part, root_of_parts
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training.storage.safetensors_file import SafetensorsFile
 from pol.training.storage.safetensors_format import HEADER_LIMIT

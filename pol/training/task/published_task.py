@@ -20,7 +20,7 @@ from pol.graph.tensor_type import DType, TensorType
 from pol.graph.work_estimate import step_work
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors
-from pol.training.task.initial_state import InitialState, require_initial_state
+from pol.training.task.initial_state_check import InitialState, require_initial_state
 from pol.training.task.task_document import DOCUMENT_LIMIT, LoadedTask, TaskDocument, order_index
 from pol.training.task.task_start import GIVEN, MAX_LEVELS, TaskStart
 

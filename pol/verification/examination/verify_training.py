@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pol.claims.acceptance_rule import EXACT
-from pol.claims.sampling import cheated_segments, draws_for
-from pol.claims.sampling import draw as draw_segments
 from pol.claims.segment_claim import Three
+from pol.claims.segment_draw import cheated_segments, draws_for
+from pol.claims.segment_draw import draw as draw_segments
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.training.record import task_proof
+from pol.training.record import proof_of_record
 from pol.training.record.recorded_run import open_run, open_store
 from pol.training.storage.store import Store
 from pol.verification.engines.engine import Engine
@@ -89,7 +89,7 @@ def verify(
         if run is None:
             subject = proof_examination.open_proof(store, str(proof), log_root)
         else:
-            task, learning_proof = task_proof.proof_of(run)
+            task, learning_proof = proof_of_record.proof_of(run)
             subject = proof_examination.checked_proof(store, task, learning_proof, log_root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
@@ -103,7 +103,7 @@ def verify(
     try:
         if run is not None:
             ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments}
-            task_proof.require_recorded(run, subject.task, subject.proof, sorted(ends))
+            proof_of_record.require_recorded(run, subject.task, subject.proof, sorted(ends))
     except (ProtocolError, OperationalError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     with progress("replaying segments") as advance:

@@ -20,9 +20,10 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_claim import Portion, ProfileClaim, require_ratio
+from pol.verification.profile.order_statistics import fresh_share
+from pol.verification.profile.profile_claim import Portion, ProfileClaim
+from pol.verification.profile.profile_threshold import require_ratio
 from pol.verification.profile.state_metrics import ComponentGap, ComponentMetrics, derive
-from pol.verification.profile.tolerance_bounds import fresh_share
 
 KIND = "pol/profile"
 VERSION = 2

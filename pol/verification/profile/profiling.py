@@ -14,8 +14,8 @@ from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
-from pol.graph.reordering import reorder
 from pol.graph.step_program import Component, StepProgram
+from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
 from pol.verification.profile.profile_document import PortionDetail, Profile, RerunDetail

@@ -20,9 +20,9 @@ from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim, Three
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.executor import ExecutorFactory
-from pol.graph.perturbation import perturb
-from pol.graph.reordering import reorder
+from pol.graph.state_perturbation import perturb
 from pol.graph.step_program import Component, StepProgram
+from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict

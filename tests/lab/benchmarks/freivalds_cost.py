@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from lab.benchmarks import bits, training_steps
+from lab.benchmarks import training_bits, training_steps
 from lab.benchmarks.figure import Figure, side_by_side
 from lab.verification.freivalds import PROJECTIONS, StepCheck, draw_signs, project
 from lab.verification.matrix_products import find_product
@@ -27,8 +27,8 @@ SIZES = (64, 128, 256, 512, 1024, 2048)
 ENTROPY = bytes(32)
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 STEPS: Mapping[str, Callable[[], Capture]] = {
-    "mlp": lambda: bits.mlp(1),
-    "cnn": lambda: bits.cnn(1),
+    "mlp": lambda: training_bits.mlp(1),
+    "cnn": lambda: training_bits.cnn(1),
     "gpt": lambda: training_steps.gpt(layers=2, width=384, heads=6, tokens=256, batch=2).captured(),
 }
 

@@ -14,10 +14,10 @@ from typing import Any
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint, RPCResponse
 
-from lab.benchmarks.arena import Arena, connect, live, ordered, unchanged
 from lab.benchmarks.figure import Figure
+from lab.benchmarks.killed_processes import Life, Nursery
 from lab.benchmarks.local_node import local_node
-from lab.benchmarks.mortal import Life, Nursery
+from lab.benchmarks.market_processes import Arena, connect, live, ordered, unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection

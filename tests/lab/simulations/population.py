@@ -23,7 +23,7 @@ from lab.simulations.simulated_seating import (
     seat,
 )
 from lab.simulations.venue import Venue
-from pol.claims.sampling import draw
+from pol.claims.segment_draw import draw
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash

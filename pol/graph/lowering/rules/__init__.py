@@ -8,7 +8,6 @@ from types import ModuleType
 from pol.graph.lowering.rules import (
     activations,
     adaptive_pooling,
-    borders,
     convolutions,
     draws,
     elementwise,
@@ -18,6 +17,7 @@ from pol.graph.lowering.rules import (
     losses,
     matrix_products,
     normalization,
+    padding,
     pooling,
     powers,
     reductions,
@@ -49,6 +49,6 @@ FAMILIES: tuple[ModuleType, ...] = (
     pooling,
     adaptive_pooling,
     resampling,
-    borders,
+    padding,
     draws,
 )

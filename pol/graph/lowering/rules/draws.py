@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.random_draws import SHAPINGS, draw
+from pol.graph.lowering.philox_nodes import SHAPINGS, draw
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Fill, Value, integer_word, reshape
 from pol.graph.tensor_type import DType

@@ -14,7 +14,7 @@ from typing import Any
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint, RPCResponse
 
-from lab.benchmarks.arena import party
+from lab.benchmarks.market_processes import party
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError

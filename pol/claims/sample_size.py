@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pol.claims.sampling import (
+from pol.claims.segment_draw import (
     MAX_DRAWS,
     cheated_segments,
     detectable_segments,

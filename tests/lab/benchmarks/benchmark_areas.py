@@ -68,7 +68,7 @@ def bits_figures() -> dict[str, Figure]:
 
 def model_bits_figures(steps: int = 1000) -> dict[str, Figure]:
     """Bytes of state compared over trainings of small models: between executors, and with the reference."""
-    from lab.benchmarks.bits import MODELS, compare, compare_with_reference
+    from lab.benchmarks.training_bits import MODELS, compare, compare_with_reference
 
     figures = {}
     for name, build in MODELS.items():
@@ -166,11 +166,11 @@ def drawn_figures(count: int) -> dict[str, Figure]:
 
 def court_figures() -> dict[str, Figure]:
     """Gas of the court's arithmetic and of disputes of real size, and the time of one about a GPT-2."""
-    from lab.benchmarks import court
+    from lab.benchmarks import whole_dispute
     from lab.benchmarks.court_arithmetic import arithmetic_gas
 
-    seconds, gas = court.gpt_dispute_seconds()
-    found = arithmetic_gas() | court.dispute_figures()
+    seconds, gas = whole_dispute.gpt_dispute_seconds()
+    found = arithmetic_gas() | whole_dispute.dispute_figures()
     units = {name: "transactions" if name.endswith("moves") else "gas" for name in found}
     figures = {name: Figure(value, units[name]) for name, value in found.items()}
     return figures | {"gpt_dispute_seconds": Figure(seconds, "s"), "gpt_dispute_gas": Figure(gas, "gas")}
