@@ -15,10 +15,9 @@ from pol.chain.account.typed_data import signed_struct
 from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.contract.binding import Binding
 from pol.chain.contract.structs import decoded
-from pol.chain.court.dispute_from_events import read_move
+from pol.chain.court.dispute_from_events import dispute_from_events
 from pol.chain.node.connection import operational
 from pol.commitments.keccak import keccak256
-from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import FUNCTIONS, encode, selector
@@ -144,20 +143,18 @@ class DisputeGame(Binding):
     def reconstruct(self, dispute: int, program: StepProgram) -> tuple[DisputeRecord, Position]:
         """The moves of a dispute, and the position after the last one. Raises as `record`."""
         started, params = self.started(dispute), self.params(dispute)
-        claim, header, payload = params.claim(bytes(started["id"])), bytes(started["header"]), bytes(started["payload"])
-        commitment, moves = ProgramCommitment.of(program), list[Move]()
+        claim, moved = params.claim(bytes(started["id"])), self.events("Moved", number=dispute)
         try:
-            position = DisputeRecord(claim, header, payload, (), self.bits).start
-            for event in self.events("Moved", number=dispute):
-                move = read_move(event["move"], position, program, commitment)
-                after = apply(position, move)
-                if isinstance(after, DisputeEnded):
-                    break
-                moves.append(move)
-                position = after
+            return dispute_from_events(
+                claim,
+                bytes(started["header"]),
+                bytes(started["payload"]),
+                self.bits,
+                (event["move"] for event in moved),
+                program,
+            )
         except ProtocolError as error:
             raise OperationalError(f"dispute {dispute}: its events break a rule ({error}); read them again") from error
-        return DisputeRecord(claim, header, payload, tuple(moves), self.bits), position
 
     def send(self, wallet: Wallet, dispute: int, position: Position, move: Move) -> TxReceipt | None:
         """Make a move; None if it was made before (its receipt got lost).

@@ -1,12 +1,16 @@
-"""Moves decoded from events, which omit everything that follows from the program and from earlier moves."""
+"""A dispute rebuilt from events alone; they omit what follows from the program and from earlier moves."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 from pol.commitments.program_hash import ProgramCommitment
-from pol.dispute.moves import Answer, Describe, DescribeSlot, Move, OpenBody, OpenState, Unfold
+from pol.dispute.dispute_record import DisputeRecord
+from pol.dispute.disputed_claim import DisputedClaim
+from pol.dispute.moves import Answer, Describe, DescribeSlot, DisputeEnded, Move, OpenBody, OpenState, Unfold
 from pol.dispute.position import Position
+from pol.dispute.rules import apply
 from pol.errors import OperationalError
 from pol.graph.step_program import StepProgram
 
@@ -24,6 +28,30 @@ class Verb(IntEnum):
     PROVE_STEP = 7
     PROVE_SLOT = 8
     PROVE_SUM = 9
+
+
+def dispute_from_events(
+    claim: DisputedClaim, header: bytes, payload: bytes, bits: int, moved: Iterable[bytes], program: StepProgram
+) -> tuple[DisputeRecord, Position]:
+    """The record of a dispute, and the position after its last move.
+
+    claim, header, payload: of the event ``Started``. moved: the moves of the events ``Moved``, oldest first; a proof
+    that ended the dispute is left out of the record.
+
+    Raises:
+        ProtocolError: a move breaks a rule.
+        OperationalError: an event holds no move.
+    """
+    commitment, moves = ProgramCommitment.of(program), list[Move]()
+    position = DisputeRecord(claim, header, payload, (), bits).start
+    for data in moved:
+        move = read_move(data, position, program, commitment)
+        after = apply(position, move)
+        if isinstance(after, DisputeEnded):
+            break
+        moves.append(move)
+        position = after
+    return DisputeRecord(claim, header, payload, tuple(moves), bits), position
 
 
 def read_move(data: bytes, position: Position, program: StepProgram, commitment: ProgramCommitment) -> Move:
