@@ -1,1 +1,1 @@
-"""Deployments: artifacts, addresses, plan, parameters, checks."""
+"""Deployments: addresses, plan, parameters, checks."""

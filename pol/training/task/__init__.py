@@ -1,1 +1,1 @@
-"""The task and its learning proof: documents, initial state, lineage."""
+"""The task and its learning proof: documents, initial state, checkpoints."""

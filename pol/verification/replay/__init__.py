@@ -1,1 +1,1 @@
-"""Canonical replay of segments, in this process or on many machines."""
+"""Canonical replay of segments and of whole tasks."""

@@ -1,1 +1,1 @@
-"""Step and operation timings of `pol bench`."""
+"""The areas of `pol bench`."""

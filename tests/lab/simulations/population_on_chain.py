@@ -1,4 +1,4 @@
-"""A simulated population at deployed desks: the tasks of `pol.incentives.simulation` played on an EVM.
+"""A simulated population at deployed desks: the tasks of `lab.simulations.population` played on an EVM.
 
 Everything that parties do is a transaction, and all that is drawn is drawn by the contracts. Trainings are what agents
 say: roots that nobody has computed, of which they know which are true. So who is wrong in a dispute has no execution to
