@@ -14,6 +14,7 @@ from typing import Any
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint, RPCResponse
 
+from lab.benchmarks.figure import ROOT
 from lab.benchmarks.market_processes import party
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
@@ -71,7 +72,10 @@ class Nursery:
 
     def __enter__(self) -> Nursery:
         command = [sys.executable, "-m", __name__]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
