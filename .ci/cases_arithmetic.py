@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from mutants import ROOT
 
-sys.path += [str(ROOT / "tests" / "arithmetic"), str(ROOT)]
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "arithmetic"), str(ROOT)]
 
 import testfloat
 from eth_abi.abi import encode

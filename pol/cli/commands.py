@@ -34,7 +34,7 @@ VERBS = {
         "Recompute balances, outcomes and payments of a whole market; show what waits for whom.",
     ),
     "price": ("market.price", "Say what a published task would cost, before it is submitted."),
-    "profile": ("verification.profile", "Measure how far honest executions of a task part, and keep the profile."),
+    "profile": ("verification.profile", "Measure how much honest runs of a task diverge, and keep the profile."),
     "replay": ("dispute.replay", "Replay a kept dispute: claim, task and proof must agree, every rule is checked."),
     "report": ("market.report", "Write everything about a market into one page: tasks, verdicts, disputes."),
     "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),
