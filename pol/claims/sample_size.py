@@ -50,6 +50,7 @@ def sample(
     Raises:
         ProtocolError: impossible counts.
     """
+    cheat_fraction, confidence = Fraction(str(cheat_fraction)), Fraction(str(confidence))
     cheated = cheated_segments(segments, cheat_fraction)
     draws = required_draws(segments, cheated, confidence) or 0
     chain = min(segments, MAX_DRAWS)

@@ -116,7 +116,7 @@ def _decoded(data: bytes, place: StoredPlace | None, bits: int) -> PackedMove:
             witness = {} if name == "openState" else read_witness(outline, index, parsed)
             shown = REST[name](outline, frame, index, witness, parsed)
             parsed.end()
-        except (ProtocolError, ValueError, StopIteration):
+        except (ProtocolError, ValueError, TypeError, OverflowError, StopIteration):
             continue
         found.append(PackedMove(name, dispute, frame, index, (outline.level,), outline, witness, shown))
     if not found:

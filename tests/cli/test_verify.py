@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 import verified
 from command import Said, pol
-from pol import Recorder
+from pol import ProtocolError, Recorder, Sampling, sample, verify
 from pol.execution.cpu import CpuExecutor
 from pol.training.record.learning_record import HEAD
 from pol.training.storage.store import Store
@@ -19,6 +20,7 @@ from pol.training.task import learning_proof
 from pol.training.task.learning_proof import compute_log_root
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import measure_profile
+from pol.verification.verdict.verdict import Outcome
 
 SKIPPED = 7 * verified.INTERVAL + 1
 SEED = "5e" * 32
@@ -194,3 +196,20 @@ def test_a_record_without_a_task_can_t_be_replayed(tmp_path: Path) -> None:
     recorder.resume()
     recorder.close()
     assert pol("verify", tmp_path, "--exact") == Said(2, match="names no task")
+
+
+@pytest.mark.parametrize("document", ["", "{}", "[]", '{"x":1}'])
+def test_a_malformed_record_is_bad_evidence(tmp_path: Path, document: str) -> None:
+    (tmp_path / HEAD).write_text(document)
+    assert verify(str(tmp_path), exact=True).verdict.outcome is Outcome.REJECTED
+    assert pol("verify", tmp_path, "--exact").code == 1
+
+
+def test_floats_are_taken_as_they_are_printed() -> None:
+    assert sample(1000, 0.05, 0.99) == sample(1000, Fraction(1, 20), Fraction(99, 100))  # type: ignore[arg-type]
+    assert Sampling(cheat_fraction=0.05) == Sampling()  # type: ignore[arg-type]
+
+
+def test_a_store_with_options_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(ProtocolError, match="options"):
+        verify(Store("memory://options", {"skip_instance_cache": True}), "00" * 32, exact=True)

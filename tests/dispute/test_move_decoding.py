@@ -13,13 +13,16 @@ from test_game import replay_claim
 
 from lab.disputes.dispute_match import play
 from pol.arithmetic.primitives import Op
-from pol.arithmetic.scalar_program import Builder
+from pol.arithmetic.scalar_program import Builder, Instruction, ScalarProgram
+from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import Lie, LyingTrace
+from pol.dispute.agreed_facts import AtNode, AtTrace
 from pol.dispute.arbitration import executed
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.move_decoding import LEVELS, PackedMove, StoredPlace, decode
 from pol.dispute.move_encoding import FUNCTIONS, encode, selector
+from pol.dispute.move_fields import _NOTHING, _STEP
 from pol.dispute.moves import Describe, DescribeSlot, Move, OpenState, ProveSlot, ProveStep, ProveSum
 from pol.dispute.openings import Opening
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -194,3 +197,15 @@ def test_a_fact_that_was_changed_is_noticed() -> None:
 def test_the_bytes_that_are_read_are_those_that_the_encoder_writes() -> None:
     for data, position, move in MOVES:
         assert data == encode(NUMBER, position, move)
+
+
+@pytest.mark.parametrize("lo", [1 << 58, 1 << 60, (1 << 64) - 1])
+def test_a_leaf_beyond_all_tensors_is_read_or_refused(lo: int) -> None:
+    """Its number comes from a stranger and has 64 bits; NumPy counts no element of it."""
+    node = Node(TensorType(DType.F32, (3,)), (), (), ScalarProgram(0, (1,), (Instruction(Op.FSQRT, 0),))).encode()
+    agreed = bytes(32 + 32 + 8)
+    frame = keccak256(keccak256(agreed) + AtNode(AtTrace(_STEP, _NOTHING, 0), node, 0).outline)
+    place = bytes(4) + lo.to_bytes(8, "big") + bytes(8) + b"\0"
+    rest = b"\0" + agreed + b"\0" + bytes(4) + len(node).to_bytes(2, "big") + node
+    with contextlib.suppress(ProtocolError):
+        decode(selector("proveStep") + bytes(4) + frame + place + bytes(32 + 96) + rest)

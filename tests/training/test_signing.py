@@ -130,3 +130,9 @@ def test_keys_that_are_refused(tmp_path: Path) -> None:
         (tmp_path / "key.pem").write_bytes(data)
         with pytest.raises(ProtocolError, match=error):
             load_signing_key(tmp_path / "key.pem")
+
+
+def test_a_raw_key_is_refused_and_never_printed() -> None:
+    with pytest.raises(ProtocolError, match="PEM file") as refused:
+        load_signing_key(b"s" * 32)  # type: ignore[arg-type]
+    assert "sss" not in str(refused.value)

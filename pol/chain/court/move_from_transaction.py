@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from eth_typing import BlockNumber, ChecksumAddress
@@ -48,7 +49,8 @@ def sent_move(connection: Connection, games: Sequence[DisputeGame], transaction:
     # Only the meaning of an answer depends on the position before it.
     place = _place_before(game, move.dispute, found) if move.function == "answer" else None
     if place is not None and place.level in move.levels:
-        move = decode(data, place)
+        with suppress(ProtocolError):  # a late or repeated answer was made for an earlier place
+            move = decode(data, place)
     return SentMove(move, game.address, found["from"], block, reverted)
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from pol.cli.file_output import console
 from pol.cli.verification.share_option import Share
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import EvidenceError, OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator
 from pol.training.record.recorded_run import is_run, open_run
@@ -144,6 +144,8 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
             looks=options["looks"],
             progress=narrator.progress,
         )
+    except EvidenceError:
+        raise
     except ProtocolError as error:  # of the arguments: bad evidence is an outcome
         raise click.UsageError(str(error)) from error
     return replace(found, engine=options["engine"], seconds=time.monotonic() - begun)

@@ -41,7 +41,7 @@ class Verifier(ErringParty, ReplayingParty):
         self.market.sortition.enrol(self.wallet, tickets)
 
     def claim_seat(self, task_id: bytes) -> int:
-        """SegmentClaim the empty seat of a task with the best ticket, and lock the stake. Returns the ticket.
+        """Claim the empty seat of a task with the best ticket, and lock the stake. Returns the ticket.
 
         Raises:
             ProtocolError: the task differs from its terms, the terms break this party's policy, this party has no

@@ -169,7 +169,7 @@ class Whistleblower(ProfileChallenger):
             self.market.jackpot.watch(self.wallet, task_id, ticket, hidden)
 
     def collect(self, task_id: bytes, seating: int, index: int) -> int:
-        """SegmentClaim the unpaid watch rewards for an error, once the task is closed; returns their number."""
+        """Claim the unpaid watch rewards for an error, once the task is closed; returns their number."""
         verdicts, paid = self.market.verdicts, 0
         last = self.market.registry.task(task_id).seating
         said = verdicts.placed(task_id, seating, index, as_posted=True)

@@ -34,6 +34,8 @@ def load_opening_key(key: X25519PrivateKey | str | Path) -> X25519PrivateKey:
 
 
 def _read(path: str | Path, algorithm: str) -> object:
+    if not isinstance(path, str | Path):  # never printed: it may be the key itself
+        raise ProtocolError(f"an {algorithm} key or the name of its PEM file is needed, not {type(path).__name__}")
     try:
         return load_pem_private_key(Path(path).read_bytes(), password=None)
     except OSError as error:

@@ -14,7 +14,8 @@ from pol.claims.segment_draw import cheated_segments, draws_for
 from pol.claims.segment_draw import draw as draw_segments
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training.record import proof_of_record
-from pol.training.record.recorded_run import open_run, open_store
+from pol.training.record.learning_record import load_record
+from pol.training.record.recorded_run import RecordedRun, open_store
 from pol.training.storage.store import Store
 from pol.verification.engines.engine import Engine
 from pol.verification.engines.local import LocalEngine
@@ -39,7 +40,7 @@ class Sampling:
 
     As many as it takes to hit a bad segment with probability ``confidence`` if ``cheat_fraction`` of them are bad;
     or ``draws`` of them; or ``everything``. ``seed``: 32 bytes of a beacon after the proof; None: fresh entropy.
-    ``suspicious``: so many more, by a screen of all checkpoints.
+    ``suspicious``: so many more, by a screen of all checkpoints. Floats are taken as they are printed.
     """
 
     confidence: Fraction = Fraction(99, 100)
@@ -48,6 +49,10 @@ class Sampling:
     everything: bool = False
     seed: bytes | None = None
     suspicious: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("confidence", "cheat_fraction"):
+            object.__setattr__(self, name, Fraction(str(getattr(self, name))))
 
 
 def verify(
@@ -76,19 +81,24 @@ def verify(
         looks: reruns of a second look at a segment beyond the thresholds; 0 for none.
 
     Raises:
-        ProtocolError: both or neither of ``profile`` and ``exact``, or more draws than segments.
+        ProtocolError: both or neither of ``profile`` and ``exact``, more draws than segments, or a store with options.
         OperationalError: the profile can't be used, or the engine can't work.
     """
     if (profile is None) != exact:
         raise ProtocolError("a verification compares by a profile or exactly: give one of profile= and exact=True")
     store = open_store(store) if isinstance(store, str) else store
+    if store.options:
+        raise ProtocolError(
+            "segments are replayed from the store's URL alone: put its options into fsspec's configuration"
+        )
     engine = LocalEngine() if engine is None else engine
     found = VerificationReport(store.url, proof or "", profile, type(engine).__name__, proof_examination.UNSEEN)
-    run = open_run(store.url) if proof is None else None
+    run = None
     try:
-        if run is None:
-            subject = proof_examination.open_proof(store, str(proof), log_root)
+        if proof is not None:
+            subject = proof_examination.open_proof(store, proof, log_root)
         else:
+            run = RecordedRun(store, load_record(store))
             task, learning_proof = proof_of_record.proof_of(run)
             subject = proof_examination.checked_proof(store, task, learning_proof, log_root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
