@@ -276,9 +276,9 @@ def test_a_claim_that_is_not_finite_is_wrong(claim: float) -> None:
 
 def test_convolutions_are_products() -> None:
     """Windows read zeros around the image; forward, and both gradients, projected in the order of their coordinates."""
-    from lab.benchmarks import bits
+    from lab.benchmarks import training_bits
 
-    captured = bits.cnn(2)
+    captured = training_bits.cnn(2)
     honest = CpuExecutor(captured.program, captured.constants).run(captured.state, 0)
     check = StepCheck(captured.program, captured.constants, least=0)
     report = check.check(captured.state, 0, honest, entropy(0))
