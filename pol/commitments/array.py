@@ -84,7 +84,7 @@ class ArrayType:
 
     def __post_init__(self) -> None:
         if len(self.shape) > MAX_RANK:
-            raise ProtocolError(f"an array has {len(self.shape)} dimensions, more than {MAX_RANK}")
+            raise ProtocolError(f"an array has more than {MAX_RANK} dimensions: {len(self.shape)}")
         if not all(type(size) is int and 0 <= size < 1 << 32 for size in self.shape):
             raise ProtocolError(f"shape {self.shape} has a dimension that is not in 0 .. 2^32-1")
         # Zeros must not hide sizes that overflow: the product of the others is bounded too.
