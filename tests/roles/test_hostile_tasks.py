@@ -6,6 +6,8 @@ import pytest
 from odd_tasks import TASKS, Desk
 from town import Town
 
+from anvil_node import anvil_node
+from pol.chain.node.connection import Connection
 from pol.roles.party.decisions import Mode
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
@@ -23,8 +25,12 @@ Seen = dict[str, tuple[bytes | None, list[LoggedDecision]]]
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """What came of each task, after all roles have had their turns."""
-    town = Town(tmp_path_factory.mktemp("odd"))
+    """The decisions about each task, after all roles have had their turns; a node is faster than an embedded chain."""
+    with anvil_node() as url:
+        return _seen(Town(tmp_path_factory.mktemp("odd"), connection=Connection.to(url)), tmp_path_factory)
+
+
+def _seen(town: Town, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     desk, found = Desk(town), Seen()
     roles = (
         (town.join(Verifier, "v", evidence=tmp_path_factory.mktemp("v")), next_of_verifier),
