@@ -53,7 +53,7 @@ class Register:
 
     def constant(self, value: float) -> int:
         """Handle of a plain number beside this register."""
-        raise NotImplementedError
+        raise NotImplementedError  # each class has its own
 
     def handle_of(self, operand: Register | float) -> int:
         """Handle of an operand beside this register; TypeError for one of the other class."""
