@@ -3,7 +3,8 @@ pragma solidity 0.8.37;
 
 import {Float32} from "../../contracts/arithmetic/Float32.sol";
 
-/// @notice The functions of `Float32` on many cases of three words behind a primitive's code, as `.ci/bulk.py` sends them.
+/// @notice The functions of `Float32` on many cases of three words behind a primitive's code, as `.ci/bulk.py` sends
+/// them.
 contract Batch {
     fallback() external {
         uint256 code = uint8(msg.data[0]);

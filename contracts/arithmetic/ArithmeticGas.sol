@@ -5,8 +5,9 @@ import {Chunk} from "../dispute/Chunk.sol";
 import {Float32} from "./Float32.sol";
 
 /// @title Gas of the arithmetic
-/// @notice Measures the functions of the arithmetic libraries as they are compiled for the court: operands lie in memory, and of
-/// a loop over them the same loop without the operation is taken off. What remains is the operation and its internal call.
+/// @notice Measures the functions of the arithmetic libraries as they are compiled for the court: operands lie in
+/// memory, and of a loop over them the same loop without the operation is taken off. What remains is the operation and
+/// its internal call.
 contract ArithmeticGas {
     /// @notice Gas of `length / 6` operations on pairs.
     function add(uint256[] memory words) external view returns (uint256 gas, uint256 digest) {

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 /// @title Conversions between binary32 and integers or shorter formats
 /// @notice Round to nearest even, integers toward zero and saturating, NaN as in docs/spec/arithmetic.md.
-/// @dev As in `Float32`, a binary32 number is its 32-bit pattern, right-aligned in a uint256 whose other bits are zero; integers
-/// of 32 and 64 bits likewise. Nothing loops and nothing reverts.
+/// @dev As in `Float32`, a binary32 number is its 32-bit pattern, right-aligned in a uint256 whose other bits are zero;
+/// integers of 32 and 64 bits likewise. Nothing loops and nothing reverts.
 library Conversion {
     uint256 private constant NAN = 0x7fc00000;
     uint256 private constant INF = 0x7f800000;
@@ -65,8 +65,8 @@ library Conversion {
             uint256 field = magnitude >> 23;
             // Below 2^-24, the least number: only above its half it is nearer than 0.
             if (field < 103) return (a & SIGN) | (magnitude > 0x33000000 ? 0x33800000 : 0);
-            // f16 has 13 bits less, and for every power of two below 2^-14 one less again. Rounds the pattern in place; where the
-            // last bit kept is the exponent's last one, at a field of 103, it is set, as the hidden bit is.
+            // f16 has 13 bits less, and for every power of two below 2^-14 one less again. Rounds the pattern in place;
+            // where the last bit kept is the exponent's last one, at a field of 103, it is set, as the hidden bit is.
             uint256 drop = field < 113 ? 126 - field : 13;
             uint256 unit = 1 << drop;
             magnitude = (magnitude + (unit >> 1) - 1 + ((magnitude >> drop) & 1)) & ~(unit - 1);
@@ -88,8 +88,8 @@ library Conversion {
             bits := add(bits, mul(10, gt(shr(bits, value), 0x3ff)))
             bits := add(bits, mul(5, gt(shr(bits, value), 0x1f)))
             bits := add(bits, byte(shr(bits, value), BIT_LENGTH))
-            // 24 bits more, so that there are as many to drop as the value has: what remains are 24 bits, to nearest even. The
-            // hidden bit, and a carry out of the significand, add to the exponent field.
+            // 24 bits more, so that there are as many to drop as the value has: what remains are 24 bits, to nearest
+            // even. The hidden bit, and a carry out of the significand, add to the exponent field.
             let wide := shl(24, value)
             let kept := and(shr(bits, wide), 1)
             result := shr(bits, add(wide, add(sub(shl(sub(bits, 1), 1), 1), kept)))

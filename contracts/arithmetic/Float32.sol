@@ -5,14 +5,15 @@ import {leadingZeros, leadingZerosNear} from "./LeadingZeros.sol";
 
 /// @title IEEE-754 binary32, bit for bit
 /// @notice Round to nearest even, subnormals kept, every NaN result is 0x7fc00000 (docs/spec/arithmetic.md).
-/// @dev A number is its 32-bit pattern, right-aligned in a uint256 whose other bits are zero; callers guarantee the zeros.
+/// @dev A number is its 32-bit pattern, right-aligned in a uint256 whose other bits are zero; callers guarantee the
+/// zeros.
 ///
 /// A finite number with exponent field f and fraction t is taken apart as `significand * 2^(exponent - 149)` with
 ///   normal    (f > 0): significand = 2^23 + t, exponent = f - 1
 ///   subnormal (f = 0): significand = t,        exponent = 0
 /// so that exponent 0 is the grid of subnormals and no case is special after decoding. Signed values are 256-bit two's
-/// complement, which wraps: that is the reason for `unchecked` everywhere. The operations build an exact (or exact but for a
-/// sticky last bit) integer and leave normalising, rounding and overflow to `_round`.
+/// complement, which wraps: that is the reason for `unchecked` everywhere. The operations build an exact (or exact but
+/// for a sticky last bit) integer and leave normalising, rounding and overflow to `_round`.
 library Float32 {
     uint256 internal constant NAN = 0x7fc00000;
     uint256 internal constant INF = 0x7f800000;
@@ -29,8 +30,8 @@ library Float32 {
     uint256 private constant FMA_RANGE = 0x7ffffffffffffffffffffffffffffffffffffffffffffffffffe;
     /// @dev The same for the places of the two terms of `fma`: 25 to 230.
     uint256 private constant FMA_PLACES = 0x7ffffffffffffffffffffffffffffffffffffffffffffffffffe000000;
-    /// @dev -(2^231 + 1). Added to a 256-bit number together with its bit 232, it rounds the upper 24 bits to nearest even, but for
-    /// 1 that is still to be added: upward, a carry out of the word would be lost.
+    /// @dev -(2^231 + 1). Added to a 256-bit number together with its bit 232, it rounds the upper 24 bits to nearest
+    /// even, but for 1 that is still to be added: upward, a carry out of the word would be lost.
     uint256 private constant ROUNDING = 0xffffff7fffffffffffffffffffffffffffffffffffffffffffffffffffffffff;
     /// @dev Byte i is sqrt(1 + (i + 1/2) / 16) * 127.5, and from i = 16 on sqrt(2 + (i - 16 + 1/2) / 8) * 127.5.
     uint256 private constant ROOTS = 0x8185898d9094979b9ea1a4a7aaadb0b3b7bdc2c7ccd1d6dbdfe4e8ecf1f5f9fd;
@@ -49,7 +50,8 @@ library Float32 {
         }
         if (usual == 0) return _addRare(a, b);
         assembly ("memory-safe") {
-            // In units of 2^-150 the field of a normal number is the shift of its significand. b takes the sign that it has beside a.
+            // In units of 2^-150 the field of a normal number is the shift of its significand. b takes the sign that it
+            // has beside a.
             let opposite := sub(0, shr(31, xor(a, b)))
             sum := shl(y, or(and(b, FRACTION), HIDDEN))
             sum := add(shl(x, or(and(a, FRACTION), HIDDEN)), sub(xor(sum, opposite), opposite))
@@ -122,7 +124,8 @@ library Float32 {
             x := and(shr(23, a), MAX_FIELD)
             y := and(shr(23, b), MAX_FIELD)
             usual := and(shr(x, FMA_RANGE), shr(y, FMA_RANGE))
-            // In units of 2^-174: the shift of a 24-bit significand is the place of its number. That of the product has 48 bits.
+            // In units of 2^-174: the shift of a 24-bit significand is the place of its number. That of the product has
+            // 48 bits.
             x := sub(add(x, y), 102)
             y := add(and(shr(23, c), MAX_FIELD), 24)
             usual := and(and(usual, and(shr(x, FMA_PLACES), shr(y, FMA_PLACES))), 1)
@@ -159,8 +162,9 @@ library Float32 {
             // The radicand is in [1, 4) times 2^200: doubled if the field is even, that is, less than HIDDEN is odd.
             let low := and(less, 0xffffff)
             let radicand := shl(177, shl(gt(low, FRACTION), or(low, HIDDEN)))
-            // The table is within 2^-5.7; three steps of Newton bring that below 2^-52 relative, from above. The root of a 24-bit number is
-            // at least 2^-51 away from the middle of two others, so that it rounds as the exact one does. The last step isn't halved.
+            // The table is within 2^-5.7; three steps of Newton bring that below 2^-52 relative, from above. The root
+            // of a 24-bit number is at least 2^-51 away from the middle of two others, so that it rounds as the exact
+            // one does. The last step isn't halved.
             let root := shl(93, byte(shr(19, low), ROOTS))
             root := shr(1, add(root, div(radicand, root)))
             root := shr(1, add(root, div(radicand, root)))
@@ -216,7 +220,8 @@ library Float32 {
             uint256 x = (a >> 23) & MAX_FIELD;
             if (x > 149) return isNaN(a) ? NAN : a; // every bit is worth at least 1
             if (x < 127) return (a & SIGN) | (a & MAGNITUDE > 0x3f000000 ? 0x3f800000 : 0); // |a| < 1: only above 1/2 is it 1
-            // Rounds the pattern in place. At x = 127 the unit's bit is the exponent's last one: set, as the hidden bit is.
+            // Rounds the pattern in place. At x = 127 the unit's bit is the exponent's last one: set, as the hidden bit
+            // is.
             uint256 unit = 1 << (150 - x);
             return (a + (unit >> 1) - 1 + ((a >> (150 - x)) & 1)) & ~(unit - 1);
         }
@@ -249,8 +254,8 @@ library Float32 {
         return a & MAGNITUDE > INF;
     }
 
-    /// @dev Rounds `value * 2^(exponent - 149)` to binary32; both are signed. Needs 2^24 <= |value| < 2^104, and if `value` is
-    /// inexact, that its last bit is sticky.
+    /// @dev Rounds `value * 2^(exponent - 149)` to binary32; both are signed. Needs 2^24 <= |value| < 2^104, and if
+    /// `value` is inexact, that its last bit is sticky.
     function _round(uint256 value, uint256 exponent) private pure returns (uint256 result) {
         uint256 negative;
         assembly ("memory-safe") {
@@ -261,7 +266,8 @@ library Float32 {
         assembly ("memory-safe") {
             let drop := sub(232, zeros) // so that 24 bits remain
 
-            // Below the grid of subnormals: drop more, down to exponent 0. A value is below 2^104, so 255 drops everything.
+            // Below the grid of subnormals: drop more, down to exponent 0. A value is below 2^104, so 255 drops
+            // everything.
             exponent := add(exponent, drop)
             if slt(exponent, 0) {
                 drop := sub(drop, exponent)
@@ -269,8 +275,8 @@ library Float32 {
                 exponent := 0
             }
 
-            // To nearest, ties to even: add a half less one, plus one if the last place kept is odd. A normal significand's
-            // hidden bit, and a carry out of it, add to the exponent field.
+            // To nearest, ties to even: add a half less one, plus one if the last place kept is odd. A normal
+            // significand's hidden bit, and a carry out of it, add to the exponent field.
             let kept := shr(drop, value)
             result := shr(drop, add(value, add(sub(shl(sub(drop, 1), 1), 1), and(kept, 1))))
             result := add(result, shl(23, exponent))
@@ -279,8 +285,8 @@ library Float32 {
         }
     }
 
-    /// @dev The lowest of five places, counted in bits, where the first bit of the sum of two significands usually is that were
-    /// shifted by x and y: the sum carries or loses up to three places.
+    /// @dev The lowest of five places, counted in bits, where the first bit of the sum of two significands usually is
+    /// that were shifted by x and y: the sum carries or loses up to three places.
     function _usualPlace(uint256 x, uint256 y) private pure returns (uint256 place) {
         assembly ("memory-safe") {
             place := add(xor(x, mul(xor(x, y), gt(y, x))), 20)
@@ -299,8 +305,8 @@ library Float32 {
         unchecked {
             if (a & MAGNITUDE == 0 || a == INF) return a;
             if (a > INF) return NAN;
-            // A subnormal number with its first bit at p is normal times 2^24, with the field p + 2, of which the hidden bit is one. The
-            // root of that is 2^12 times the wanted one, which is normal too.
+            // A subnormal number with its first bit at p is normal times 2^24, with the field p + 2, of which the
+            // hidden bit is one. The root of that is 2^12 times the wanted one, which is normal too.
             uint256 zeros = leadingZeros(a);
             return sqrt(((256 - zeros) << 23) + (a << (zeros - 232))) - (12 << 23);
         }
@@ -404,8 +410,8 @@ library Float32 {
             if (apart + 50 > 76) {
                 // The product is below a quarter of the last place of c, or, if c is zero, of the smallest subnormal.
                 if (int256(apart) < 0) return addend == 0 ? sign : c;
-                // One of a and b is normal, so the product is at least 2^23, and c only says on which side of it the sum lies.
-                // c moved up to the bits right below the product says the same.
+                // One of a and b is normal, so the product is at least 2^23, and c only says on which side of it the
+                // sum lies. c moved up to the bits right below the product says the same.
                 apart = 26;
             }
             sum += _signed(c, addend) << (26 - apart);

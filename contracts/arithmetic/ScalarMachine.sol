@@ -199,7 +199,8 @@ library ScalarMachine {
         revert InvalidInstruction(uint8(code));
     }
 
-    /// @dev Results may have bits above the 32nd; `execute` cuts them off. Shifts are those of 256 bits: beyond 31 they yield 0.
+    /// @dev Results may have bits above the 32nd; `execute` cuts them off. Shifts are those of 256 bits: beyond 31 they
+    /// yield 0.
     function _integer(uint256 code, uint256 a, uint256 b, uint256 c) private pure returns (uint256) {
         unchecked {
             if (code < AND) {

@@ -8,8 +8,8 @@ import {Ledger} from "./Ledger.sol";
 
 /// @title Availability
 /// @notice Demands for leaves of posted checkpoints, and the stake that answers for them. See `ILearningLog`.
-/// @dev One word for each open demand, no loop over demands or runs. Wei held = wei credited + stakes + bonds of open demands, after
-/// every call. The first word of the ledger's events is the id of the run.
+/// @dev One word for each open demand, no loop over demands or runs. Wei held = wei credited + stakes + bonds of open
+/// demands, after every call. The first word of the ledger's events is the id of the run.
 abstract contract Availability is ILearningLog, Ledger {
     /// @notice Gas that a bond pays for, at the base fee of the demand: above that of answers of a usual size.
     uint256 public constant ANSWER_GAS = 200_000;
@@ -43,7 +43,8 @@ abstract contract Availability is ILearningLog, Ledger {
     function answer(Demand calldata d, Chunk calldata chunk) external {
         (Run storage r, bytes32 key) = _take(d);
         if (block.timestamp > d.deadline) revert TooLate(d.deadline);
-        // Whoever copies the publisher's answer from the pool of transactions could earn the bond, or get back one of their own.
+        // Whoever copies the publisher's answer from the pool of transactions could earn the bond, or get back one of
+        // their own.
         uint256 publishersOwn = d.deadline - r.window / 2;
         if (block.timestamp <= publishersOwn && msg.sender != r.publisher) revert PublisherFirst(publishersOwn);
         bytes32 completeRoot = ChunkProofs.root(chunk, d.position, d.leaf);

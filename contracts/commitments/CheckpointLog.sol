@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 /// @title CheckpointLog
 /// @notice Verifies inclusion and consistency proofs of an append-only Merkle tree as in RFC 9162, section 2 (SHA-256).
-/// @dev The data of a leaf is a 32-byte state root. Every function answers false to a bad proof and never reverts because of one, except
-/// when it runs out of gas. Binding bytes: docs/spec/commitments.md, "Checkpoint log".
+/// @dev The data of a leaf is a 32-byte state root. Every function answers false to a bad proof and never reverts
+/// because of one, except when it runs out of gas. Binding bytes: docs/spec/commitments.md, "Checkpoint log".
 library CheckpointLog {
     /// @notice Hash of a leaf: `sha256(0x00 || root)`.
     function leafHash(bytes32 root) internal pure returns (bytes32) {
@@ -16,7 +16,8 @@ library CheckpointLog {
         return sha256(abi.encodePacked(bytes1(0x01), left, right));
     }
 
-    /// @notice Is `entry` the `index`-th entry of the log of `size` entries with root `root`? (RFC 9162, section 2.1.3.2)
+    /// @notice Is `entry` the `index`-th entry of the log of `size` entries with root `root`? (RFC 9162, section
+    /// 2.1.3.2)
     function isIncluded(bytes32 entry, uint256 index, uint256 size, bytes32 root, bytes32[] calldata path)
         internal
         pure
@@ -30,7 +31,8 @@ library CheckpointLog {
             if (sn == 0) return false;
             if (fn & 1 == 1 || fn == sn) {
                 hash = nodeHash(path[i], hash);
-                // Levels at which this node has no sibling are skipped: the last node of an odd level moves up unchanged.
+                // Levels at which this node has no sibling are skipped: the last node of an odd level moves up
+                // unchanged.
                 while (fn & 1 == 0 && fn != 0) {
                     fn >>= 1;
                     sn >>= 1;
@@ -44,9 +46,10 @@ library CheckpointLog {
         return sn == 0 && hash == root;
     }
 
-    /// @notice Is the log of `size` entries with root `root` an extension of the one of `oldSize` entries with root `oldRoot`?
-    /// (RFC 9162, section 2.1.4.2)
-    /// @dev The RFC leaves two cases open: every log extends the empty one, and a log extends itself; both with an empty path.
+    /// @notice Is the log of `size` entries with root `root` an extension of the one of `oldSize` entries with root
+    /// `oldRoot`? (RFC 9162, section 2.1.4.2)
+    /// @dev The RFC leaves two cases open: every log extends the empty one, and a log extends itself; both with an
+    /// empty path.
     function isConsistent(uint256 oldSize, bytes32 oldRoot, uint256 size, bytes32 root, bytes32[] calldata path)
         internal
         pure

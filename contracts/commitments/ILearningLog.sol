@@ -74,7 +74,8 @@ struct Chunk {
 }
 
 /// @title ILearningLog
-/// @notice Heads of learning records on chain, append-only, and a stake that their data can be had (docs/spec/learning_log.md).
+/// @notice Heads of learning records on chain, append-only, and a stake that their data can be had
+/// (docs/spec/learning_log.md).
 interface ILearningLog {
     /// @notice A run has been opened with a stake. `run` is its name in the learning record.
     event Opened(
@@ -166,19 +167,22 @@ interface ILearningLog {
     /// @param path Consistency path from the log that was posted last; empty for the first one.
     function post(bytes32 id, uint64 size, bytes32 logRoot, bytes32[] calldata path) external;
 
-    /// @notice As `post`, by anybody, with an EIP-712 signature `r || s || u8 v` of the publisher over `Head(bytes32 id,uint64 size,bytes32
-    /// logRoot)`.
+    /// @notice As `post`, by anybody, with an EIP-712 signature `r || s || u8 v` of the publisher over `Head(bytes32
+    /// id,uint64 size,bytes32 logRoot)`.
     function postSigned(bytes32 id, uint64 size, bytes32 logRoot, bytes32[] calldata path, bytes calldata signature)
         external;
 
-    /// @notice Demands one leaf of a posted checkpoint. The value sent is the bond: it goes to whoever answers, all of it.
-    /// @dev Every position and leaf exists: both count on from 0 past the last one. So nothing about the state has to be known.
+    /// @notice Demands one leaf of a posted checkpoint. The value sent is the bond: it goes to whoever answers, all of
+    /// it.
+    /// @dev Every position and leaf exists: both count on from 0 past the last one. So nothing about the state has to
+    /// be known.
     function demand(bytes32 id, uint64 index, uint32 position, uint64 leaf) external payable returns (bytes32 key);
 
     /// @notice Answers a demand and earns its bond. In the first half of the window only the publisher may.
     function answer(Demand calldata d, Chunk calldata chunk) external;
 
-    /// @notice Ends a demand that was not answered in time: the bond goes back, and the run's stake is slashed if it isn't yet.
+    /// @notice Ends a demand that was not answered in time: the bond goes back, and the run's stake is slashed if it
+    /// isn't yet.
     function expire(Demand calldata d) external;
 
     /// @notice Takes the stake back, by the publisher, after the exit delay and once no demand is open.

@@ -6,7 +6,8 @@ import {CheckpointLog} from "./CheckpointLog.sol";
 import {ILearningLog, Run, RunStatus} from "./ILearningLog.sol";
 
 /// @title LearningLog
-/// @notice Heads of learning records. What is posted for a run only ever extends what was posted before. See `ILearningLog`.
+/// @notice Heads of learning records. What is posted for a run only ever extends what was posted before. See
+/// `ILearningLog`.
 /// @dev Nobody administers it.
 contract LearningLog is Availability {
     bytes32 private constant DOMAIN =

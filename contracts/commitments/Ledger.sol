@@ -2,7 +2,8 @@
 pragma solidity 0.8.37;
 
 /// @title Ledger
-/// @notice Pull payments. What somebody has earned waits here until they fetch it, so nobody's payment depends on another's code.
+/// @notice Pull payments. What somebody has earned waits here until they fetch it, so nobody's payment depends on
+/// another's code.
 abstract contract Ledger {
     /// @notice A task pays `amount` to `account`.
     event Credited(bytes32 indexed taskId, address indexed account, uint256 amount);

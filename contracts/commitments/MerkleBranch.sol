@@ -22,7 +22,8 @@ uint256 constant LEAF_BYTES = 256;
 uint256 constant LEAF_WORDS = 64;
 
 /// @title MerkleBranch
-/// @notice Positional keccak trees: a branch proves where something stands, because its length is the depth of the tree.
+/// @notice Positional keccak trees: a branch proves where something stands, because its length is the depth of the
+/// tree.
 library MerkleBranch {
     /// @notice The branch has `actual` hashes, the tree is `expected` deep.
     error WrongBranchLength(uint256 actual, uint256 expected);
@@ -61,8 +62,8 @@ library MerkleBranch {
     function climb(bytes32 leaf, uint256 index, bytes32[] calldata branch) internal pure returns (bytes32 result) {
         result = leaf;
         assembly ("memory-safe") {
-            // Free memory: the two children go left and right of each other behind the tag. `left` is a multiple of 64, so that
-            // one bit is the side.
+            // Free memory: the two children go left and right of each other behind the tag. `left` is a multiple of 64,
+            // so that one bit is the side.
             let left := and(add(mload(0x40), 127), not(63))
             let hashed := sub(left, 1)
             mstore8(hashed, TAG_INNER)
@@ -105,7 +106,8 @@ library MerkleBranch {
         }
     }
 
-    /// @notice As `climb`, for a tree over `count` leaves: a branch of any other length and an index past the end are refused.
+    /// @notice As `climb`, for a tree over `count` leaves: a branch of any other length and an index past the end are
+    /// refused.
     function climbIn(bytes32 leaf, uint256 index, bytes32[] calldata branch, uint256 count)
         internal
         pure
@@ -118,7 +120,8 @@ library MerkleBranch {
     }
 
     /// @notice Root over `2^depth_` adjacent subtrees of height `height`: those in `row`, and padding after them.
-    /// @param row Their roots, 32 bytes each; the caller has checked that there are at least one and at most `2^depth_`.
+    /// @param row Their roots, 32 bytes each; the caller has checked that there are at least one and at most
+    /// `2^depth_`.
     function root(bytes calldata row, uint256 depth_, uint256 height) internal pure returns (bytes32) {
         uint256 size = 32 << depth_;
         bytes32 missing = row.length < size ? padding(height) : bytes32(0);
@@ -142,7 +145,8 @@ library MerkleBranch {
         }
     }
 
-    /// @notice `tree(row)`, as `root` with subtrees of height 0, of the `count` hashes that have been written to `freeRow`.
+    /// @notice `tree(row)`, as `root` with subtrees of height 0, of the `count` hashes that have been written to
+    /// `freeRow`.
     function treeOf(uint256 row, uint256 count) internal pure returns (bytes32) {
         uint256 size = 32 << depth(count);
         bytes32 missing = PAD;
@@ -194,8 +198,8 @@ library MerkleBranch {
         }
     }
 
-    /// @dev Root over the `size` bytes at `hashes`, a power of two of hashes, which shrink to half their width in place. The
-    /// byte before them is scratch space.
+    /// @dev Root over the `size` bytes at `hashes`, a power of two of hashes, which shrink to half their width in
+    /// place. The byte before them is scratch space.
     function _fold(uint256 hashes, uint256 size) private pure returns (bytes32 result) {
         assembly ("memory-safe") {
             let pair := sub(hashes, 1)

@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {Descriptor, Header, SlotView} from "../dispute/Descriptor.sol";
 import {LEAF_BYTES, MerkleBranch, PAD, TAG_LEAF, TAG_SLOT, TAG_STATE} from "./MerkleBranch.sol";
 
-/// @notice A leaf of a state and the way from it to the root of a checkpoint log. What stands past the end of a list is padding: there
-/// `slot`, `slotBranch`, `leaf` and `branch` are empty, or `leaf` alone past the end of a tensor.
+/// @notice A leaf of a state and the way from it to the root of a checkpoint log. What stands past the end of a list is
+/// padding: there `slot`, `slotBranch`, `leaf` and `branch` are empty, or `leaf` alone past the end of a tensor.
 /// @param header Of the task's program.
 /// @param slot Descriptor of the slot.
 /// @param slotBranch Of that descriptor.
@@ -25,8 +25,9 @@ struct Piece {
 
 /// @title StateLeaf
 /// @notice The state root that follows from one place of a state of a program.
-/// @dev Any two numbers name a place: they wrap around at the width of the trees, so padding has places too. A root has an answer for all
-/// places only if it is that of a state of the program: the right slots, their types, zeros after the last element, padding.
+/// @dev Any two numbers name a place: they wrap around at the width of the trees, so padding has places too. A root has
+/// an answer for all places only if it is that of a state of the program: the right slots, their types, zeros after the
+/// last element, padding.
 library StateLeaf {
     uint256 private constant WORD_BYTES = 4;
 
@@ -39,7 +40,8 @@ library StateLeaf {
     /// @notice After the last element, from byte `offset` of the leaf on, there are zeros only.
     error NotZero(uint256 offset);
 
-    /// @notice The state root. Reverts if the piece can't be part of a state of the program; whoever asks compares the root.
+    /// @notice The state root. Reverts if the piece can't be part of a state of the program; whoever asks compares the
+    /// root.
     /// @param position Of the slot, counted on from 0 past the width of the tree.
     /// @param leaf Of the leaf in the slot's tensor, counted in the same way.
     function root(Piece calldata piece, bytes32 program, uint256 position, uint256 leaf)

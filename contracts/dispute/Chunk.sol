@@ -7,15 +7,16 @@ import {Descriptor, OperandView} from "./Descriptor.sol";
 import {Operands, Source} from "./Operands.sol";
 
 /// @title Chunk
-/// @notice Many terms of a fold at once: `acc = fma(a, b, acc)` along two runs of adjacent words (docs/spec/dispute.md, proveStep).
+/// @notice Many terms of a fold at once: `acc = fma(a, b, acc)` along two runs of adjacent words (docs/spec/dispute.md,
+/// proveStep).
 library Chunk {
     /// @notice The terms do not lie in one row of the fold.
     error CrossesRow();
     /// @notice The operand gathers, is not read from adjacent words, or yields its fill somewhere in the chunk.
     error NotAdjacent(uint256 operand);
 
-    /// @notice Reverts unless the coordinates of the first term and of the one `steps` after it differ in the last one only: it
-    /// counts the terms then, and along them every affine form is one of a single number.
+    /// @notice Reverts unless the coordinates of the first term and of the one `steps` after it differ in the last one
+    /// only: it counts the terms then, and along them every affine form is one of a single number.
     function requireRow(Source memory source, uint256 steps, bytes calldata descriptor) internal pure {
         uint256 foldAt = source.node.foldAt;
         uint256 rank = Descriptor.u8(descriptor, foldAt);
@@ -24,7 +25,8 @@ library Chunk {
         if (rank == 0 || last + steps >= Descriptor.u32(descriptor, foldAt + 4 * rank - 3)) revert CrossesRow();
     }
 
-    /// @notice The words of an operand from the source's coordinates to `steps` terms after them, from the next opening.
+    /// @notice The words of an operand from the source's coordinates to `steps` terms after them, from the next
+    /// opening.
     /// @param steps Terms from the first to the last one; 1 to 63, so that two leaves hold them.
     /// @return words Byte of calldata at which the first of them begins; the others follow, because leaves do.
     function open(Source memory source, uint256 index, uint256 steps, bytes calldata descriptor)
@@ -48,7 +50,8 @@ library Chunk {
         }
     }
 
-    /// @dev Whether a bound is left at an end of the chunk. Bounds are affine: what holds at both ends holds in between.
+    /// @dev Whether a bound is left at an end of the chunk. Bounds are affine: what holds at both ends holds in
+    /// between.
     function _leavesBounds(OperandView memory operand, uint256[] memory place, int256 steps, bytes calldata descriptor)
         private
         pure

@@ -23,8 +23,8 @@ struct Clock {
 
 /// @title Clocks
 /// @notice Chess clocks: only the time of the side on turn runs down. A clock is one word, from the highest bits on
-/// `address of the waiting side (160) || level (8) || height (8) || whether the asserter is on turn (8) || result (8) ||
-/// seconds left to the waiting side (24) || deadline of the side on turn (40)`.
+/// `address of the waiting side (160) || level (8) || height (8) || whether the asserter is on turn (8) || result (8)
+/// || seconds left to the waiting side (24) || deadline of the side on turn (40)`.
 library Clocks {
     uint256 private constant WAITING_AT = 96;
     uint256 private constant LEVEL_AT = 88;
@@ -86,8 +86,8 @@ library Clocks {
         return ((word >> ASSERTER_AT) << ASSERTER_AT) | (uint256(result) << RESULT_AT);
     }
 
-    /// @notice The side on turn has moved in time: what it has left waits, and the other side is on turn with what it had left, but
-    /// no less than the grace of the level that it has to answer.
+    /// @notice The side on turn has moved in time: what it has left waits, and the other side is on turn with what it
+    /// had left, but no less than the grace of the level that it has to answer.
     /// @param mover The side that has moved.
     /// @param level_ Of the new position.
     /// @param height_ Of the new position.

@@ -66,8 +66,9 @@ struct SlotView {
 }
 
 /// @title Descriptor
-/// @notice Reads program headers, node and slot descriptors (docs/spec/program.md). Nothing is read leniently, but for outlines:
-/// bytes that are missing, too many or out of range revert. Of a node that is the frame: an operand's numbers are checked by `operand`.
+/// @notice Reads program headers, node and slot descriptors (docs/spec/program.md). Nothing is read leniently, but for
+/// outlines: bytes that are missing, too many or out of range revert. Of a node that is the frame: an operand's numbers
+/// are checked by `operand`.
 library Descriptor {
     /// @notice The descriptor ends before byte `end`.
     error Truncated(uint256 end);
@@ -159,8 +160,9 @@ library Descriptor {
     }
 
     /// @notice The outline of a node descriptor that stands in the program.
-    /// @dev Operands are walked over, not looked at: the program is one that both sides have accepted, so its descriptors keep
-    /// the rules. One that breaks them is still read inside of its bytes only, and its last step reverts in `readNode`.
+    /// @dev Operands are walked over, not looked at: the program is one that both sides have accepted, so its
+    /// descriptors keep the rules. One that breaks them is still read inside of its bytes only, and its last step
+    /// reverts in `readNode`.
     function outline(bytes calldata data) internal pure returns (NodeOutline memory result) {
         TypeView memory output = result.output;
         readType(output, data, 1);
@@ -173,7 +175,8 @@ library Descriptor {
             uint256 word = _word(data, offset);
             result.init = uint32(word >> 224);
             (, offset) = _operands(data, offset + 5, (word >> 216) & type(uint8).max, affineBytes);
-            // Inputs, then the counts of inputs, constants and instructions of the body. All before the last one lies before it.
+            // Inputs, then the counts of inputs, constants and instructions of the body. All before the last one lies
+            // before it.
             result.instructions = u8(data, offset + 1 + 2 * (_word(data, offset) >> 248) + 2);
         }
     }
@@ -207,7 +210,8 @@ library Descriptor {
         if (result.end > data.length) revert Truncated(result.end);
     }
 
-    /// @dev Where `count` operands from byte `offset` on begin, and the byte after them. Affine forms take `affineBytes`.
+    /// @dev Where `count` operands from byte `offset` on begin, and the byte after them. Affine forms take
+    /// `affineBytes`.
     function _operands(bytes calldata data, uint256 offset, uint256 count, uint256 affineBytes)
         private
         pure
@@ -326,14 +330,16 @@ library Descriptor {
         }
     }
 
-    /// @dev 32 bytes from `offset` on, wherever the descriptor ends: it is up to the caller to show that what it takes of them lies inside.
+    /// @dev 32 bytes from `offset` on, wherever the descriptor ends: it is up to the caller to show that what it takes
+    /// of them lies inside.
     function _word(bytes calldata data, uint256 offset) private pure returns (uint256 word) {
         assembly ("memory-safe") {
             word := calldataload(add(data.offset, offset))
         }
     }
 
-    /// @dev That there are `size` bytes at `offset`. Offsets are sums of lengths that are bounded by the format: they never wrap.
+    /// @dev That there are `size` bytes at `offset`. Offsets are sums of lengths that are bounded by the format: they
+    /// never wrap.
     function _require(bytes calldata data, uint256 offset, uint256 size) private pure {
         unchecked {
             if (offset + size > data.length) revert Truncated(offset + size);

@@ -25,15 +25,16 @@ struct Move {
 }
 
 /// @title DisputeGame
-/// @notice Two players and one claim (docs/spec/dispute.md): each move picks the first part of what the other side has opened that the
-/// mover disagrees with, and opens the mover's own version of it; a proof ends the dispute.
-/// @dev Moves have no declared parameters. Behind the selector come packed bytes: `u32 number || bytes32 frame || u32 count ||
-/// u64 lo || u64 hi || u8 index || witness || rest`; what `rest` is says each move. Moves that break a rule revert, and the clock of
-/// the side that cannot move runs out.
+/// @notice Two players and one claim (docs/spec/dispute.md): each move picks the first part of what the other side has
+/// opened that the mover disagrees with, and opens the mover's own version of it; a proof ends the dispute.
+/// @dev Moves have no declared parameters. Behind the selector come packed bytes: `u32 number || bytes32 frame || u32
+/// count || u64 lo || u64 hi || u8 index || witness || rest`; what `rest` is says each move. Moves that break a rule
+/// revert, and the clock of the side that cannot move runs out.
 contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
     using Reader for Cursor;
 
-    /// @notice A dispute begins; together with the moves and the program this is all that is needed to rebuild every position.
+    /// @notice A dispute begins; together with the moves and the program this is all that is needed to rebuild every
+    /// position.
     event Started(
         uint256 indexed number,
         address indexed asserter,
@@ -113,7 +114,8 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
         if (params.asserter == address(0) || params.challenger == address(0)) revert ZeroHash();
         if (params.clock == 0 || params.clock > type(uint24).max) revert InvalidStart();
         number = ++disputes;
-        // As `abi.encode(chain, game, number, params)`, whose last words stand in the call; the event refuses any that are no encoding.
+        // As `abi.encode(chain, game, number, params)`, whose last words stand in the call; the event refuses any that
+        // are no encoding.
         bytes calldata encoded = msg.data[SELECTOR_BYTES:SELECTOR_BYTES + PARAMS_BYTES];
         bytes32 id = keccak256(abi.encodePacked(block.chainid, uint256(uint160(address(this))), number, encoded));
         Position memory p = starts.first(params, header, id, payload, width);
@@ -126,43 +128,46 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
         _answer(_move(), msg.sender);
     }
 
-    /// @notice Describes the picked node and opens its output. rest: `header || id || constants || end || pre || u64 step || roots ||
-    /// branch || u16 length || descriptor || payload`.
+    /// @notice Describes the picked node and opens its output. rest: `header || id || constants || end || pre || u64
+    /// step || roots || branch || u16 length || descriptor || payload`.
     function describe() external {
         _describe(_move(), msg.sender);
     }
 
-    /// @notice Agrees with a step's trace and opens the state after it. Index 0, no witness; rest: `opening || header || id || constants
+    /// @notice Agrees with a step's trace and opens the state after it. Index 0, no witness; rest: `opening || header
+    /// || id || constants
     /// || end || pre || u64 step || payload`.
     function openState() external {
         _openState(_move(), msg.sender);
     }
 
-    /// @notice Opens the fold of the picked element, or its body. rest: `previous frame || H(descriptor) || u32 node || u64 terms ||
-    /// u32 init || u8 instructions || payload`.
+    /// @notice Opens the fold of the picked element, or its body. rest: `previous frame || H(descriptor) || u32 node ||
+    /// u64 terms || u32 init || u8 instructions || payload`.
     function unfold() external {
         _unfold(_move(), msg.sender);
     }
 
-    /// @notice Opens the body of the picked term. rest: `previous frame || H(descriptor) || u32 node || u64 terms || u32 init ||
-    /// u8 instructions || u64 element || payload`.
+    /// @notice Opens the body of the picked term. rest: `previous frame || H(descriptor) || u32 node || u64 terms ||
+    /// u32 init || u8 instructions || u64 element || payload`.
     function openBody() external {
         _openBody(_move(), msg.sender);
     }
 
-    /// @notice Describes the picked slot and opens the sums of its leaves; wins if its component is not summed up and a sum was claimed.
-    /// rest: `header || id || x || y || u8 component || branch || u16 length || descriptor || payload`.
+    /// @notice Describes the picked slot and opens the sums of its leaves; wins if its component is not summed up and a
+    /// sum was claimed. rest: `header || id || x || y || u8 component || branch || u16 length || descriptor ||
+    /// payload`.
     function describeSlot() external {
         _describeSlot(_move(), msg.sender);
     }
 
-    /// @notice Wins by executing the picked element, part of a fold or instruction. rest: facts and openings, see `IOneStep`.
+    /// @notice Wins by executing the picked element, part of a fold or instruction. rest: facts and openings, see
+    /// `IOneStep`.
     function proveStep() external {
         _proveStep(_move(), msg.sender);
     }
 
-    /// @notice Wins by what the trace has at the producer of the picked slot. rest: `header || id || constants || end || pre ||
-    /// u64 step || trace opening || branch || u16 length || slot descriptor || produced || trace branch`.
+    /// @notice Wins by what the trace has at the producer of the picked slot. rest: `header || id || constants || end
+    /// || pre || u64 step || trace opening || branch || u16 length || slot descriptor || produced || trace branch`.
     function proveSlot() external {
         _proveSlot(_move(), msg.sender);
     }
@@ -177,7 +182,8 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
         _resign(_move(), msg.sender);
     }
 
-    /// @notice A proof for the side on turn, from anybody: `address of the side on turn || proof with its own selector`.
+    /// @notice A proof for the side on turn, from anybody: `address of the side on turn || proof with its own
+    /// selector`.
     function help() external {
         bytes calldata data = _move();
         bytes calldata proof = data[20 + SELECTOR_BYTES:];
@@ -185,8 +191,8 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
         if (!_prove(selector, proof, mover)) revert NotRelayable(selector);
     }
 
-    /// @notice A move that the side on turn has signed, from anybody: `r || s || u8 v || move with its own selector`. The signature is
-    /// EIP-712 over `Move(bytes32 head,bytes32 content)`.
+    /// @notice A move that the side on turn has signed, from anybody: `r || s || u8 v || move with its own selector`.
+    /// The signature is EIP-712 over `Move(bytes32 head,bytes32 content)`.
     function relay() external {
         bytes calldata data = _move();
         bytes calldata signed = data[65:];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-// What a dispute is about: `StartParams.kind` (docs/spec/dispute.md, docs/spec/verdict.md). Zero means nothing. The market numbers its own
-// kinds from 5 on (`IChallenges.sol`): each is one of these to the game.
+// What a dispute is about: `StartParams.kind` (docs/spec/dispute.md, docs/spec/verdict.md). Zero means nothing. The
+// market numbers its own kinds from 5 on (`IChallenges.sol`): each is one of these to the game.
 
 /// @dev An execution: the program leads from `start` to `end` in `steps` steps.
 uint8 constant KIND_REPLAY = 1;

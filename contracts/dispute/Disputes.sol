@@ -44,8 +44,8 @@ abstract contract Disputes {
     /// `u8 verb || u8 index || payload`: a topic and the lengths would cost 1,127 gas.
     event Moved(uint256 indexed number, bytes move) anonymous;
     /// @notice A proof refuted what was claimed.
-    /// @param detail Of PROVE_STEP `u8 op || u32 a || u32 b || u32 c || u32 claimed || u32 computed`; else the claimed and the computed
-    /// hash or sum.
+    /// @param detail Of PROVE_STEP `u8 op || u32 a || u32 b || u32 c || u32 claimed || u32 computed`; else the claimed
+    /// and the computed hash or sum.
     event Refuted(uint256 indexed number, Verb verb, bytes detail);
     /// @notice The dispute is over.
     event Resolved(uint256 indexed number, bool asserterWon, Reason reason);
@@ -65,7 +65,8 @@ abstract contract Disputes {
     address public immutable market;
     /// @notice Levels that an opening shows at most: 4 (16 parts) or 5 (32 parts); fewer for tests of small games.
     uint8 public immutable width;
-    /// @notice Seconds in which whoever comes on turn can answer at least, where a segment or a step has to be executed.
+    /// @notice Seconds in which whoever comes on turn can answer at least, where a segment or a step has to be
+    /// executed.
     uint24 public immutable replayGrace;
     /// @notice The same where nothing has to be executed.
     uint24 public immutable moveGrace;
@@ -124,7 +125,8 @@ abstract contract Disputes {
         d.clock = Clocks.begin(challenger, p.level, p.height, budget, block.timestamp + grace);
     }
 
-    /// @dev The side that waited is on turn at `next`, below STEPS and the top of NODES: what lies there has been executed.
+    /// @dev The side that waited is on turn at `next`, below STEPS and the top of NODES: what lies there has been
+    /// executed.
     function _leave(uint256 number, uint256 clock, address mover, Position memory next) internal {
         Dispute storage d = _at(number);
         d.head = Positions.head(next, Clocks.waiting(clock));

@@ -4,23 +4,26 @@ pragma solidity 0.8.37;
 import {Openings} from "./Opening.sol";
 
 /// @title Distance
-/// @notice Exact integer distances (docs/spec/verdict.md): fixed point with 40 fractional bits and those of the slot's scale, squared, summed up.
+/// @notice Exact integer distances (docs/spec/verdict.md): fixed point with 40 fractional bits and those of the slot's
+/// scale, squared, summed up.
 library Distance {
     /// @notice What no finite distance reaches.
     uint256 internal constant INFINITE = type(uint256).max;
 
     /// @dev Sums that would reach this are INFINITE.
     uint256 private constant SATURATION = 2 ** 191;
-    /// @dev Of two i32 words that differ: above what 2^32 pairs of f32 words can add up to, so that a sum counts both kinds.
+    /// @dev Of two i32 words that differ: above what 2^32 pairs of f32 words can add up to, so that a sum counts both
+    /// kinds.
     uint256 private constant UNEQUAL = 2 ** 160;
     uint256 private constant F32 = 1;
     uint256 private constant SIGN = 0x80000000;
     uint256 private constant MANTISSA = 0x007fffff;
     uint256 private constant HIDDEN_BIT = 0x00800000;
-    /// @dev Biased exponent of 2^23, from which on (infinities and NaN too) a word of scale 0 has no fixed-point value: its distance from any
-    /// other word is infinite.
+    /// @dev Biased exponent of 2^23, from which on (infinities and NaN too) a word of scale 0 has no fixed-point value:
+    /// its distance from any other word is infinite.
     uint256 private constant EXPONENT_LIMIT = 150;
-    /// @dev A word with biased exponent e is mantissa * 2^(e - 150), and its fixed point of scale 0 mantissa * 2^(e - 110).
+    /// @dev A word with biased exponent e is mantissa * 2^(e - 150), and its fixed point of scale 0 mantissa * 2^(e -
+    /// 110).
     uint256 private constant EXPONENT_UNIT = 110;
 
     /// @notice `a + b`, INFINITE if it would reach 2^191.
@@ -64,8 +67,8 @@ library Distance {
                 bool isNumber = xExponent < 0xff || x & MANTISSA == 0;
                 return x == y && isNumber ? 0 : INFINITE;
             }
-            // `trunc(|x| * 2^(40 + scale))`, below 2^63, and below 2^174 before it is cut. Zero and subnormal numbers have no
-            // hidden bit, but with or without it they are far below 2^-63.
+            // `trunc(|x| * 2^(40 + scale))`, below 2^63, and below 2^174 before it is cut. Zero and subnormal numbers
+            // have no hidden bit, but with or without it they are far below 2^-63.
             uint256 i = (((x & MANTISSA) | HIDDEN_BIT) << xExponent) >> (EXPONENT_UNIT - scale);
             uint256 j = (((y & MANTISSA) | HIDDEN_BIT) << yExponent) >> (EXPONENT_UNIT - scale);
             // Below zero the difference wraps, and its square is right again.

@@ -42,7 +42,8 @@ library Frames {
         pure
         returns (bytes32)
     {
-        uint256 rest = (uint256(node_) << 224) | (uint256(terms) << 160) | (uint256(init) << 128) | (uint256(instructions) << 120);
+        uint256 rest =
+            (uint256(node_) << 224) | (uint256(terms) << 160) | (uint256(init) << 128) | (uint256(instructions) << 120);
         return _hash(frame, descriptor, bytes32(rest), 81);
     }
 

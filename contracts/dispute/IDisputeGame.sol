@@ -2,7 +2,8 @@
 pragma solidity 0.8.37;
 
 /// @notice What a dispute is about. Fields that a kind does not use are zero.
-/// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. DISTANCE and REFERENCE use program, component, x, y, sum.
+/// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. DISTANCE and REFERENCE use
+/// program, component, x, y, sum.
 struct StartParams {
     address asserter; // posted the claim
     address challenger; // disagrees with it, and opens first
@@ -23,12 +24,12 @@ struct StartParams {
 /// @title IDisputeGame
 /// @notice Two players, one claim: the walk ends in one scalar instruction that the chain executes.
 interface IDisputeGame {
-    /// @notice Opens a dispute. The caller is the resolver: `IDisputeResolver.onResolved` is called on it exactly once, and never inside
-    /// `start`.
+    /// @notice Opens a dispute. The caller is the resolver: `IDisputeResolver.onResolved` is called on it exactly once,
+    /// and never inside `start`.
     /// @param params What is disputed, by whom, against whom.
     /// @param header The 112-byte program header, which must hash to `params.program`.
-    /// @param payload What the challenger opens: state roots along the segment, or sums of the slots; where traces were published what it
-    /// shows of them, and its own version of that.
+    /// @param payload What the challenger opens: state roots along the segment, or sums of the slots; where traces were
+    /// published what it shows of them, and its own version of that.
     /// @return number Of the dispute; never zero.
     function start(StartParams calldata params, bytes calldata header, bytes calldata payload)
         external

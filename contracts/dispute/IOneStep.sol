@@ -12,7 +12,8 @@ struct Picked {
     bytes32 frame; // what both sides agree on
 }
 
-/// @notice A primitive on words, what was claimed that it yields, and what it yields. Of a chunk only the last two are set.
+/// @notice A primitive on words, what was claimed that it yields, and what it yields. Of a chunk only the last two are
+/// set.
 struct Outcome {
     uint8 op;
     uint32 a;
@@ -23,8 +24,10 @@ struct Outcome {
 }
 
 /// @title IOneStep
-/// @notice What proofs end in: an instruction, a chunk of a fold or a leaf's distance, computed from words that both sides are bound to.
-/// @dev Stateless. Reverts if anything that is shown is not what the frame commits to, or if bytes are missing or left over.
+/// @notice What proofs end in: an instruction, a chunk of a fold or a leaf's distance, computed from words that both
+/// sides are bound to.
+/// @dev Stateless. Reverts if anything that is shown is not what the frame commits to, or if bytes are missing or left
+/// over.
 interface IOneStep {
     /// @notice The facts are not those that both sides agree on.
     error WrongFacts(bytes32 frame);

@@ -12,8 +12,8 @@ import {Operands, Source} from "./Operands.sol";
 import {Cursor, Reader} from "./Reader.sol";
 
 /// @title OneStep
-/// @notice Checks the facts of a proof against the frame, resolves the operands and executes (docs/spec/dispute.md, proveStep and
-/// proveSum).
+/// @notice Checks the facts of a proof against the frame, resolves the operands and executes (docs/spec/dispute.md,
+/// proveStep and proveSum).
 contract OneStep is IOneStep {
     using Reader for Cursor;
 
@@ -207,7 +207,8 @@ contract OneStep is IOneStep {
         return uint32(Chunk.fold(x, y, terms, run.accumulator));
     }
 
-    /// @dev The operands of a body that is one product added to the accumulator, and whether they are the same register.
+    /// @dev The operands of a body that is one product added to the accumulator, and whether they are the same
+    /// register.
     function _factors(Source memory source, bytes calldata descriptor)
         private
         pure
@@ -269,7 +270,8 @@ contract OneStep is IOneStep {
         return Descriptor.u32(values, WORD_BYTES * (register - source.node.body.constants));
     }
 
-    /// @dev What an input register holds: a kind that exists, and an index that the node has. Kind 0: it is not an input.
+    /// @dev What an input register holds: a kind that exists, and an index that the node has. Kind 0: it is not an
+    /// input.
     function _input(Source memory source, uint256 register, bytes calldata descriptor)
         private
         pure

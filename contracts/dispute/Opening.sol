@@ -28,8 +28,9 @@ library Openings {
         tensorRoot = MerkleBranch.tensorRoot(descriptor[tensor.begin:tensor.end], tensorRoot);
     }
 
-    /// @notice Reads `leaf ‖ leaf ‖ branches` of the leaves at `index` and `index + 1`. The siblings come from the bottom up, and
-    /// where the two paths are apart the left one's first; once the paths have met there is one of each height.
+    /// @notice Reads `leaf ‖ leaf ‖ branches` of the leaves at `index` and `index + 1`. The siblings come from the
+    /// bottom up, and where the two paths are apart the left one's first; once the paths have met there is one of each
+    /// height.
     /// @param descriptor The bytes in which `tensor` is a type.
     function leavesOf(Cursor memory cursor, TypeView memory tensor, uint256 index, bytes calldata descriptor)
         internal
@@ -58,8 +59,8 @@ library Openings {
         if (MerkleBranch.listRoot(tag, uint32(count), tree) != root) revert WrongInclusionProof();
     }
 
-    /// @notice Eight words of a leaf, from word `8 * row` on, the first one in the highest 32 bits. The caller has checked that
-    /// the leaf has 256 bytes and that `row < 8`.
+    /// @notice Eight words of a leaf, from word `8 * row` on, the first one in the highest 32 bits. The caller has
+    /// checked that the leaf has 256 bytes and that `row < 8`.
     function eightWords(bytes calldata leaf, uint256 row) internal pure returns (uint256) {
         uint256 offset;
         assembly ("memory-safe") {
@@ -104,8 +105,8 @@ library Openings {
         pure
         returns (bytes32)
     {
-        // An odd left one and its right neighbour have different parents, neighbours again; the halved index is even in the end,
-        // below the tree's root, because the right one lies in the tree.
+        // An odd left one and its right neighbour have different parents, neighbours again; the halved index is even in
+        // the end, below the tree's root, because the right one lies in the tree.
         for (; index % 2 == 1; index /= 2) {
             left = MerkleBranch.inner(cursor.hash(), left);
             right = MerkleBranch.inner(right, cursor.hash());

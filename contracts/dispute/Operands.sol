@@ -145,8 +145,9 @@ library Operands {
         }
     }
 
-    /// @dev The smallest of the opened subtrees that holds the earlier node `index`. Both sides agree on it from there on down,
-    /// because the disputed node lies in a later child; that a program reads no later node was agreed before, but is not relied on.
+    /// @dev The smallest of the opened subtrees that holds the earlier node `index`. Both sides agree on it from there
+    /// on down, because the disputed node lies in a later child; that a program reads no later node was agreed before,
+    /// but is not relied on.
     function _prefix(Source memory source, uint256 index) private pure returns (bytes32 root, uint256 height) {
         if (index >= source.nodeIndex) revert InvalidOperand(index);
         uint256 offset = source.rootsEnd;

@@ -9,7 +9,8 @@ import {Level, Position} from "./Position.sol";
 import {Shares} from "./Shares.sol";
 
 /// @title Payloads
-/// @notice What a move opens: its length is what the level asks for, and it is committed to (docs/spec/dispute.md, Levels).
+/// @notice What a move opens: its length is what the level asks for, and it is committed to (docs/spec/dispute.md,
+/// Levels).
 library Payloads {
     /// @notice The payload has `actual` bytes instead of `expected`.
     error WrongPayloadLength(uint256 actual, uint256 expected);
@@ -61,7 +62,8 @@ library Payloads {
         p.opening = subtree(payload, p.height, p.lo, Picks.leavesOf(p), Shares.of_(p.height, width));
     }
 
-    /// @notice Root of the subtree of height `height` at `lo`, in a tree over `leaves`, of which `share` levels are opened.
+    /// @notice Root of the subtree of height `height` at `lo`, in a tree over `leaves`, of which `share` levels are
+    /// opened.
     function subtree(bytes calldata payload, uint256 height, uint256 lo, uint256 leaves, uint256 share)
         internal
         pure
@@ -95,7 +97,8 @@ library Payloads {
         p.opening = keccak256(payload);
     }
 
-    /// @dev Writes `H(root before || root)` of each root in the payload to the free memory at `row`; `agreed` is before the first.
+    /// @dev Writes `H(root before || root)` of each root in the payload to the free memory at `row`; `agreed` is before
+    /// the first.
     function _hashPairs(uint256 row, bytes32 agreed, bytes calldata payload) private pure {
         assembly ("memory-safe") {
             mstore(0, agreed)
@@ -108,8 +111,8 @@ library Payloads {
         }
     }
 
-    /// @dev Writes `H(00 || 36 bytes)` of so many pieces to the free memory at `row`. They are cut from the agreed value, those in the
-    /// payload and zeros behind them, and overlap in one value.
+    /// @dev Writes `H(00 || 36 bytes)` of so many pieces to the free memory at `row`. They are cut from the agreed
+    /// value, those in the payload and zeros behind them, and overlap in one value.
     function _hashPieces(uint256 row, bytes32 agreed, bytes calldata payload, uint256 pieces) private pure {
         assembly ("memory-safe") {
             let end := add(row, shl(5, pieces))

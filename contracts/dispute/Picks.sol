@@ -15,7 +15,8 @@ uint256 constant PIECE_WORDS = 8;
 uint256 constant WORD_BYTES = 4;
 
 /// @title Picks
-/// @notice The part of an opening that a move picks: its witness shows the part, and leads to the opening (docs/spec/dispute.md, Levels).
+/// @notice The part of an opening that a move picks: its witness shows the part, and leads to the opening
+/// (docs/spec/dispute.md, Levels).
 library Picks {
     using Reader for Cursor;
 

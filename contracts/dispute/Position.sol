@@ -47,7 +47,8 @@ library Positions {
         return headOf(p.frame, p.opening, turn, clock, (p.count << 224) | (p.lo << 160) | (p.hi << 96));
     }
 
-    /// @notice The same, of level and height as a clock has them, and of `u32 count || u64 lo || u64 hi` in the highest bits of a word.
+    /// @notice The same, of level and height as a clock has them, and of `u32 count || u64 lo || u64 hi` in the highest
+    /// bits of a word.
     function headOf(bytes32 frame, bytes32 opening, address turn, uint256 clock, uint256 range)
         internal
         pure

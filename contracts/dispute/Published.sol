@@ -11,8 +11,9 @@ import {Cursor, Reader} from "./Reader.sol";
 import {Walk} from "./Walk.sol";
 
 /// @title Published
-/// @notice Begins disputes about published traces: branches show what else would take moves (docs/spec/dispute.md, Published traces).
-/// Reverts if what is shown does not stand in what was published, or if the challenger opens what it shows.
+/// @notice Begins disputes about published traces: branches show what else would take moves (docs/spec/dispute.md,
+/// Published traces). Reverts if what is shown does not stand in what was published, or if the challenger opens what it
+/// shows.
 library Published {
     using Reader for Cursor;
 
@@ -98,7 +99,8 @@ library Published {
         if (MerkleBranch.climbIn(root, index, branch, nodes) != trace) revert NotPublished();
     }
 
-    /// @dev Reads `branch || u16 length || descriptor` of a node; `next.frame`, F1, becomes the node frame, `next.count` the elements.
+    /// @dev Reads `branch || u16 length || descriptor` of a node; `next.frame`, F1, becomes the node frame,
+    /// `next.count` the elements.
     /// @return tensorType Of the output.
     function _readNode(Position memory next, Cursor memory rest, Header memory counts, bytes32 trace, uint256 index)
         private

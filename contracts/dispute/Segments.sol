@@ -68,8 +68,8 @@ abstract contract Segments is Subtrees {
         }
     }
 
-    /// @dev The range of the part that a move picks from `range`, and the number of its siblings. Neither is looked at unless the
-    /// dispute stands at `range`.
+    /// @dev The range of the part that a move picks from `range`, and the number of its siblings. Neither is looked at
+    /// unless the dispute stands at `range`.
     function _part(uint256 range) private view returns (uint256 next, uint256 share) {
         uint256 index = uint8(range >> INDEX_BIT);
         unchecked {

@@ -48,7 +48,8 @@ library Shares {
         return size < most ? size : most;
     }
 
-    /// @notice Subtrees of height `height` that begin at leaf `lo` or later, and before leaf `leaves`; no more than `most`.
+    /// @notice Subtrees of height `height` that begin at leaf `lo` or later, and before leaf `leaves`; no more than
+    /// `most`.
     /// @param lo Before `leaves`.
     function existing(uint256 lo, uint256 leaves, uint256 height, uint256 most) internal pure returns (uint256) {
         unchecked {

@@ -11,8 +11,8 @@ import {Level, Position} from "./Position.sol";
 import {Published} from "./Published.sol";
 
 /// @title Starts
-/// @notice First positions of disputes of every kind (docs/spec/dispute.md, `start`). They take no part in the game's moves, and would
-/// not fit into its code.
+/// @notice First positions of disputes of every kind (docs/spec/dispute.md, `start`). They take no part in the game's
+/// moves, and would not fit into its code.
 contract Starts is IStarts {
     uint256 private constant COMPONENTS = 3;
 

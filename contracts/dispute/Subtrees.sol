@@ -12,8 +12,10 @@ import {Level, Positions, WITNESS_AT} from "./Position.sol";
 import {Shares} from "./Shares.sol";
 
 /// @title Subtrees
-/// @notice Answers with children of a subtree against children of a subtree, in NODES, LEAVES and STATE: most moves of a dispute.
-/// @dev The rules are those of the other moves (`Picks`, `Payloads`, `Walk`), without a position in memory: that halves what they cost.
+/// @notice Answers with children of a subtree against children of a subtree, in NODES, LEAVES and STATE: most moves of
+/// a dispute.
+/// @dev The rules are those of the other moves (`Picks`, `Payloads`, `Walk`), without a position in memory: that halves
+/// what they cost.
 abstract contract Subtrees is Disputes {
     /// @dev Offsets in a move: frame; range, that is count, lo and hi, 20 bytes, and the index behind them.
     uint256 internal constant FRAME_AT = 4;
@@ -47,7 +49,8 @@ abstract contract Subtrees is Disputes {
         return MerkleBranch.root(payload, opened, below - opened);
     }
 
-    /// @dev The dispute stands at the move's position with the opening that its witness leads to. The frame of what lies below.
+    /// @dev The dispute stands at the move's position with the opening that its witness leads to. The frame of what
+    /// lies below.
     function _matchHead(bytes calldata move, address mover, uint256 number, uint256 clock, uint256 share)
         private
         view

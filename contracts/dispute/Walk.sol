@@ -10,8 +10,9 @@ import {Cursor, Reader} from "./Reader.sol";
 import {Shares} from "./Shares.sol";
 
 /// @title Walk
-/// @notice The rules by which a move leads from a position and a picked part to the next position (docs/spec/dispute.md, Moves): no
-/// storage, no clocks, no players. Positions come with their opening; all bytes of a move that follow its witness are read here.
+/// @notice The rules by which a move leads from a position and a picked part to the next position
+/// (docs/spec/dispute.md, Moves): no storage, no clocks, no players. Positions come with their opening; all bytes of a
+/// move that follow its witness are read here.
 library Walk {
     using Reader for Cursor;
 
@@ -26,7 +27,8 @@ library Walk {
     /// @notice The produced root does not stand in the trace.
     error WrongTrace();
 
-    /// @notice The next opening of the same kind, below the picked part; but for subtrees and steps, see `Subtrees` and `Segments`.
+    /// @notice The next opening of the same kind, below the picked part; but for subtrees and steps, see `Subtrees` and
+    /// `Segments`.
     function answer(Position memory p, Part memory part, bytes calldata payload, uint256 width)
         internal
         pure

@@ -9,8 +9,8 @@ import {Throughput} from "./Throughput.sol";
 
 /// @title Auction
 /// @notice See `IAuction`.
-/// @dev No verb loops: a bid that loses is paid out by the verb that beats it. The only foreign code that runs is the vault, which calls nobody
-/// for a desk. Stakes lie in the vault under the id of the round.
+/// @dev No verb loops: a bid that loses is paid out by the verb that beats it. The only foreign code that runs is the
+/// vault, which calls nobody for a desk. Stakes lie in the vault under the id of the round.
 contract Auction is Desk, Throughput {
     /// @notice The desk whose pot `fundKey` gets what unrevealed bids lose.
     address public immutable fund;

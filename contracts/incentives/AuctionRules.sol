@@ -4,13 +4,15 @@ pragma solidity 0.8.37;
 import {AuctionTerms, IAuction} from "./IAuction.sol";
 
 /// @title AuctionRules
-/// @notice Numbers of the auction, mirrored by `pol.incentives.auction` and tied to it by fixtures/vectors/auction.json.
+/// @notice Numbers of the auction, mirrored by `pol.incentives.auction` and tied to it by
+/// fixtures/vectors/auction.json.
 library AuctionRules {
     /// @notice Five blocks of 12 seconds: what is sent at once is heard.
     uint32 internal constant MIN_WINDOW = 60 seconds;
     /// @notice Longest that bids hold stakes before they are revealed.
     uint32 internal constant MAX_WINDOW = 90 days;
-    /// @notice Whoever promises less is beaten by the pace of the chain. It also bounds the rate that an entry task can prove.
+    /// @notice Whoever promises less is beaten by the pace of the chain. It also bounds the rate that an entry task can
+    /// prove.
     uint32 internal constant MIN_PROMISE = 60 seconds;
     /// @notice Longest training.
     uint32 internal constant MAX_TRAINING_WINDOW = 365 days;
@@ -33,7 +35,8 @@ library AuctionRules {
         return price + uint256(secondPrice) * promised;
     }
 
-    /// @notice What a winner is paid: with this price its score would equal `secondScore`, which is no smaller than its own.
+    /// @notice What a winner is paid: with this price its score would equal `secondScore`, which is no smaller than its
+    /// own.
     function priceOf(uint128 secondScore, uint32 promised, uint128 secondPrice) internal pure returns (uint128) {
         return secondScore - secondPrice * promised;
     }

@@ -5,8 +5,8 @@ import {IStakeVault} from "./IStakeVault.sol";
 import {Party} from "./Party.sol";
 
 /// @title Desk
-/// @notice A contract that moves what the vault holds for its parties. It is deployed after the vault, learns the other desks once, and is
-/// named to the vault last.
+/// @notice A contract that moves what the vault holds for its parties. It is deployed after the vault, learns the other
+/// desks once, and is named to the vault last.
 /// @dev A desk has a function `wire` with the modifier `wiring` if it knows other desks.
 abstract contract Desk is Party {
     /// @notice Holds all value.

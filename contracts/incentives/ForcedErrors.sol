@@ -5,8 +5,8 @@ import {Claim} from "../market/TaskTypes.sol";
 
 /// @title ForcedErrors
 /// @notice When a verdict has to be wrong on purpose, and how: docs/spec/incentives.md, "Forced errors".
-/// @dev Pure functions of what the deployment fixed (the rate), the beacon gave (the seed) and the verifier committed to (the secret). No
-/// block and no caller has a say: nobody is asked for randomness.
+/// @dev Pure functions of what the deployment fixed (the rate), the beacon gave (the seed) and the verifier committed
+/// to (the secret). No block and no caller has a say: nobody is asked for randomness.
 library ForcedErrors {
     /// @notice A rate is this times its probability.
     uint256 internal constant ONE = 1 << 32;
@@ -23,12 +23,14 @@ library ForcedErrors {
         if (rate < LEAST_RATE || rate > LARGEST_RATE) revert RateOutOfBounds(rate);
     }
 
-    /// @notice What a verifier fixes its secret with when it claims a seat. Nobody else can use it, and not for another task.
+    /// @notice What a verifier fixes its secret with when it claims a seat. Nobody else can use it, and not for another
+    /// task.
     function commitment(address account, bytes32 taskId, bytes32 secret) internal pure returns (bytes32) {
         return keccak256(abi.encode(account, taskId, secret));
     }
 
-    /// @notice Whether the verdict of this seating has to be wrong: so with probability `rate / 2^32`, for every rate that `checkRate` admits.
+    /// @notice Whether the verdict of this seating has to be wrong: so with probability `rate / 2^32`, for every rate
+    /// that `checkRate` admits.
     function isForced(uint256 rate, bytes32 seed, bytes32 taskId, uint32 seating, bytes32 secret)
         internal
         pure

@@ -44,9 +44,11 @@ struct Bid {
 }
 
 /// @title IAuction
-/// @notice Solvers' reverse auction with sealed bids; the winner is paid the second score (docs/spec/incentives.md, "The auction").
-/// @dev Assumptions: a block's time is what it says within seconds, everybody gets a transaction into some block of a window, and the desks
-/// of the vault are code of this deployment. A desk reaches only the rounds that it has opened itself.
+/// @notice Solvers' reverse auction with sealed bids; the winner is paid the second score (docs/spec/incentives.md,
+/// "The auction").
+/// @dev Assumptions: a block's time is what it says within seconds, everybody gets a transaction into some block of a
+/// window, and the desks of the vault are code of this deployment. A desk reaches only the rounds that it has opened
+/// itself.
 interface IAuction {
     /// @notice Bids for a task are taken until `bidUntil`, and revealed in `terms.window` seconds after it.
     event RoundOpened(
@@ -63,7 +65,8 @@ interface IAuction {
     event BidRevealed(bytes32 indexed roundId, address indexed bidder, uint128 price, uint32 promised, bool leads);
     /// @notice Nobody has revealed this bid: `amount` of its stake is lost, the remainder is free.
     event BidForfeited(bytes32 indexed roundId, address indexed bidder, uint256 amount);
-    /// @notice The round is over. `winner` is zero if nobody has won: there were no bids, none was revealed, or the desk was too late.
+    /// @notice The round is over. `winner` is zero if nobody has won: there were no bids, none was revealed, or the
+    /// desk was too late.
     event RoundClosed(bytes32 indexed roundId, address indexed winner, uint128 price, uint64 deadline);
     /// @notice The best rate of `account` among its accepted tasks is now `rate`.
     event RateProven(address indexed account, uint256 rate);
@@ -106,8 +109,8 @@ interface IAuction {
     /// @notice Desk: ends a round for which nobody has bid.
     function cancel(bytes32 taskId) external;
 
-    /// @notice Desk: ends a round whose bids are revealed, or whose time for that is over. The winner's stake is free by this: the desk locks it
-    /// for the task in the same transaction.
+    /// @notice Desk: ends a round whose bids are revealed, or whose time for that is over. The winner's stake is free
+    /// by this: the desk locks it for the task in the same transaction.
     /// @return winner Zero if no bid was revealed.
     /// @return price What makes the winner's score equal the second one.
     /// @return deadline Last second of the winner's promise, counted from now.
@@ -117,17 +120,19 @@ interface IAuction {
     function recordAccepted(bytes32 taskId) external;
 
     /// @notice Bids for the caller, and locks its stake.
-    /// @param commitment keccak256(abi.encode(roundId, bidder, uint128 price, uint32 promised, bytes32 salt)). The salt keeps the bid secret:
-    /// 32 random bytes.
+    /// @param commitment keccak256(abi.encode(roundId, bidder, uint128 price, uint32 promised, bytes32 salt)). The salt
+    /// keeps the bid secret: 32 random bytes.
     function bid(bytes32 roundId, bytes32 commitment) external;
 
     /// @notice Reveals a bid; for whoever knows what is in it. A bid that can't win by the rules can't be revealed.
     function reveal(bytes32 roundId, address bidder, uint128 price, uint32 promised, bytes32 salt) external;
 
-    /// @notice After the time for revealing, for anybody: frees the stake of a bid that nobody has revealed, less a sixteenth.
+    /// @notice After the time for revealing, for anybody: frees the stake of a bid that nobody has revealed, less a
+    /// sixteenth.
     function forfeit(bytes32 roundId, address bidder) external;
 
-    /// @notice For anybody, if the desk hasn't concluded a round one more window after its time: nobody wins it, and the leader's stake is free.
+    /// @notice For anybody, if the desk hasn't concluded a round one more window after its time: nobody wins it, and
+    /// the leader's stake is free.
     function expire(bytes32 roundId) external;
 
     /// @notice The id of the last round of a task; zero if there was none.

@@ -4,9 +4,10 @@ pragma solidity 0.8.37;
 import {ISeatings} from "./ISeatings.sol";
 
 /// @title IJackpot
-/// @notice Pays drawn watchers that have named the truth where a verdict said something else, planted or not (docs/spec/incentives.md, "The jackpot").
-/// @dev Assumptions: the desks are code of this deployment, named once. The fund is the vault's pot of this desk under `FUND`; every desk may
-/// move money into it.
+/// @notice Pays drawn watchers that have named the truth where a verdict said something else, planted or not
+/// (docs/spec/incentives.md, "The jackpot").
+/// @dev Assumptions: the desks are code of this deployment, named once. The fund is the vault's pot of this desk under
+/// `FUND`; every desk may move money into it.
 interface IJackpot {
     /// @notice The desks are named, for ever: who knows the seatings, and who may reserve and release.
     event Wired(address indexed seatings, address[] desks);
@@ -85,7 +86,8 @@ interface IJackpot {
     /// @notice What a catch is paid of what is reserved for its task.
     function share(uint128 amount) external view returns (uint256);
 
-    /// @notice What a task that got a verdict pays the fund: five quarters of what it costs on average, even if every drawn ticket catches.
+    /// @notice What a task that got a verdict pays the fund: five quarters of what it costs on average, even if every
+    /// drawn ticket catches.
     function tax(uint128 jackpot) external view returns (uint256);
 
     /// @notice Party: gives free money to the fund.
@@ -94,16 +96,18 @@ interface IJackpot {
     /// @notice Desk: keeps `amount` for the catches of a task.
     function reserve(bytes32 taskId, uint128 amount) external;
 
-    /// @notice Desk: gives the reserve of a task back, if nobody can have caught anything. Without a reserve nothing happens.
+    /// @notice Desk: gives the reserve of a task back, if nobody can have caught anything. Without a reserve nothing
+    /// happens.
     function release(bytes32 taskId) external;
 
-    /// @notice Party: commits a drawn ticket of its own to the error that it found in the verdict on the table, in the last `commitWindow` seconds of
-    /// the watch; the last commitment counts.
-    /// @param commitment `keccak256(abi.encode(account, taskId, seating, index, entry, salt))` with the whole entry that the watcher has computed: a
-    /// lie in a sum or in a second look is caught as one in a root.
+    /// @notice Party: commits a drawn ticket of its own to the error that it found in the verdict on the table, in the
+    /// last `commitWindow` seconds of the watch; the last commitment counts.
+    /// @param commitment `keccak256(abi.encode(account, taskId, seating, index, entry, salt))` with the whole entry
+    /// that the watcher has computed: a lie in a sum or in a second look is caught as one in a root.
     function watch(bytes32 taskId, uint32 ticket, bytes32 commitment) external;
 
-    /// @notice Pays a catch in a verdict of any seating to `account`, up to `catchWindow` seconds after the task was closed; anybody may bring it.
+    /// @notice Pays a catch in a verdict of any seating to `account`, up to `catchWindow` seconds after the task was
+    /// closed; anybody may bring it.
     /// @param index Of the claim that said another root than the one that stands there in the end.
     /// @param evidence What the desk that knows the seatings needs to be shown.
     function claim(

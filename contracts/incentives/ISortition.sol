@@ -2,8 +2,10 @@
 pragma solidity 0.8.37;
 
 /// @title ISortition
-/// @notice The tickets of enrolled verifiers over time, and which of them are drawn (docs/spec/incentives.md, "Weights and draws").
-/// @dev Assumption: the seeds that are passed in are those of rounds fixed at `t`, and callers take them from a desk, not from parties.
+/// @notice The tickets of enrolled verifiers over time, and which of them are drawn (docs/spec/incentives.md, "Weights
+/// and draws").
+/// @dev Assumption: the seeds that are passed in are those of rounds fixed at `t`, and callers take them from a desk,
+/// not from parties.
 interface ISortition {
     /// @notice `account` has `tickets` from the next second on, `added` more than before.
     event Enrolled(address indexed account, uint32 added, uint32 tickets);
@@ -25,8 +27,8 @@ interface ISortition {
     /// @notice Tickets that watch a seating, on average.
     function watchers() external view returns (uint32);
 
-    /// @notice Tickets of `account` that count in a draw whose round was fixed at `t`: those that it had at the end of the second before and still
-    /// has, the smaller number.
+    /// @notice Tickets of `account` that count in a draw whose round was fixed at `t`: those that it had at the end of
+    /// the second before and still has, the smaller number.
     function tickets(address account, uint64 t) external view returns (uint32);
 
     /// @notice Tickets of all at the end of the second before `t`.
@@ -38,7 +40,8 @@ interface ISortition {
     /// @notice Tickets of all as of now.
     function totalNow() external view returns (uint256);
 
-    /// @notice Rank of one ticket for the seat of a task; the smallest gets it. Reverts if the ticket doesn't count at `t`.
+    /// @notice Rank of one ticket for the seat of a task; the smallest gets it. Reverts if the ticket doesn't count at
+    /// `t`.
     function seatRank(address account, uint32 ticket, bytes32 taskId, uint32 seating, uint64 t, bytes32 seed)
         external
         view

@@ -3,9 +3,9 @@ pragma solidity 0.8.37;
 
 /// @title IStakeVault
 /// @notice The only contract of a deployment that holds value, in one asset (docs/spec/incentives.md, "The vault").
-/// @dev Assumptions: the desks are code of this deployment, named once. A token that takes back what arrived stops deposits and
-/// withdrawals (`AssetShort`): its loss falls on nobody alone.
-/// Keys are the desk's own: no desk reaches the locks and pots of another. A desk that moves nothing, an amount of zero, has no effect.
+/// @dev Assumptions: the desks are code of this deployment, named once. A token that takes back what arrived stops
+/// deposits and withdrawals (`AssetShort`): its loss falls on nobody alone. Keys are the desk's own: no desk reaches
+/// the locks and pots of another. A desk that moves nothing, an amount of zero, has no effect.
 interface IStakeVault {
     /// @notice The desks are named, for ever.
     event Wired(address[] desks);
@@ -34,8 +34,8 @@ interface IStakeVault {
     error NotAllowed(address caller);
     /// @notice No desk is named yet.
     error NotWired();
-    /// @notice `account` has only `available` where `wanted` is needed: free money for a lock or a withdrawal, else locked, leaving or in
-    /// the pot.
+    /// @notice `account` has only `available` where `wanted` is needed: free money for a lock or a withdrawal, else
+    /// locked, leaving or in the pot.
     error Short(address account, uint256 available, uint256 wanted);
     /// @notice The token has taken from the vault: nobody comes or leaves until somebody has sent it what is missing.
     error AssetShort(uint256 held, uint256 credited);
@@ -91,7 +91,8 @@ interface IStakeVault {
     /// @notice Brings `amount` for `account`: the value of the call, or tokens that the caller has approved.
     function deposit(address account, uint256 amount) external payable;
 
-    /// @notice The same with a token's permit (ERC-2612) by the caller. A permit that fails doesn't matter if the approval is there.
+    /// @notice The same with a token's permit (ERC-2612) by the caller. A permit that fails doesn't matter if the
+    /// approval is there.
     function depositWithPermit(address account, uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s)
         external;
 
@@ -107,7 +108,8 @@ interface IStakeVault {
     /// @notice Desk: locked to free.
     function unlock(bytes32 key, address account, uint256 amount) external;
 
-    /// @notice Desk: locked to leaving. What is already leaving under this key waits anew, unless its time is over: then it is free.
+    /// @notice Desk: locked to leaving. What is already leaving under this key waits anew, unless its time is over:
+    /// then it is free.
     function startExit(bytes32 key, address account, uint256 amount) external;
 
     /// @notice Desk: locked, and if that isn't enough what is leaving before its time is over, to the desk's pot `key`.

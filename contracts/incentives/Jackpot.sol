@@ -11,8 +11,8 @@ import {IStakeVault} from "./IStakeVault.sol";
 
 /// @title Jackpot
 /// @notice One fund for the catches of all tasks.
-/// @dev Solvent: `vault.pot(this, FUND) >= reserved`, and `reserved` is the sum over all tasks of what is reserved and not paid. Nobody names a
-/// receiver: a catch is paid to the account whose ticket was drawn and that committed itself.
+/// @dev Solvent: `vault.pot(this, FUND) >= reserved`, and `reserved` is the sum over all tasks of what is reserved and
+/// not paid. Nobody names a receiver: a catch is paid to the account whose ticket was drawn and that committed itself.
 contract Jackpot is IJackpot, Desk {
     struct Reserve {
         uint128 amount;
@@ -58,7 +58,8 @@ contract Jackpot is IJackpot, Desk {
     /// @param sortition_ Says which tickets are drawn, and how many on average.
     /// @param shares_ Catches of a task that are paid, at most.
     /// @param rate_ How often verdicts are wrong on purpose, times 2^32.
-    /// @param commitWindow_ Last seconds of the watch in which commitments are taken: less than the replay of a segment takes.
+    /// @param commitWindow_ Last seconds of the watch in which commitments are taken: less than the replay of a segment
+    /// takes.
     /// @param catchWindow_ Seconds to claim catches, from when the task is closed.
     constructor(
         IStakeVault vault_,

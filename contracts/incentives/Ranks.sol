@@ -15,10 +15,12 @@ library Ranks {
         return uint256(keccak256(abi.encode(seed, purpose_, account, ticket)));
     }
 
-    /// @notice Whether a ticket with this rank watches: so do `watchers` of `total` tickets on average, and all if there are no more.
+    /// @notice Whether a ticket with this rank watches: so do `watchers` of `total` tickets on average, and all if
+    /// there are no more.
     function isBelow(uint256 rank_, uint256 total, uint256 watchers) internal pure returns (bool) {
         if (total <= watchers) return true;
-        // floor(2^256 / total), which is 1 + floor((2^256 - total) / total). Times less than `total`, so it stays below 2^256.
+        // floor(2^256 / total), which is 1 + floor((2^256 - total) / total). Times less than `total`, so it stays below
+        // 2^256.
         return rank_ < ((type(uint256).max - total + 1) / total + 1) * watchers;
     }
 }

@@ -9,7 +9,8 @@ import {IStakeVault} from "./IStakeVault.sol";
 import {Ranks} from "./Ranks.sol";
 
 /// @title Sortition
-/// @notice Locks the bonds of enrolled verifiers, remembers their tickets over time, draws with seeds that others bring.
+/// @notice Locks the bonds of enrolled verifiers, remembers their tickets over time, draws with seeds that others
+/// bring.
 /// @dev `locked == tickets * unit` at all times, for every account.
 contract Sortition is ISortition, Desk {
     using Checkpoints for Checkpoints.Trace208;

@@ -12,8 +12,8 @@ import {Party} from "./Party.sol";
 
 /// @title StakeVault
 /// @notice Holds all value of a deployment, in one asset (docs/spec/incentives.md, "The vault").
-/// @dev Only the verbs that bring or take the asset call other code, and they are guarded. Verbs of desks move integers: they are open
-/// while a withdrawal calls its receiver, and everything has been written by then.
+/// @dev Only the verbs that bring or take the asset call other code, and they are guarded. Verbs of desks move
+/// integers: they are open while a withdrawal calls its receiver, and everything has been written by then.
 contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
@@ -55,7 +55,8 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
     }
 
     /// @param asset_ The token, or zero for the native currency.
-    /// @param exitDelay_ Seconds that leaving takes: more than the longest window, the longest dispute and a day together.
+    /// @param exitDelay_ Seconds that leaving takes: more than the longest window, the longest dispute and a day
+    /// together.
     /// @param forwarder The trusted forwarder, or zero if nothing is relayed.
     /// @param deployer_ Who names the desks: whoever creates contracts at agreed addresses is a factory.
     constructor(address asset_, uint64 exitDelay_, address forwarder, address deployer_) Party(forwarder) {
@@ -94,7 +95,8 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
         nonReentrant
     {
         if (asset == address(0)) revert WrongTransfer(amount, 0);
-        // Anybody can use a permit that is waiting in the mempool. Then it fails here, and what it has approved is there.
+        // Anybody can use a permit that is waiting in the mempool. Then it fails here, and what it has approved is
+        // there.
         try IERC20Permit(asset).permit(_party(), address(this), amount, deadline, v, r, s) {} catch {}
         _deposit(account, amount);
     }
@@ -210,7 +212,8 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
         emit Deposited(from, account, amount);
     }
 
-    /// @dev A token that takes from its holders (a negative rebase) would let the first that leaves go with the money of the others.
+    /// @dev A token that takes from its holders (a negative rebase) would let the first that leaves go with the money
+    /// of the others.
     function _holdings() private view returns (uint256 held) {
         held = IERC20(asset).balanceOf(address(this));
         if (held < credited) revert AssetShort(held, credited);

@@ -5,9 +5,10 @@ import {AuctionRules} from "./AuctionRules.sol";
 import {IAuction} from "./IAuction.sol";
 
 /// @title Throughput
-/// @notice Who is believed to train how fast: newcomers begin with small tasks, and each accepted one opens tasks that are `growth` times
-/// faster.
-/// @dev The rate is of the promise, not of the time that was needed: whoever trains before it bids has needed no time at all.
+/// @notice Who is believed to train how fast: newcomers begin with small tasks, and each accepted one opens tasks that
+/// are `growth` times faster.
+/// @dev The rate is of the promise, not of the time that was needed: whoever trains before it bids has needed no time
+/// at all.
 abstract contract Throughput is IAuction {
     /// @notice Tasks of no more work units are open to everybody.
     uint128 public immutable entryWork;

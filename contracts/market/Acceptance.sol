@@ -8,14 +8,16 @@ import {Claim} from "./TaskTypes.sol";
 library Acceptance {
     /// @notice Sums at or above this bound are infinite.
     uint256 internal constant FINITE = 1 << 191;
-    /// @notice What two i32 words that differ count. Below it is the part of a sum that comes from f32 words; with 64-bit
-    /// thresholds neither side of the comparison can overflow.
+    /// @notice What two i32 words that differ count. Below it is the part of a sum that comes from f32 words; with
+    /// 64-bit thresholds neither side of the comparison can overflow.
     uint256 internal constant UNEQUAL = 1 << 160;
 
-    /// @notice What the chain says about a segment. In exact mode, where thresholds are zero, the solver's end has to be the replayed
-    /// one as well: states that differ may have no distance. The sums count there too: equal states may hold what is not finite.
+    /// @notice What the chain says about a segment. In exact mode, where thresholds are zero, the solver's end has to
+    /// be the replayed one as well: states that differ may have no distance. The sums count there too: equal states may
+    /// hold what is not finite.
     function accepts(bool exact, uint64[3] memory thresholds, Claim calldata claim) internal pure returns (bool) {
-        // Zero in the solver's log is no state: nothing about it could be disputed, so nothing about it may be accepted.
+        // Zero in the solver's log is no state: nothing about it could be disputed, so nothing about it may be
+        // accepted.
         if (claim.start == 0 || claim.end == 0) return false;
         if (exact && claim.replay != claim.end) return false;
         return isAccepted(thresholds, claim.distances, claim.references);

@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {MarketDesk} from "./MarketDesk.sol";
 
 /// @title Announcements
-/// @notice Whoever is paid for showing something has announced it in an earlier block, by a digest that binds it and the party: who copies
-/// what is shown comes a block too late (docs/spec/market.md, "Announcements").
+/// @notice Whoever is paid for showing something has announced it in an earlier block, by a digest that binds it and
+/// the party: who copies what is shown comes a block too late (docs/spec/market.md, "Announcements").
 abstract contract Announcements is MarketDesk {
     /// @notice The block of the first announcement of a digest; zero if there was none.
     mapping(bytes32 digest => uint256 number) public announcedAt;
@@ -16,7 +16,8 @@ abstract contract Announcements is MarketDesk {
     error NotAnnounced(bytes32 digest);
 
     /// @notice Anybody, for whoever the digest binds. The first announcement stays, further ones change nothing.
-    /// @param digest `keccak256(abi.encode(party, taskId, evidence))`, where `evidence` is the hash that the verb names which shows it.
+    /// @param digest `keccak256(abi.encode(party, taskId, evidence))`, where `evidence` is the hash that the verb names
+    /// which shows it.
     function announce(bytes32 digest) external {
         if (announcedAt[digest] != 0) return;
         announcedAt[digest] = block.number;

@@ -200,7 +200,8 @@ contract Challenges is IChallenges, IDisputeResolver, Announcements {
     }
 
     /// @dev Locks the bond and opens the dispute.
-    // The contract called is part of the deployment and calls nobody: nothing moves the task before its number is known.
+    // The contract called is part of the deployment and calls nobody: nothing moves the task before its number is
+    // known.
     // slither-disable-next-line reentrancy-events,reentrancy-benign
     function _start(bytes32 taskId, ClaimCharge calldata charge, StartParams memory params, Opening calldata opening)
         private

@@ -22,14 +22,16 @@ contract DataDemands is IDataDemands, MarketDesk {
 
     /// @inheritdoc IDataDemands
     uint32 public immutable window;
-    /// @notice What an answer costs on top of gas. Where the asset is a token it has to pay for the gas too: no rate is known here.
+    /// @notice What an answer costs on top of gas. Where the asset is a token it has to pay for the gas too: no rate is
+    /// known here.
     uint128 public immutable price;
     bool private immutable paysGas;
 
     mapping(bytes32 taskId => Waiting) private _waiting;
     mapping(bytes32 key => bool) private _open;
 
-    /// @param window_ Seconds for an answer: those whose solvers watch the chain, and everybody whose stake waits, live with it.
+    /// @param window_ Seconds for an answer: those whose solvers watch the chain, and everybody whose stake waits, live
+    /// with it.
     constructor(IStakeVault vault_, uint32 window_, uint128 price_) MarketDesk(vault_) {
         if (window_ < MIN_WINDOW || window_ > MAX_WINDOW) revert InvalidWindow(window_);
         (window, price, paysGas) = (window_, price_, vault_.asset() == address(0));
@@ -72,7 +74,8 @@ contract DataDemands is IDataDemands, MarketDesk {
         (bytes32 key, Task memory t, bool moot) = _take(d);
         if (moot) revert Moot(key);
         _notAfter(d.deadline);
-        // Whoever copies the solver's answer from the pool of transactions could earn the bond, or get back one of their own.
+        // Whoever copies the solver's answer from the pool of transactions could earn the bond, or get back one of
+        // their own.
         uint64 solversOwn = d.deadline - window / 2;
         address answerer = _party();
         if (block.timestamp <= solversOwn && answerer != t.solver) revert SolverFirst(solversOwn);
@@ -127,8 +130,8 @@ contract DataDemands is IDataDemands, MarketDesk {
         moot = t.began != d.began || t.status == Status.Closed;
     }
 
-    /// @dev Nobody escapes a duty or a dispute because data is withheld, and a rejected solver saves nothing by it: a verdict goes its way
-    /// until it stands or falls.
+    /// @dev Nobody escapes a duty or a dispute because data is withheld, and a rejected solver saves nothing by it: a
+    /// verdict goes its way until it stands or falls.
     function _requireDecided(bytes32 taskId, Task memory t) private view {
         if (t.status == Status.Watched) revert ITaskRegistry.WrongStatus(taskId, t.status);
         if (t.status != Status.Contested) return;

@@ -6,13 +6,17 @@ import {G1Point, Quicknet} from "./Quicknet.sol";
 import {RecordedBeacon} from "./RecordedBeacon.sol";
 
 /// @title DrandBeacon
-/// @notice Rounds of drand's network quicknet: every three seconds the League of Entropy signs the number of a round; the seed is the
-/// hash of that signature. Anybody submits a signature; it is verified here. What it gives and what not:
-/// - Each round has one valid signature, so nobody who submits it, includes it or holds it back chooses a seed. Neither solver nor
+/// @notice Rounds of drand's network quicknet: every three seconds the League of Entropy signs the number of a round;
+/// the seed is the hash of that signature. Anybody submits a signature; it is verified here. What it gives and what
+/// not:
+/// - Each round has one valid signature, so nobody who submits it, includes it or holds it back chooses a seed. Neither
+///   solver nor
 ///   verifier nor a block producer can foresee or move it.
-/// - Whoever holds a threshold of the League's keys knows all rounds beforehand. The whole beacon rests on that not happening.
+/// - Whoever holds a threshold of the League's keys knows all rounds beforehand. The whole beacon rests on that not
+///   happening.
 /// - If the League stops, rounds after its end never come; what waits for them waits for ever.
-/// - A round is bound to a commitment by the clock of this chain. `delay` has to exceed by how much that clock can lie behind the
+/// - A round is bound to a commitment by the clock of this chain. `delay` has to exceed by how much that clock can lie
+///   behind the
 ///   world's when a transaction is included, and how long a block may still be replaced.
 contract DrandBeacon is RecordedBeacon {
     /// @notice Two slots of 12 seconds: a block's time is that of its slot, and its content is known later.
@@ -30,7 +34,8 @@ contract DrandBeacon is RecordedBeacon {
     error DelayTooShort(uint64 delay);
 
     /// @param delay_ Seconds that lie at least between a commitment and its round.
-    /// @dev Verifies a round that was published long ago, so that the contract exists only where the precompiles do their work.
+    /// @dev Verifies a round that was published long ago, so that the contract exists only where the precompiles do
+    /// their work.
     constructor(uint64 delay_) {
         if (delay_ < MIN_DELAY) revert DelayTooShort(delay_);
         delay = delay_;
@@ -54,15 +59,17 @@ contract DrandBeacon is RecordedBeacon {
     }
 
     /// @inheritdoc IBeacon
-    /// @dev Only a signature brings a seed: this succeeds once somebody has submitted it, and says else what is missing.
+    /// @dev Only a signature brings a seed: this succeeds once somebody has submitted it, and says else what is
+    /// missing.
     function record(uint64 round) external view {
         if (recorded(round)) return;
         _requireDue(round);
         revert RoundNotRecorded(round);
     }
 
-    /// @notice Records the seed of `round` by the network's signature, for anybody. A round that is already recorded keeps its seed, and
-    /// that is a success, whatever is submitted. What is no point of the group costs all the gas that is sent along.
+    /// @notice Records the seed of `round` by the network's signature, for anybody. A round that is already recorded
+    /// keeps its seed, and that is a success, whatever is submitted. What is no point of the group costs all the gas
+    /// that is sent along.
     function submit(uint64 round, G1Point calldata signature) external {
         if (recorded(round)) return;
         _requireDue(round);
@@ -76,7 +83,8 @@ contract DrandBeacon is RecordedBeacon {
         return uint256(GENESIS) + uint256(round) * PERIOD - PERIOD;
     }
 
-    /// @dev A signature that comes before its time shows that the clock of this chain lies behind: no round is safe then.
+    /// @dev A signature that comes before its time shows that the clock of this chain lies behind: no round is safe
+    /// then.
     function _requireDue(uint64 round) private view {
         if (timeOf(round) > block.timestamp) revert RoundNotReached(round);
     }

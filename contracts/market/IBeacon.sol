@@ -5,8 +5,8 @@ pragma solidity 0.8.37;
 uint64 constant PATIENCE = 7 days;
 
 /// @title IBeacon
-/// @notice A public source of randomness in numbered rounds. The market knows nothing else about it: a drand or prevrandao beacon
-/// stands behind the same four functions.
+/// @notice A public source of randomness in numbered rounds. The market knows nothing else about it: a drand or
+/// prevrandao beacon stands behind the same four functions.
 interface IBeacon {
     /// @notice A round was recorded for ever.
     /// @param round The round.
@@ -27,6 +27,7 @@ interface IBeacon {
     /// @notice The seed of `round`. Reverts if it is not recorded.
     function seed(uint64 round) external view returns (bytes32);
 
-    /// @notice Records the seed of `round`, for anybody. A round that is already recorded keeps its seed, and that is a success.
+    /// @notice Records the seed of `round`, for anybody. A round that is already recorded keeps its seed, and that is a
+    /// success.
     function record(uint64 round) external;
 }

@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
 import {Claim, Ending} from "./TaskTypes.sol";
 
-/// @dev The end of a rerun of a second look: a replay of another program. Kinds 1 to 4 are those of the game (`DisputeKinds.sol`).
+/// @dev The end of a rerun of a second look: a replay of another program. Kinds 1 to 4 are those of the game
+/// (`DisputeKinds.sol`).
 uint8 constant KIND_LOOK_RERUN = 5;
 /// @dev A distance of a rerun of a second look.
 uint8 constant KIND_LOOK_DISTANCE = 6;
@@ -43,11 +44,14 @@ struct Contested {
 /// @notice Disputes about claims of verdicts (docs/spec/market.md, "Challenges").
 ///
 /// Assumptions and known limits:
-/// - Everybody challenges for itself, at the same time and within the one window that starts with the disclosure. Open disputes delay the
+/// - Everybody challenges for itself, at the same time and within the one window that starts with the disclosure. Open
+///   disputes delay the
 ///   settlement, all together by the longest duration of one.
-/// - The game's report of a result is only noted. The first loss of the verifier decides, whoever settles it and when: from then on
+/// - The game's report of a result is only noted. The first loss of the verifier decides, whoever settles it and when:
+///   from then on
 ///   all other disputes about the verdict are moot. Until somebody settles it the task waits.
-/// - A verifier defends all its disputes at the same time. Half of the bond of each comes back to it, at the end: let it take no seat
+/// - A verifier defends all its disputes at the same time. Half of the bond of each comes back to it, at the end: let
+///   it take no seat
 ///   where that is less than what its moves cost.
 interface IChallenges {
     /// @notice Claim `index` is in dispute `number` of the game; `bond` is locked.
@@ -70,7 +74,8 @@ interface IChallenges {
 
     /// @notice The program is not proved to be this one of the terms.
     error NotInPrograms(uint32 rerun);
-    /// @notice The kind does not exist or does not go with the component, or the claim is about a zero state and so rejects anyhow.
+    /// @notice The kind does not exist or does not go with the component, or the claim is about a zero state and so
+    /// rejects anyhow.
     error InvalidChallenge(uint8 kind, uint8 component);
     /// @notice The verdict has no such claim at this index, or other claims.
     error UnknownClaim(uint32 index);
@@ -85,13 +90,15 @@ interface IChallenges {
     /// @notice The verdict has fallen in a dispute that waits for `settleDispute`.
     error VerdictFell(bytes32 taskId);
 
-    /// @notice Disputes one claim of the current verdict; `bondOf(taskId)` is locked. Announced in an earlier block (`Announcements`), with
-    /// `keccak256(abi.encode(index, kind, component, rerun, keccak256(payload)))` of charge and opening as evidence.
+    /// @notice Disputes one claim of the current verdict; `bondOf(taskId)` is locked. Announced in an earlier block
+    /// (`Announcements`), with `keccak256(abi.encode(index, kind, component, rerun, keccak256(payload)))` of charge and
+    /// opening as evidence.
     function challenge(bytes32 taskId, ClaimCharge calldata charge, Opening calldata opening)
         external
         returns (uint256 number);
 
-    /// @notice The same for one rerun of a second look: `reordered` is the program that it executes, zero for its distance.
+    /// @notice The same for one rerun of a second look: `reordered` is the program that it executes, zero for its
+    /// distance.
     function challengeLook(
         bytes32 taskId,
         ClaimCharge calldata charge,
@@ -100,11 +107,12 @@ interface IChallenges {
         Opening calldata opening
     ) external returns (uint256 number);
 
-    /// @notice Anybody, once the game has ended a dispute: splits the bond if the claim stood, else pays the challenger, and another verifier is
-    /// drawn. If the verdict fell in another dispute, the bond is free at once.
+    /// @notice Anybody, once the game has ended a dispute: splits the bond if the claim stood, else pays the
+    /// challenger, and another verifier is drawn. If the verdict fell in another dispute, the bond is free at once.
     function settleDispute(uint256 number) external;
 
-    /// @notice Anybody: ends a dispute about a replay whose segment is proved (`IProvenSteps`), at once and whatever the game says later.
+    /// @notice Anybody: ends a dispute about a replay whose segment is proved (`IProvenSteps`), at once and whatever
+    /// the game says later.
     /// @param charge As in `challenge`.
     /// @param shown Root of the state that the proofs lead to.
     function settleByProof(uint256 number, ClaimCharge calldata charge, bytes32 shown) external;

@@ -23,11 +23,12 @@ struct Waiting {
 }
 
 /// @title IDataDemands
-/// @notice Whoever can't get what a solver has committed to asks for it here, and the solver answers for it with its stake
-/// (docs/spec/market.md, "Data on demand").
+/// @notice Whoever can't get what a solver has committed to asks for it here, and the solver answers for it with its
+/// stake (docs/spec/market.md, "Data on demand").
 ///
 /// Assumptions and known limits:
-/// - The solver watches the chain from its commitment to the settlement. Censoring its answers for a whole window costs it the stake.
+/// - The solver watches the chain from its commitment to the settlement. Censoring its answers for a whole window costs
+///   it the stake.
 /// - An answer proves one leaf. A solver that answers here and serves nobody elsewhere makes every leaf cost its bond.
 interface IDataDemands {
     /// @notice Somebody wants to see a leaf; `key` is the hash of the demand.
@@ -63,18 +64,20 @@ interface IDataDemands {
     /// @notice The verdict rejects and stands: settle the task, that takes the same stake.
     error SettleFirst(bytes32 taskId);
 
-    /// @notice Asks for a leaf, while a proof is committed and not settled, and before the deadline of the task. Locks `bondOf()`.
-    /// The first demand of a seated verifier moves its deadline by one window, once in a seating.
+    /// @notice Asks for a leaf, while a proof is committed and not settled, and before the deadline of the task. Locks
+    /// `bondOf()`. The first demand of a seated verifier moves its deadline by one window, once in a seating.
     /// @param mostBond What the caller is ready to lock.
     function demand(bytes32 taskId, uint64 entry, uint32 position, uint32 leaf, uint256 mostBond)
         external
         returns (bytes32 key);
 
-    /// @notice Shows the leaf, by the solver in the first half of the window, by anybody in the second. The bond is the caller's.
+    /// @notice Shows the leaf, by the solver in the first half of the window, by anybody in the second. The bond is the
+    /// caller's.
     function answer(DataDemand calldata d, Piece calldata piece) external;
 
-    /// @notice Anybody: the bond of a demand that wasn't answered goes back. If its log is still the task's, the data was withheld: the
-    /// solver's stake is split and the task is auctioned anew. A verdict that is on its way is decided before that.
+    /// @notice Anybody: the bond of a demand that wasn't answered goes back. If its log is still the task's, the data
+    /// was withheld: the solver's stake is split and the task is auctioned anew. A verdict that is on its way is
+    /// decided before that.
     function expire(DataDemand calldata d) external;
 
     /// @notice What a demand locks now.

@@ -4,23 +4,30 @@ pragma solidity 0.8.37;
 import {Charge, Opening, Portion, Profile, ProfileDispute, Reordered, Witness} from "./ProfileTypes.sol";
 
 /// @title IProfiles
-/// @notice Where the thresholds of a task come from: its profiler says how far honest executions part, and anybody disputes it before a
-/// solver agrees (docs/spec/profile.md). Its stake lies with `Seats`, the bonds of challengers here.
+/// @notice Where the thresholds of a task come from: its profiler says how far honest executions part, and anybody
+/// disputes it before a solver agrees (docs/spec/profile.md). Its stake lies with `Seats`, the bonds of challengers
+/// here.
 ///
-/// - A profile is contestable through the window of the terms. It is final once no dispute about it is open and somebody has concluded it.
+/// - A profile is contestable through the window of the terms. It is final once no dispute about it is open and
+///   somebody has concluded it.
 /// - While it is contestable nobody bids for the task, nobody cancels it, and its profiler stays.
-/// - The first challenger that is right makes it void: the profiler loses seat and stake as for a verdict, and the next one posts
+/// - The first challenger that is right makes it void: the profiler loses seat and stake as for a verdict, and the next
+///   one posts
 ///   a profile of its own. Disputes about a void profile are moot: bonds go back in full.
 /// - A challenger that is wrong loses its bond to profiler and fund, as for a verdict, and bonds grow in the same way.
 ///
 /// Assumptions and known limits:
-/// - The terms name the reordered programs, and no contract can tell whether they are reordered programs. Every party recomputes
+/// - The terms name the reordered programs, and no contract can tell whether they are reordered programs. Every party
+///   recomputes
 ///   `Terms.reruns` before it stakes.
-/// - Portions and witnesses are on chain; all other reruns are known by their root. Thresholds that are too high are refuted by what
-///   is on chain. Who posts a root of reruns that it shows to nobody can keep thresholds too low: no solver agrees to a profile that
+/// - Portions and witnesses are on chain; all other reruns are known by their root. Thresholds that are too high are
+///   refuted by what
+///   is on chain. Who posts a root of reruns that it shows to nobody can keep thresholds too low: no solver agrees to a
+/// profile that
 ///   it has not repeated, so fee and time are all that is lost, and the submitter cancels.
 interface IProfiles {
-    /// @notice Profile `profile` of the task, contestable until `deadline`; `digest` is the content address of its document.
+    /// @notice Profile `profile` of the task, contestable until `deadline`; `digest` is the content address of its
+    /// document.
     event ProfilePosted(
         bytes32 indexed taskId,
         uint32 indexed profile,
@@ -100,9 +107,10 @@ interface IProfiles {
         bytes32 digest
     ) external;
 
-    /// @notice Disputes the state after the canonical execution of a segment, from the end of the one before. As every dispute about a profile it
-    /// is announced in an earlier block (`Announcements`), with `keccak256(abi.encode(charge, index, component, keccak256(payload)))` as evidence,
-    /// where `index` is that of the segment or rerun, and `component` is zero for a state.
+    /// @notice Disputes the state after the canonical execution of a segment, from the end of the one before. As every
+    /// dispute about a profile it is announced in an earlier block (`Announcements`), with
+    /// `keccak256(abi.encode(charge, index, component, keccak256(payload)))` as evidence, where `index` is that of the
+    /// segment or rerun, and `component` is zero for a state.
     /// @param portions Of the posted profile: one posted meanwhile by somebody else does not bind the challenger.
     /// @param segment Which of them.
     /// @param opening Its header is that of the task's program.
@@ -139,15 +147,17 @@ interface IProfiles {
         Opening calldata opening
     ) external;
 
-    /// @notice Shows a rerun of the posted root from which a higher threshold follows than the posted one, or none. The profile is void at
-    /// once; no bond is needed. Announced in an earlier block (`Announcements`), with `keccak256(abi.encode(rerun, component))` as evidence.
+    /// @notice Shows a rerun of the posted root from which a higher threshold follows than the posted one, or none. The
+    /// profile is void at once; no bond is needed. Announced in an earlier block (`Announcements`), with
+    /// `keccak256(abi.encode(rerun, component))` as evidence.
     function convict(bytes32 taskId, Portion[] calldata portions, Witness calldata rerun, uint8 component) external;
 
-    /// @notice Anybody, once the game has ended a dispute: splits the bond if the profile stood, else pays the challenger, and another profiler is
-    /// drawn. If the profile fell otherwise, the bond is free at once.
+    /// @notice Anybody, once the game has ended a dispute: splits the bond if the profile stood, else pays the
+    /// challenger, and another profiler is drawn. If the profile fell otherwise, the bond is free at once.
     function settleDispute(uint256 number) external;
 
-    /// @notice Anybody: a profile that can't be challenged any more is final. Its profiler is paid, and the auction begins.
+    /// @notice Anybody: a profile that can't be challenged any more is final. Its profiler is paid, and the auction
+    /// begins.
     function conclude(bytes32 taskId) external;
 
     /// @notice Registry: the task is cancelled; refused once a profile is posted.

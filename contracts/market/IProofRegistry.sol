@@ -47,7 +47,8 @@ interface IProofRegistry {
         bytes32[] calldata inclusionPath
     ) external;
 
-    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet, once.
+    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet,
+    /// once.
     function replaceRound(bytes32 taskId) external;
 
     /// @notice The log of a task.

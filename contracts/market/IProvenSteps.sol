@@ -27,11 +27,12 @@ struct Chain {
 }
 
 /// @title IProvenSteps
-/// @notice Segments of which every step is proved in zero knowledge (docs/spec/zk.md, "On the chain"). What is proved settles a dispute
-/// about a replay at once; what is not goes through the game.
+/// @notice Segments of which every step is proved in zero knowledge (docs/spec/zk.md, "On the chain"). What is proved
+/// settles a dispute about a replay at once; what is not goes through the game.
 ///
 /// Assumptions and known limits:
-/// - The submitter pins a verifier before its task exists, so whoever joins has seen it. A verifier whose setup isn't trusted, or whose
+/// - The submitter pins a verifier before its task exists, so whoever joins has seen it. A verifier whose setup isn't
+///   trusted, or whose
 ///   circuit doesn't do what the program does, is a reason not to join.
 /// - Proofs are bound to the task and the step; who submits them gains nothing, so nobody is robbed by a copy.
 /// - Proofs hide vectors; a tie shows one. Whoever wants neither lets the game decide.

@@ -20,7 +20,8 @@ struct Seating {
 }
 
 /// @title ISeats
-/// @notice Who profiles and who verifies: the ticket of smallest rank that claims (docs/spec/incentives.md, "Weights and draws").
+/// @notice Who profiles and who verifies: the ticket of smallest rank that claims (docs/spec/incentives.md, "Weights
+/// and draws").
 interface ISeats {
     /// @notice Seat `number` is empty; `round` of the beacon ranks claims of those who were enrolled at `fixedAt`.
     event SeatOpened(
@@ -59,7 +60,8 @@ interface ISeats {
     /// @notice Anybody: takes the seed of the round, recording it if nobody did. Claims begin.
     function openClaims(bytes32 taskId) external;
 
-    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet, once.
+    /// @notice Anybody: a round that the beacon has not given in `PATIENCE` is replaced by one that nobody knows yet,
+    /// once.
     function replaceRound(bytes32 taskId) external;
 
     /// @notice Claims the seat with one of the caller's tickets and locks the stake.
@@ -75,7 +77,8 @@ interface ISeats {
     /// @notice Desks: the holder has lost its stake; `party` gets `points` of it, see `Split`.
     function slash(bytes32 taskId, address party, uint256 points) external;
 
-    /// @notice Settlement: a verifier that knew its duty hasn't done it. Its stake is in the settlement's pot of the task.
+    /// @notice Settlement: a verifier that knew its duty hasn't done it. Its stake is in the settlement's pot of the
+    /// task.
     function forfeit(bytes32 taskId) external returns (uint256 stake);
 
     /// @notice The seat of a task.
@@ -84,6 +87,7 @@ interface ISeats {
     /// @notice The seed of the duty round; zero while the beacon has none.
     function dutySeed(bytes32 taskId) external view returns (bytes32);
 
-    /// @notice Last second that the seat waits for a round that the beacon hasn't given, of claims or of the duty; zero if it waits for none.
+    /// @notice Last second that the seat waits for a round that the beacon hasn't given, of claims or of the duty; zero
+    /// if it waits for none.
     function patientUntil(bytes32 taskId) external view returns (uint64);
 }

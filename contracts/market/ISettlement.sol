@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {Terms} from "./TaskTypes.sol";
 
 /// @title ISettlement
-/// @notice Holds escrows and pays when a task ends or somebody loses money, one row of docs/spec/market.md ("Who pays whom") per verb.
+/// @notice Holds escrows and pays when a task ends or somebody loses money, one row of docs/spec/market.md ("Who pays
+/// whom") per verb.
 interface ISettlement {
     /// @notice `amount` of what somebody has lost: `share` to `party`, the rest to the fund of the jackpot.
     event Split(bytes32 indexed taskId, address indexed party, uint256 amount, uint256 share);
@@ -13,8 +14,8 @@ interface ISettlement {
 
     /// @notice The solver has paid the verifier `amount` for second looks, out of its stake (`Split.lookFee`).
     event LooksPaid(bytes32 indexed taskId, address indexed solver, address indexed verifier, uint256 amount);
-    /// @notice The solver has withheld data: `bounty` of its stake to `demander`, `share` to the submitter, `fee` to a verifier whose verdict
-    /// stood, the rest to the fund of the jackpot.
+    /// @notice The solver has withheld data: `bounty` of its stake to `demander`, `share` to the submitter, `fee` to a
+    /// verifier whose verdict stood, the rest to the fund of the jackpot.
     event Withheld(
         bytes32 indexed taskId,
         address indexed solver,
@@ -26,10 +27,12 @@ interface ISettlement {
 
     /// @notice A verifier that knew its duty hasn't done it: `claimer` has shown it, and gets `bounty` of its `stake`.
     event SeatDefaulted(bytes32 indexed taskId, address indexed claimer, uint256 stake, uint256 bounty);
-    /// @notice The beacon has been silent for too long: stakes and escrow are free, but for `tax`, if a verifier had been seated.
+    /// @notice The beacon has been silent for too long: stakes and escrow are free, but for `tax`, if a verifier had
+    /// been seated.
     event Abandoned(bytes32 indexed taskId, uint256 tax);
 
-    /// @notice The beacon hasn't given a round that says whether, or about what, the verifier had a duty: bring it, and claim again.
+    /// @notice The beacon hasn't given a round that says whether, or about what, the verifier had a duty: bring it, and
+    /// claim again.
     error DutyUnknown(bytes32 taskId);
     /// @notice The rounds are there: the deadline stays.
     error DutyKnown(bytes32 taskId);
@@ -57,7 +60,8 @@ interface ISettlement {
     /// @notice Desks: `amount` has been moved to the pot of the task; `party` gets `points` of it.
     function split(bytes32 taskId, uint256 amount, address party, uint256 points) external;
 
-    /// @notice Anybody closes a task whose verdict stood through its challenge window, all disputes and, if it accepts, all demands.
+    /// @notice Anybody closes a task whose verdict stood through its challenge window, all disputes and, if it accepts,
+    /// all demands.
     function settle(bytes32 taskId) external;
 
     /// @notice Anybody removes a solver that missed its deadline; a new auction begins.
@@ -66,15 +70,18 @@ interface ISettlement {
     /// @notice Demands: removes a solver that withholds data. Who verifies has its stake back; a new auction begins.
     function claimWithheld(bytes32 taskId, address demander) external;
 
-    /// @notice Anybody removes a profiler or verifier that missed its deadline; the seat is empty. The rounds that say what a verifier had to
-    /// do are recorded before: nobody decides by silence whether a duty counts. The caller gets a share of a verifier's stake.
+    /// @notice Anybody removes a profiler or verifier that missed its deadline; the seat is empty. The rounds that say
+    /// what a verifier had to do are recorded before: nobody decides by silence whether a duty counts. The caller gets
+    /// a share of a verifier's stake.
     function claimSeatDefault(bytes32 taskId) external;
 
-    /// @notice Anybody: while the beacon hasn't given the rounds that say what a verifier has to do, it has its whole window from now on.
+    /// @notice Anybody: while the beacon hasn't given the rounds that say what a verifier has to do, it has its whole
+    /// window from now on.
     function extend(bytes32 taskId) external;
 
-    /// @notice Anybody closes a task that waits for a round which the beacon hasn't given: after `PATIENCE` for a round that has replaced
-    /// another, twice that for one that hasn't. Stakes go back; a seating that had been decided pays its tax from the escrow.
+    /// @notice Anybody closes a task that waits for a round which the beacon hasn't given: after `PATIENCE` for a round
+    /// that has replaced another, twice that for one that hasn't. Stakes go back; a seating that had been decided pays
+    /// its tax from the escrow.
     function abandon(bytes32 taskId) external;
 
     /// @notice What the escrow of a task with these terms is.

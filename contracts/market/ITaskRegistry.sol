@@ -4,15 +4,16 @@ pragma solidity 0.8.37;
 import {Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 
 /// @title ITaskRegistry
-/// @notice Which tasks there are, what their submitters ask for, and where each is in its life (docs/spec/market.md). The desks of the
-/// market do the work; they move a task from one status to the next, and nobody else does.
+/// @notice Which tasks there are, what their submitters ask for, and where each is in its life (docs/spec/market.md).
+/// The desks of the market do the work; they move a task from one status to the next, and nobody else does.
 ///
-/// Profiling -> Bidding -> Training -> Committed -> Verifying -> Watched -> Contested -> Closed, without Profiling in exact mode. A solver
-/// that defaults leads back to Bidding, a verifier that loses its seat back to Committed. All ways: `Lifecycle`.
+/// Profiling -> Bidding -> Training -> Committed -> Verifying -> Watched -> Contested -> Closed, without Profiling in
+/// exact mode. A solver that defaults leads back to Bidding, a verifier that loses its seat back to Committed. All
+/// ways: `Lifecycle`.
 ///
-/// Assumptions: the desks are code of this deployment, named once. Times are block timestamps; what a deadline allows is allowed in
-/// its last second too. A program, constants or document that nobody can fetch makes a task that nobody should join: the contract knows
-/// hashes only.
+/// Assumptions: the desks are code of this deployment, named once. Times are block timestamps; what a deadline allows
+/// is allowed in its last second too. A program, constants or document that nobody can fetch makes a task that nobody
+/// should join: the contract knows hashes only.
 interface ITaskRegistry {
     /// @notice A task is there, with `escrow` of the submitter's money.
     event TaskSubmitted(bytes32 indexed taskId, address indexed submitter, uint256 nonce, Terms terms, uint256 escrow);
@@ -41,11 +42,12 @@ interface ITaskRegistry {
     error ZeroHash();
 
     /// @notice Opens a task; the escrow is locked from the caller's free money in the vault.
-    /// @return taskId `keccak256(abi.encode(chainid, registry, submitter, nonce, terms))`, the nonce counting the submitter's tasks from 0.
+    /// @return taskId `keccak256(abi.encode(chainid, registry, submitter, nonce, terms))`, the nonce counting the
+    /// submitter's tasks from 0.
     function submit(Terms calldata terms_) external returns (bytes32 taskId);
 
-    /// @notice The submitter withdraws a task for which no solver trains: the escrow is free. Not while a profile can be challenged or a
-    /// dispute about it is open: a cancelled task would be the exit of a profiler that lied.
+    /// @notice The submitter withdraws a task for which no solver trains: the escrow is free. Not while a profile can
+    /// be challenged or a dispute about it is open: a cancelled task would be the exit of a profiler that lied.
     function cancel(bytes32 taskId) external;
 
     /// @notice Desks: the profile is final, or a solver is gone: the auction begins.

@@ -44,12 +44,15 @@ struct Look {
 }
 
 /// @title IVerdicts
-/// @notice Verdicts: posted, watched, disclosed, challenged (docs/spec/verdict.md, docs/spec/incentives.md "Forced errors").
+/// @notice Verdicts: posted, watched, disclosed, challenged (docs/spec/verdict.md, docs/spec/incentives.md "Forced
+/// errors").
 ///
 /// Assumptions and known limits:
-/// - A segment that begins or ends in a zero state is rejected whatever its claim says, so that claim can't be challenged.
+/// - A segment that begins or ends in a zero state is rejected whatever its claim says, so that claim can't be
+///   challenged.
 interface IVerdicts is ISeatings {
-    /// @notice Claim `index` of the verdict of a seating, as posted or, once disclosed, in the place of a planted error.
+    /// @notice Claim `index` of the verdict of a seating, as posted or, once disclosed, in the place of a planted
+    /// error.
     event ClaimPosted(bytes32 indexed taskId, uint32 indexed seating, uint32 index, Claim claim);
     /// @notice The second look at claim `index`.
     event LookPosted(bytes32 indexed taskId, uint32 indexed seating, uint32 index, Rerun[] reruns);
@@ -87,7 +90,8 @@ interface IVerdicts is ISeatings {
     error NotInLog(uint64 entry);
     /// @notice The verdict has no such claim at this index, or other claims.
     error UnknownClaim(uint32 index);
-    /// @notice A claim that the thresholds reject has a second look of as many reruns as the terms say, unless it has no distance; others have none.
+    /// @notice A claim that the thresholds reject has a second look of as many reruns as the terms say, unless it has
+    /// no distance; others have none.
     error WrongLook(uint256 index);
     /// @notice The beacon has not given the round that says whether the verifier has to err.
     error DutyUnknown(uint64 round);
@@ -125,18 +129,19 @@ interface IVerdicts is ISeatings {
     /// @notice Anybody: a verifier that has not disclosed in time loses its stake and its seat.
     function claimUndisclosed(bytes32 taskId) external;
 
-    /// @notice Anybody who knows the secret of a verifier before it may be disclosed: that verifier loses its stake and its seat.
-    /// Announced in an earlier block (`Announcements`), with `keccak256(abi.encode(secret))` as evidence.
+    /// @notice Anybody who knows the secret of a verifier before it may be disclosed: that verifier loses its stake and
+    /// its seat. Announced in an earlier block (`Announcements`), with `keccak256(abi.encode(secret))` as evidence.
     function reportLeak(bytes32 taskId, bytes32 secret) external;
 
     /// @notice Challenges: a dispute about the verdict is lost, its verifier gone. Another one is drawn.
     function void(bytes32 taskId) external;
 
-    /// @notice Settlement: the proof that seatings up to now were about is gone. Nothing in them can be refuted any more.
+    /// @notice Settlement: the proof that seatings up to now were about is gone. Nothing in them can be refuted any
+    /// more.
     function forget(bytes32 taskId) external;
 
-    /// @notice Whether the verdict accepts, and if not, whether it only rejects what the solver has done bit for bit; and how many second
-    /// looks it has.
+    /// @notice Whether the verdict accepts, and if not, whether it only rejects what the solver has done bit for bit;
+    /// and how many second looks it has.
     function conclude(bytes32 taskId) external view returns (bool accepted, bool repeated, uint256 looks);
 
     /// @notice Whether these are the entries of the current verdict, and `claim` with `look` the one at `index`.

@@ -4,8 +4,9 @@ pragma solidity 0.8.37;
 import {Status} from "./TaskTypes.sol";
 
 /// @title Lifecycle
-/// @notice Every way of a task from one status to the next, and the desks that may take it there. What is closed stays closed.
-/// docs/spec/market.md, "Transitions", is the same table; `tests/chain/test_lifecycle.py` compares them row by row.
+/// @notice Every way of a task from one status to the next, and the desks that may take it there. What is closed stays
+/// closed. docs/spec/market.md, "Transitions", is the same table; `tests/chain/test_lifecycle.py` compares them row by
+/// row.
 library Lifecycle {
     // A bit for each desk that moves tasks.
     uint256 internal constant REGISTRY = 1; // by itself: the verb of a party
@@ -23,7 +24,8 @@ library Lifecycle {
             if (to == Status.Profiling) return REGISTRY; // TaskRegistry.submit: in tolerant mode
             if (to == Status.Bidding) return REGISTRY; // TaskRegistry.submit: in exact mode
         } else if (from == Status.Profiling) {
-            // Seats.decide, Profiles.post, Settlement.claimSeatDefault: a profiler sits, has posted, or has lost its seat
+            // Seats.decide, Profiles.post, Settlement.claimSeatDefault: a profiler sits, has posted, or has lost its
+            // seat
             if (to == Status.Profiling) return SEATS | PROFILES | SETTLEMENT;
             if (to == Status.Bidding) return PROFILES; // Profiles.conclude: the profile can't be challenged any more
             // TaskRegistry.cancel, Settlement.abandon: before a profile is posted, or the beacon is silent

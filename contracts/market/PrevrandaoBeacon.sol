@@ -5,11 +5,13 @@ import {IBeacon} from "./IBeacon.sol";
 import {RecordedBeacon} from "./RecordedBeacon.sol";
 
 /// @title PrevrandaoBeacon
-/// @notice For test chains: round `r` takes the chain's own randomness (PREVRANDAO, EIP-4399) in the first block from `r` on in which
-/// somebody records it. What it does not give:
-/// - The proposer of each slot before `r` has one bit of influence: it reveals its share of the mix, or skips its block and loses the
+/// @notice For test chains: round `r` takes the chain's own randomness (PREVRANDAO, EIP-4399) in the first block from
+/// `r` on in which somebody records it. What it does not give:
+/// - The proposer of each slot before `r` has one bit of influence: it reveals its share of the mix, or skips its block
+///   and loses the
 ///   reward. Who proposes the last k slots before `r` chooses among 2^k seeds.
-/// - The value of a block is known as soon as the block before it is. While nobody records, whoever dislikes it waits, and whoever
+/// - The value of a block is known as soon as the block before it is. While nobody records, whoever dislikes it waits,
+///   and whoever
 ///   likes it records. A party that wants no choice left records in block `r`.
 contract PrevrandaoBeacon is RecordedBeacon {
     /// @notice Blocks between a commitment and its round: the mix of the next block is known to whoever commits.

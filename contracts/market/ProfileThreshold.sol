@@ -9,8 +9,8 @@ library ProfileThreshold {
     /// @notice 2^-20 of the way travelled, squared: nobody can be asked to do better than the format of the numbers.
     uint256 internal constant FLOOR = 1 << 24;
 
-    /// @notice `max(FLOOR, margin^2 * ceil(distance * 2^64 / (base mod 2^160)))`; zero if that is no threshold: the two executions part in
-    /// an integer, have no distance, went nowhere, or part as far as the training travels.
+    /// @notice `max(FLOOR, margin^2 * ceil(distance * 2^64 / (base mod 2^160)))`; zero if that is no threshold: the two
+    /// executions part in an integer, have no distance, went nowhere, or part as far as the training travels.
     /// @param distance Between the ends of a portion and of a rerun.
     /// @param base Between end and start of the portion: its reference.
     /// @param margin Of the terms, below 2^16.

@@ -20,7 +20,8 @@ import {Ending, Status, Task, Terms} from "./TaskTypes.sol";
 /// @notice See `IProfiles` for the protocol and its assumptions.
 /// @dev Bonds are locked under the task's id.
 contract Profiles is IProfiles, IDisputeResolver, Announcements {
-    /// @notice Arbitrates challenges of profiles; the game of the verdicts is another instance, for a game has one resolver.
+    /// @notice Arbitrates challenges of profiles; the game of the verdicts is another instance, for a game has one
+    /// resolver.
     IDisputeGame public game;
 
     mapping(bytes32 taskId => Profile) private _profiles;
@@ -270,7 +271,8 @@ contract Profiles is IProfiles, IDisputeResolver, Announcements {
     }
 
     /// @dev Takes the bond and opens the dispute.
-    // The contract called is part of the deployment and calls nobody: nothing moves the profile before its number is known.
+    // The contract called is part of the deployment and calls nobody: nothing moves the profile before its number is
+    // known.
     // slither-disable-next-line reentrancy-events,reentrancy-benign
     function _start(
         bytes32 taskId,

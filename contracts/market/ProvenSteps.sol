@@ -112,7 +112,8 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
         bytes32 data = keccak256(abi.encode(given.data));
         if (!CheckpointLog.isIncluded(data, step, count, p.batches, given.path)) revert WrongData(step);
         bytes32[] memory hashes = _around(before, given.data, given.afterStep);
-        // One call for each proof that the caller brings: a verifier that reverts spoils that caller's call, nobody else's.
+        // One call for each proof that the caller brings: a verifier that reverts spoils that caller's call, nobody
+        // else's.
         // slither-disable-next-line calls-loop
         if (!p.verifier.verify(contextOf(taskId, step), hashes, given.proof)) revert InvalidProof(step);
         emit StepProven(taskId, step, before, given.afterStep);

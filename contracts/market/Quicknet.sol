@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @notice A point of G1 of BLS12-381, affine, each coordinate of 384 bits in two words: ABI-encoded it is what EIP-2537 takes.
+/// @notice A point of G1 of BLS12-381, affine, each coordinate of 384 bits in two words: ABI-encoded it is what
+/// EIP-2537 takes.
 struct G1Point {
     uint128 xHigh;
     uint256 xLow;
@@ -10,8 +11,9 @@ struct G1Point {
 }
 
 /// @title Quicknet
-/// @notice What drand's network quicknet signs (scheme bls-unchained-g1-rfc9380), verified by the precompiles of EIP-2537; see
-/// docs/spec/beacon.md. A signature of a round is a point S of G1 with `e(S, g2) = e(H(sha256(round)), key)`.
+/// @notice What drand's network quicknet signs (scheme bls-unchained-g1-rfc9380), verified by the precompiles of
+/// EIP-2537; see docs/spec/beacon.md. A signature of a round is a point S of G1 with `e(S, g2) = e(H(sha256(round)),
+/// key)`.
 library Quicknet {
     /// @notice Identifies the network: hash of its period, genesis, key and name.
     bytes32 internal constant CHAIN_HASH = 0x52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971;
@@ -54,15 +56,17 @@ library Quicknet {
 
     /// @notice This chain has no such precompile: it is older than Prague.
     error PrecompileMissing(address precompile);
-    /// @notice The network has not signed this round so: another round's signature, no point of the group, infinity, coordinates
-    /// that are not reduced; or too little gas.
+    /// @notice The network has not signed this round so: another round's signature, no point of the group, infinity,
+    /// coordinates that are not reduced; or too little gas.
     error InvalidSignature(uint64 round);
 
-    /// @notice The randomness of a round, sha256 of the compressed signature. Reverts if the network has not signed the round so.
+    /// @notice The randomness of a round, sha256 of the compressed signature. Reverts if the network has not signed the
+    /// round so.
     function seed(uint64 round, G1Point memory signature) internal view returns (bytes32) {
         bytes memory hashed = _hashToCurve(sha256(abi.encodePacked(round)), round);
         bytes memory pairs = bytes.concat(abi.encode(signature), MINUS_G2, hashed, KEY);
-        // The precompile refuses points that are not on the curve or not in the subgroup, and coordinates that are not reduced.
+        // The precompile refuses points that are not on the curve or not in the subgroup, and coordinates that are not
+        // reduced.
         if (uint256(bytes32(_call(PAIRING_CHECK, pairs, 32, round))) != 1) revert InvalidSignature(round);
         return sha256(_compressed(signature));
     }
@@ -73,7 +77,8 @@ library Quicknet {
         return abi.encodePacked(point.xHigh | (larger ? uint128(5) : uint128(4)) << 125, point.xLow);
     }
 
-    /// @dev BLS12381G1_XMD:SHA-256_SSWU_RO_ of RFC 9380. The precompile clears the cofactor of each point; so is that of the sum.
+    /// @dev BLS12381G1_XMD:SHA-256_SSWU_RO_ of RFC 9380. The precompile clears the cofactor of each point; so is that
+    /// of the sum.
     function _hashToCurve(bytes32 message, uint64 round) private view returns (bytes memory) {
         // expand_message_xmd to 128 bytes: a block of zeros, the message, the length, 0, the domain.
         bytes32 first = sha256(abi.encodePacked(uint256(0), uint256(0), message, uint16(128), uint8(0), DOMAIN));

@@ -150,7 +150,8 @@ contract Seats is ISeats, MarketDesk {
         if (s.number == 0 || s.holder != address(0) || s.left) revert NoSeat(taskId);
     }
 
-    /// @dev The seating stays readable until the next one is opened: what it planted can be caught after the task is closed.
+    /// @dev The seating stays readable until the next one is opened: what it planted can be caught after the task is
+    /// closed.
     function _leave(bytes32 taskId, bool slashed) private returns (Seating storage s) {
         s = _seatings[taskId];
         if (s.number == 0 || s.left) revert NoSeat(taskId);

@@ -11,8 +11,8 @@ library SecondLook {
     /// @notice Never more than 2^-12 of the squared way.
     uint256 internal constant MOST = 12;
 
-    /// @notice Whether a claim that the thresholds reject is to be looked at again: no component that they reject is beyond what a second
-    /// look may excuse.
+    /// @notice Whether a claim that the thresholds reject is to be looked at again: no component that they reject is
+    /// beyond what a second look may excuse.
     function isDue(uint64[3] memory thresholds, Claim calldata claim) internal pure returns (bool) {
         if (claim.start == 0 || claim.end == 0) return false;
         for (uint256 c = 0; c < 3; ++c) {
@@ -24,8 +24,8 @@ library SecondLook {
         return true;
     }
 
-    /// @notice Whether every component is accepted, by its threshold or by
-    /// `distance <= min(margin^2 * furthest rerun, (reference mod 2^160) / 2^12)`; a rerun without a distance gives no limit.
+    /// @notice Whether every component is accepted, by its threshold or by `distance <= min(margin^2 * furthest rerun,
+    /// (reference mod 2^160) / 2^12)`; a rerun without a distance gives no limit.
     function accepts(uint64[3] memory thresholds, Claim calldata claim, Rerun[] calldata reruns, uint256 margin)
         internal
         pure

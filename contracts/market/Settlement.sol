@@ -10,7 +10,8 @@ import {TermsRules} from "./TermsRules.sol";
 
 /// @title Settlement
 /// @notice See `ISettlement`.
-/// @dev The escrow of a task is the submitter's money, locked under the task's id; a pot of that id is empty between calls.
+/// @dev The escrow of a task is the submitter's money, locked under the task's id; a pot of that id is empty between
+/// calls.
 contract Settlement is ISettlement, MarketDesk {
     /// @notice Gets its share of prices.
     address public immutable treasury;
@@ -215,7 +216,8 @@ contract Settlement is ISettlement, MarketDesk {
         _toFund(taskId, stake - bounty - share);
     }
 
-    /// @dev The solver has landed where only reruns can tell: it pays them to the verifier that made them, be it accepted or not.
+    /// @dev The solver has landed where only reruns can tell: it pays them to the verifier that made them, be it
+    /// accepted or not.
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function _payLooks(bytes32 taskId, Task memory t, Terms memory s, uint256 looks) private returns (uint256 paid) {

@@ -9,12 +9,13 @@ library Split {
     uint256 internal constant WHOLE = 10_000;
     /// @notice Of the stake of a solver that is rejected, misses its deadline or withholds data, to the submitter.
     uint256 internal constant SUBMITTER_OF_SOLVER_STAKE = 5_000;
-    /// @notice Of the stake of a solver that withholds data, to whoever asked for them. It is small because that may be a friend of the
-    /// solver's, who brings back what the solver is about to lose anyhow.
+    /// @notice Of the stake of a solver that withholds data, to whoever asked for them. It is small because that may be
+    /// a friend of the solver's, who brings back what the solver is about to lose anyhow.
     uint256 internal constant DEMANDER_OF_SOLVER_STAKE = 625;
     /// @notice Of the stake of a verifier (not of a profiler) that misses its deadline, to the submitter.
     uint256 internal constant SUBMITTER_OF_VERIFIER_STAKE = 5_000;
-    /// @notice Of the same stake, to the account that claims the default: it has brought the rounds of the beacon, which nobody else may want.
+    /// @notice Of the same stake, to the account that claims the default: it has brought the rounds of the beacon,
+    /// which nobody else may want.
     uint256 internal constant CLAIMER_OF_VERIFIER_STAKE = 625;
     /// @notice Of the stake of a verifier that lost a dispute or leaked its secret, to who proved it.
     uint256 internal constant CHALLENGER_OF_VERIFIER_STAKE = 5_000;
@@ -28,8 +29,9 @@ library Split {
     /// @notice So many doublings lead from the smallest bond that `TermsRules` admits to the largest.
     uint256 internal constant MAX_DOUBLINGS = 3;
 
-    /// @notice What a challenger puts up: the bond of the terms, doubled for each challenge that the verdict has seen before, but never
-    /// more than the challenger wins if it is right. So nobody is priced out by challenges of others, whoever they are.
+    /// @notice What a challenger puts up: the bond of the terms, doubled for each challenge that the verdict has seen
+    /// before, but never more than the challenger wins if it is right. So nobody is priced out by challenges of others,
+    /// whoever they are.
     function bondOf(uint128 bond, uint128 verifierStake, uint256 earlier) internal pure returns (uint256) {
         uint256 doubled = uint256(bond) << (earlier < MAX_DOUBLINGS ? earlier : MAX_DOUBLINGS);
         uint256 reward = down(verifierStake, CHALLENGER_OF_VERIFIER_STAKE);
@@ -41,8 +43,8 @@ library Split {
         return (uint256(workUnits) * unitPrice + WORK - 1) / WORK;
     }
 
-    /// @notice What one second look costs the solver that causes it: it has `looks` reruns of one segment, and `fee` is for the replay
-    /// of `draws` of them; rounded up.
+    /// @notice What one second look costs the solver that causes it: it has `looks` reruns of one segment, and `fee` is
+    /// for the replay of `draws` of them; rounded up.
     function lookFee(uint128 fee, uint32 looks, uint32 draws) internal pure returns (uint256) {
         return (uint256(fee) * looks + draws - 1) / draws;
     }

@@ -30,9 +30,7 @@ contract TaskRegistry is ITaskRegistry, MarketDesk {
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-no-eth,reentrancy-events
     function submit(Terms calldata terms_) external returns (bytes32 taskId) {
-        TermsRules.check(
-            terms_, jackpot.shares(), jackpot.tax(terms_.jackpot), jackpot.commitWindow()
-        );
+        TermsRules.check(terms_, jackpot.shares(), jackpot.tax(terms_.jackpot), jackpot.commitWindow());
         address submitter = _party();
         uint256 nonce = nonces[submitter]++;
         taskId = computeTaskId(submitter, nonce, terms_);

@@ -10,8 +10,8 @@ import {Terms} from "./TaskTypes.sol";
 
 /// @title TermsRules
 /// @notice What terms must satisfy, whatever their values mean to the parties.
-/// @dev The bounds keep out what nobody honest can live with, and still let a test network be quick. How much time a party wants for
-/// its work is its own policy: it reads the terms before it stakes.
+/// @dev The bounds keep out what nobody honest can live with, and still let a test network be quick. How much time a
+/// party wants for its work is its own policy: it reads the terms before it stakes.
 library TermsRules {
     /// @notice Five blocks of 12 seconds: what is sent at once is heard.
     uint32 internal constant MIN_WINDOW = 60 seconds;
@@ -19,10 +19,11 @@ library TermsRules {
     uint32 internal constant MAX_WINDOW = 90 days;
     /// @notice Trainings are long.
     uint32 internal constant MAX_TRAINING_WINDOW = 365 days;
-    /// @notice Fifty blocks of 12 seconds. The longest walk through a segment that a machine can replay takes either side about 40
-    /// moves: with less, the side that is right loses by the pace of the chain.
+    /// @notice Fifty blocks of 12 seconds. The longest walk through a segment that a machine can replay takes either
+    /// side about 40 moves: with less, the side that is right loses by the pace of the chain.
     uint32 internal constant MIN_CLOCK = 10 minutes;
-    /// @notice A dispute lasts at most two clocks and a grace for each move (`IDisputeGame.longest`), and all stakes wait for it.
+    /// @notice A dispute lasts at most two clocks and a grace for each move (`IDisputeGame.longest`), and all stakes
+    /// wait for it.
     uint32 internal constant MAX_CLOCK = 14 days;
     /// @notice The first bond is at least the verifier's stake divided by this: a delay costs something.
     uint256 internal constant MAX_STAKE_PER_BOND = 16;
@@ -35,7 +36,8 @@ library TermsRules {
     uint32 internal constant MAX_PROFILED = 16;
     /// @notice Reruns of a second look, all of which are posted.
     uint32 internal constant MAX_LOOKS = 64;
-    /// @notice Reruns in all second looks of a verdict: 128 bytes each, and nodes relay transactions of 128 KiB at most.
+    /// @notice Reruns in all second looks of a verdict: 128 bytes each, and nodes relay transactions of 128 KiB at
+    /// most.
     uint32 internal constant MAX_RERUNS_POSTED = 512;
     /// @notice With its square and the greatest ratio there is, thresholds are computed without an overflow.
     uint32 internal constant MAX_MARGIN = 2 ** 16 - 1;
@@ -101,8 +103,8 @@ library TermsRules {
         _require(
             s.bond * MIN_STAKE_PER_BOND <= s.verifierStake && s.verifierStake <= s.bond * MAX_STAKE_PER_BOND, "bond"
         );
-        // A rejection costs the submitter the verifier's fee; its share of the slash makes up for it, whatever second looks leave of the
-        // stake.
+        // A rejection costs the submitter the verifier's fee; its share of the slash makes up for it, whatever second
+        // looks leave of the stake.
         uint256 kept = _kept(s);
         _require(
             s.solverStake <= MAX_AMOUNT && kept > 0
@@ -111,20 +113,22 @@ library TermsRules {
         );
     }
 
-    /// @dev The jackpot refuses to reserve less than one unit a share, and nobody lies to catch itself, however many of its own tickets it
-    /// sees drawn: all catches together bring less than what no party of the task gets of the verifier's stake (`IJackpot`).
+    /// @dev The jackpot refuses to reserve less than one unit a share, and nobody lies to catch itself, however many of
+    /// its own tickets it sees drawn: all catches together bring less than what no party of the task gets of the
+    /// verifier's stake (`IJackpot`).
     function _checkJackpot(Terms calldata s, uint256 shares, uint256 tax) private pure {
         _require(shares <= s.jackpot && s.jackpot <= MAX_AMOUNT, "jackpot");
         _require(s.jackpot * 2 <= s.verifierStake, "jackpot");
-        // Who withholds data draws the duty of a verifier anew. What that leaves to the fund is at least what a planted error costs it on
-        // average: nobody earns by drawing until one is planted.
+        // Who withholds data draws the duty of a verifier anew. What that leaves to the fund is at least what a planted
+        // error costs it on average: nobody earns by drawing until one is planted.
         uint256 kept = _kept(s);
-        uint256 shared = Split.down(kept, Split.SUBMITTER_OF_SOLVER_STAKE)
-            + Split.down(kept, Split.DEMANDER_OF_SOLVER_STAKE);
+        uint256 shared =
+            Split.down(kept, Split.SUBMITTER_OF_SOLVER_STAKE) + Split.down(kept, Split.DEMANDER_OF_SOLVER_STAKE);
         _require(kept - shared >= tax, "solverStake");
     }
 
-    /// @dev What is left of the solver's stake if each drawn segment needs a second look; zero if that is more than there is.
+    /// @dev What is left of the solver's stake if each drawn segment needs a second look; zero if that is more than
+    /// there is.
     function _kept(Terms calldata s) private pure returns (uint256) {
         uint256 looked = Split.lookFee(s.verifierFee, s.looks, s.draws) * s.draws;
         return looked < s.solverStake ? s.solverStake - looked : 0;

@@ -11,19 +11,20 @@ interface IEzklVerifier {
 
 /// @title EzklStepVerifier
 /// @notice A verifier that EZKL generated, as a verifier of steps whose vectors are hashed.
-/// @dev A proof of EZKL's leaves floor or ceiling of every rounding to the prover: it bounds the step, and decides no dispute
-/// (docs/spec/zk.md, "What a proof of EZKL's says"). Its key is in its code, and with it the reference string.
+/// @dev A proof of EZKL's leaves floor or ceiling of every rounding to the prover: it bounds the step, and decides no
+/// dispute (docs/spec/zk.md, "What a proof of EZKL's says"). Its key is in its code, and with it the reference string.
 contract EzklStepVerifier is IStepVerifier {
     /// @notice The generated contract.
     IEzklVerifier public immutable generated;
 
-    /// @dev Of the reference string whose secret everybody knows: a coordinate of the point of the second group, which the code of every
-    /// verifier for it has in it (docs/spec/zk.md, "Reference strings").
+    /// @dev Of the reference string whose secret everybody knows: a coordinate of the point of the second group, which
+    /// the code of every verifier for it has in it (docs/spec/zk.md, "Reference strings").
     uint256 private constant TEST_ONLY = 0x2edbe4f528228ac7df273b1604f1cab5bd7b4cc2862915021cd5372f3a646972;
 
     /// @notice There is no contract at this address.
     error NoCode(address account);
-    /// @notice The verifier's key is of the reference string for tests, and this is no test chain: anybody forges proofs for it.
+    /// @notice The verifier's key is of the reference string for tests, and this is no test chain: anybody forges
+    /// proofs for it.
     error TestOnly(address account);
 
     /// @param generated_ Deployed before; its code decides what it accepts.

@@ -6,11 +6,11 @@ import {StoredBytes} from "./StoredBytes.sol";
 
 /// @title Groth16Verifier
 /// @notice Verifies Groth16 proofs over BN254 (eprint 2016/260, by EIP-196 and EIP-197) of exact circuits.
-/// @dev Whoever made the key may know the secret that it was made with, and can then prove anything: pin a verifier only if you trust
-/// its setup. A point off its curve costs all gas that the call was given, as EIP-197 has it.
+/// @dev Whoever made the key may know the secret that it was made with, and can then prove anything: pin a verifier
+/// only if you trust its setup. A point off its curve costs all gas that the call was given, as EIP-197 has it.
 contract Groth16Verifier is IStepVerifier {
-    /// @notice keccak-256 of the verifying key: its coordinates as words, alpha, beta, gamma, delta, and a point for the number one and
-    /// each public number.
+    /// @notice keccak-256 of the verifying key: its coordinates as words, alpha, beta, gamma, delta, and a point for
+    /// the number one and each public number.
     bytes32 public immutable keyDigest;
     /// @notice Public numbers: the context and the hashes.
     uint256 public immutable count;

@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {StoredBytes} from "./StoredBytes.sol";
 
 /// @title VectorHash
-/// @notice The hash of a vector in exact circuits, computed by the chain: a Poseidon sponge of width 3 over ten integers of 24 bits at a
-/// time (eprint 2019/458; docs/spec/zk.md, "Hashes").
+/// @notice The hash of a vector in exact circuits, computed by the chain: a Poseidon sponge of width 3 over ten
+/// integers of 24 bits at a time (eprint 2019/458; docs/spec/zk.md, "Hashes").
 contract VectorHash {
     /// @dev Order of the field.
     uint256 private constant R = 21888242871839275222246405745257275088548364400416034343698204186575808495617;

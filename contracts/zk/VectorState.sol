@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {LEAF_BYTES, MerkleBranch, TAG_LEAF, TAG_STATE} from "../commitments/MerkleBranch.sol";
 
 /// @title VectorState
-/// @notice A state whose tensors are one vector of fixed-point numbers: its root, and the integers (docs/spec/zk.md, "The tie").
+/// @notice A state whose tensors are one vector of fixed-point numbers: its root, and the integers (docs/spec/zk.md,
+/// "The tie").
 library VectorState {
     uint256 private constant WORD_BYTES = 4;
     uint256 private constant F32 = 1;
@@ -16,7 +17,8 @@ library VectorState {
     error InvalidLayout(uint256 offset);
     /// @notice The layout has tensors of `expected` bytes, there are `actual`.
     error WrongSize(uint256 actual, uint256 expected);
-    /// @notice Word `index` isn't the one float32 of a multiple of 2^-scale from -2^(23-scale) up to, not including, 2^(23-scale).
+    /// @notice Word `index` isn't the one float32 of a multiple of 2^-scale from -2^(23-scale) up to, not including,
+    /// 2^(23-scale).
     error NotFixedPoint(uint256 index);
 
     /// @notice Root of the state that holds `words` in tensors of these types, one after the other.

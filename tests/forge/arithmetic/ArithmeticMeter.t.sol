@@ -13,7 +13,8 @@ interface IArithmeticGas {
     function chunk(bytes calldata left, bytes calldata right) external view returns (uint256 gas, uint256 digest);
 }
 
-/// @notice What is measured is the operation, of all words: results go into a digest. How much gas it is: tests/arithmetic/test_court_gas.py.
+/// @notice What is measured is the operation, of all words: results go into a digest. How much gas it is:
+/// tests/arithmetic/test_court_gas.py.
 contract ArithmeticMeterTest is Base {
     /// @dev By name: the contract is compiled with settings of its own.
     IArithmeticGas private meter = IArithmeticGas(vm.deployCode("ArithmeticGas.sol:ArithmeticGas"));

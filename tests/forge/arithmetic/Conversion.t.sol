@@ -6,7 +6,8 @@ import {Float32} from "../../../contracts/arithmetic/Float32.sol";
 import {Base} from "../Base.sol";
 import {SlowFloat} from "./SlowFloat.sol";
 
-/// @notice Every conversion against the bit-by-bit arithmetic, on operands drawn to meet: edges of the ranges, ties, short numbers.
+/// @notice Every conversion against the bit-by-bit arithmetic, on operands drawn to meet: edges of the ranges, ties,
+/// short numbers.
 /// forge-config: default.fuzz.runs = 2048
 contract ConversionTest is Base {
     using SlowFloat for SlowFloat.Number;
@@ -51,7 +52,8 @@ contract ConversionTest is Base {
         vm.assertEq(Conversion.fromI64(uint64(a)), SlowFloat.Number(a < 0, size, 0).encode(false));
     }
 
-    /// @dev The upper half of the word is a number with 8 bits less; two neighbours and the distances to them say which is nearer.
+    /// @dev The upper half of the word is a number with 8 bits less; two neighbours and the distances to them say which
+    /// is nearer.
     function testFuzz_toBf16(uint256 random) public pure {
         uint256 a = number(random, 0, 254);
         uint256 below = (a >> 16) << 16;

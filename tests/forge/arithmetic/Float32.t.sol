@@ -5,7 +5,8 @@ import {Float32} from "../../../contracts/arithmetic/Float32.sol";
 import {Base} from "../Base.sol";
 import {SlowFloat} from "./SlowFloat.sol";
 
-/// @notice Every operation against the bit-by-bit one, on operands drawn to meet: close exponents, short significands, edges.
+/// @notice Every operation against the bit-by-bit one, on operands drawn to meet: close exponents, short significands,
+/// edges.
 /// forge-config: default.fuzz.runs = 2048
 contract Float32Test is Base {
     using SlowFloat for SlowFloat.Number;
@@ -15,7 +16,8 @@ contract Float32Test is Base {
     uint256 private constant LEAST = 1;
     uint256 private constant GREATEST = 0x7f7fffff;
 
-    /// @dev A finite word from 64 random bits. Kinds: any; exponent about that of `near`; few bits; subnormal; about an edge.
+    /// @dev A finite word from 64 random bits. Kinds: any; exponent about that of `near`; few bits; subnormal; about an
+    /// edge.
     function finite(uint256 random, uint256 near) private pure returns (uint256 word) {
         uint256 kind = (random >> 40) % 6;
         uint256 field = (random >> 23) % 255;
@@ -213,7 +215,8 @@ contract Float32Test is Base {
         }
     }
 
-    /// @dev Equal terms as large as the short ways of `add` and `fma` take them, and beyond, where a carry would be the sign.
+    /// @dev Equal terms as large as the short ways of `add` and `fma` take them, and beyond, where a carry would be the
+    /// sign.
     function test_the_greatest_of_the_fast_paths() public pure {
         for (uint256 field = 228; field < 234; ++field) {
             uint256 a = field * 2 ** 23 + 0x7fffff;
@@ -226,7 +229,8 @@ contract Float32Test is Base {
         }
     }
 
-    /// @dev Half of an odd number less a normal one: in the middle of two subnormal numbers, of which the lower is even or odd.
+    /// @dev Half of an odd number less a normal one: in the middle of two subnormal numbers, of which the lower is even
+    /// or odd.
     function test_fma_in_the_middle_of_subnormal_numbers() public pure {
         for (uint256 i = 0; i < 64; ++i) {
             (uint256 b, uint256 c) = (0x00800000 + i % 8, (0x00800000 + i / 8) | SIGN);
@@ -258,7 +262,8 @@ contract Float32Test is Base {
         vm.assertEq(Float32.mul(LEAST, 0x3f000001), LEAST);
         vm.assertEq(Float32.mul(0x1d000000, 0x1d000000), 0x00000800); // 2^-69 squared is 2^-138
         vm.assertEq(Float32.div(ONE, 0x40400000), 0x3eaaaaab);
-        // The quotient has 28 bits before the remainder: the last four, 1001, say more than a half only with the last one.
+        // The quotient has 28 bits before the remainder: the last four, 1001, say more than a half only with the last
+        // one.
         vm.assertEq(Float32.div(LEAST, 0x0a7ffa57), SlowFloat.decode(LEAST).divide(SlowFloat.decode(0x0a7ffa57)));
         vm.assertEq(Float32.sqrt(0x40000000), 0x3fb504f3);
         vm.assertEq(Float32.sqrt(LEAST), 0x1a3504f3); // 2^-74.5

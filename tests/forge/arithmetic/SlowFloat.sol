@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @notice Binary32 arithmetic bit by bit, with one loop per idea: slow, checked arithmetic, no tables, nothing shared with `Float32`.
+/// @notice Binary32 arithmetic bit by bit, with one loop per idea: slow, checked arithmetic, no tables, nothing shared
+/// with `Float32`.
 /// @dev A finite number is (-1)^negative * significand * 2^exponent. Infinities and NaN are left to the tests.
 library SlowFloat {
     struct Number {
@@ -56,7 +57,8 @@ library SlowFloat {
         if (a.significand == 0 && b.significand == 0) return a.negative && b.negative ? 2 ** 31 : 0;
         if (a.significand == 0) return encode(b, false);
         if (b.significand == 0) return encode(a, false);
-        // Moves the number with the greater exponent up by at most 150 places, then the other one down, its last bit sticky.
+        // Moves the number with the greater exponent up by at most 150 places, then the other one down, its last bit
+        // sticky.
         if (a.exponent < b.exponent) (a, b) = (b, a);
         Number memory high = Number(a.negative, a.significand, a.exponent);
         Number memory low = Number(b.negative, b.significand, b.exponent);

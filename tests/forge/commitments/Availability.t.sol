@@ -117,7 +117,8 @@ contract AvailabilityTest is LearningLogBase {
         logs.answer(d, chunk);
     }
 
-    /// @dev Another leaf of the same state, the same leaf of another state, a changed byte: none is an answer, and the demand stays.
+    /// @dev Another leaf of the same state, the same leaf of another state, a changed byte: none is an answer, and the
+    /// demand stays.
     function test_wrong_answers() public {
         Demand memory d = _demand(1, 2, 1);
         Chunk memory good = _chunk(d);

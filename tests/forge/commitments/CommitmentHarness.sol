@@ -20,15 +20,16 @@ import {
     TAG_TRACES
 } from "../../../contracts/commitments/MerkleBranch.sol";
 
-/// @notice The functions of `MerkleBranch` and `CheckpointLog`, for tests/commitments/court_cases.py; many calls in one.
+/// @notice The functions of `MerkleBranch` and `CheckpointLog`, for tests/commitments/court_cases.py; many calls in
+/// one.
 contract CommitmentHarness {
     uint256 private constant GAS = 3_000_000;
     uint256 private constant USED = 8192;
 
     error MemoryChanged();
 
-    /// @dev `words` words that are allocated must stay as they are, and nothing may be allocated. Memory behind them has been used, too:
-    /// whoever counts on zeros there is wrong.
+    /// @dev `words` words that are allocated must stay as they are, and nothing may be allocated. Memory behind them
+    /// has been used, too: whoever counts on zeros there is wrong.
     modifier inMemory(uint256 words) {
         uint256[] memory guard = new uint256[](words);
         for (uint256 i = 0; i < words; ++i) {

@@ -7,7 +7,8 @@ import {Base} from "../Base.sol";
 import {NaiveLog} from "./NaiveLog.sol";
 import {NaiveTree} from "./NaiveTree.sol";
 
-/// @notice A learning log with one run, and docs/spec/complete_state.md once more as plainly as possible: states, roots and chunks.
+/// @notice A learning log with one run, and docs/spec/complete_state.md once more as plainly as possible: states, roots
+/// and chunks.
 abstract contract LearningLogBase is Base {
     struct Entry {
         bytes name;

@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {Base} from "../Base.sol";
 import {LearningLogHandler} from "./LearningLogHandler.sol";
 
-/// @notice After every action, whoever acts: wei held = credits + stakes + bonds of open demands = wei that came in - wei that went out.
+/// @notice After every action, whoever acts: wei held = credits + stakes + bonds of open demands = wei that came in -
+/// wei that went out.
 /// forge-config: default.invariant.runs = 64
 /// forge-config: default.invariant.depth = 32
 contract LearningLogConservationTest is Base {

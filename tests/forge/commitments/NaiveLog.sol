@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @notice The definitions of RFC 9162, section 2.1, letter by letter and recursively: slow, and obviously right. Makes the proofs that the
-/// contract verifies iteratively.
+/// @notice The definitions of RFC 9162, section 2.1, letter by letter and recursively: slow, and obviously right. Makes
+/// the proofs that the contract verifies iteratively.
 library NaiveLog {
     /// @notice MTH(D[from:to]), to > from. (section 2.1.1)
     function root(bytes32[] memory entries, uint256 from, uint256 to) internal pure returns (bytes32) {

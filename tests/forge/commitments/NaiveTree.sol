@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @notice docs/spec/commitments.md once more, as plainly as possible: the oracle for MerkleBranch and the builder of test data.
+/// @notice docs/spec/commitments.md once more, as plainly as possible: the oracle for MerkleBranch and the builder of
+/// test data.
 library NaiveTree {
     bytes32 internal constant PADDING = keccak256("pol/pad/1");
 

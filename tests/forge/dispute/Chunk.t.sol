@@ -8,8 +8,10 @@ import {Openings} from "../../../contracts/dispute/Opening.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
 import {StepBase} from "./StepBase.sol";
 
-/// @notice Several terms of a fold in one proof: which folds and which reads it is for, and that it is what the terms yield one by one.
-/// @dev The node has 3 elements and folds over [2, 100]: slot 0 from word `base` on, times slot 1, along the last dimension.
+/// @notice Several terms of a fold in one proof: which folds and which reads it is for, and that it is what the terms
+/// yield one by one.
+/// @dev The node has 3 elements and folds over [2, 100]: slot 0 from word `base` on, times slot 1, along the last
+/// dimension.
 contract ChunkTest is StepBase {
     uint32 private constant INIT = 0x3f800000;
     bytes private constant FMA = hex"000105000102";
@@ -144,7 +146,8 @@ contract ChunkTest is StepBase {
         vm.assertEq(_prove(descriptor, 0, 64, abi.encodePacked(opening, other)), _expected(100, 0, 64, INIT + 5));
     }
 
-    /// @dev Another pair than the one that holds the terms, one leaf instead of two, two instead of one, and the operands exchanged.
+    /// @dev Another pair than the one that holds the terms, one leaf instead of two, two instead of one, and the
+    /// operands exchanged.
     function test_other_leaves() public {
         bytes memory other = _open(1, 1, 0);
         bytes memory pair = abi.encodePacked(_openTwo(0, 0), other);
@@ -185,7 +188,8 @@ contract ChunkTest is StepBase {
         _refuse(_folder(on, on, INPUTS, FMA), 90, 110, openings, Chunk.CrossesRow.selector);
     }
 
-    /// @dev Addresses that grow by one along the fold's first dimension are no row, even where the last one has one place only.
+    /// @dev Addresses that grow by one along the fold's first dimension are no row, even where the last one has one
+    /// place only.
     function test_row_is_along_the_last_dimension() public {
         bytes memory operands = abi.encodePacked(
             uint8(2),
@@ -270,7 +274,8 @@ contract ChunkTest is StepBase {
         _refuse(_product(0, -40), 30, 60, openings, Chunk.NotAdjacent.selector);
     }
 
-    /// @dev Every order of the two operands and the accumulator; two registers of one operand are opened twice, one register once.
+    /// @dev Every order of the two operands and the accumulator; two registers of one operand are opened twice, one
+    /// register once.
     function test_registers() public {
         bytes memory a = _open(1, 0, 0);
         bytes memory b = _open(1, 1, 0);

@@ -8,7 +8,8 @@ import {Level} from "../../../contracts/dispute/Position.sol";
 import {GameTest} from "./GameTest.sol";
 import {ClockWords} from "./ClockWords.sol";
 
-/// @notice Only the side on turn loses time, exactly the time that it takes, and never has less than the grace of what it has to answer.
+/// @notice Only the side on turn loses time, exactly the time that it takes, and never has less than the grace of what
+/// it has to answer.
 contract ClockTest is GameTest {
     function setUp() public override {
         super.setUp();

@@ -26,7 +26,8 @@ contract DeepWalker {
     }
 }
 
-/// @notice Steps down that the toy program takes no game to: nodes below a second and a third opening, folds of one and of two terms.
+/// @notice Steps down that the toy program takes no game to: nodes below a second and a third opening, folds of one and
+/// of two terms.
 contract DeepTest is PlainProofs {
     DeepWalker private walker = new DeepWalker();
 

@@ -23,7 +23,8 @@ contract DistanceTest is Base {
     uint256 private constant INFINITE = type(uint256).max;
     DistanceHarness private harness = new DistanceHarness();
 
-    /// @dev The value of a word as a rational: `numerator / 2^149`, exact for every finite word; then trunc(x * 2^(40 + scale)).
+    /// @dev The value of a word as a rational: `numerator / 2^149`, exact for every finite word; then trunc(x * 2^(40 +
+    /// scale)).
     function _naive(uint32 x, uint256 scale) private pure returns (bool finite, int256 fix) {
         uint256 exponent = (x >> 23) & 0xff;
         // From 2^73 on; the numerator of the rest fits.

@@ -43,7 +43,10 @@ contract DistanceVectorsTest is Base {
 
     function test_words() public view {
         WordCase[] memory pairs = abi.decode(
-            TYPES.parseJsonTypeArray(json, ".words", "WordCase(uint8 dtype,uint8 scale,uint32 x,uint32 y,uint256 distance)"), (WordCase[])
+            TYPES.parseJsonTypeArray(
+                json, ".words", "WordCase(uint8 dtype,uint8 scale,uint32 x,uint32 y,uint256 distance)"
+            ),
+            (WordCase[])
         );
         vm.assertGt(pairs.length, 150);
         for (uint256 i = 0; i < pairs.length; ++i) {

@@ -6,8 +6,9 @@ import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {GameTest} from "./GameTest.sol";
 
-/// @notice Disputes over the toy program, one after the other, in which both sides move, wait, give up and are late as it comes, and
-/// in between send what is not allowed. One side speaks the truth. What the disputes are about is left open.
+/// @notice Disputes over the toy program, one after the other, in which both sides move, wait, give up and are late as
+/// it comes, and in between send what is not allowed. One side speaks the truth. What the disputes are about is left
+/// open.
 abstract contract GameHandler is GameTest {
     /// @dev By number of the dispute: as it ended. NONE while it runs.
     mapping(uint256 number => Result) public ended;
@@ -55,7 +56,8 @@ abstract contract GameHandler is GameTest {
         return _now;
     }
 
-    /// @notice The side on turn makes the move that an honest player would make for its version; another dispute begins after the end.
+    /// @notice The side on turn makes the move that an honest player would make for its version; another dispute begins
+    /// after the end.
     function play(uint256 dice) external timed {
         if (ended[number] != Result.NONE) return _another(dice);
         (bytes memory call, At memory next) = _prepare();
@@ -100,7 +102,8 @@ abstract contract GameHandler is GameTest {
         _over(!isAsserterOnTurn);
     }
 
-    /// @notice Moves that nobody may make: the other side's, a move once more, one with a changed bit, any after the end.
+    /// @notice Moves that nobody may make: the other side's, a move once more, one with a changed bit, any after the
+    /// end.
     function intrude(uint256 dice) external timed {
         if (ended[number] != Result.NONE) return _intrudeAfterTheEnd(dice);
         (bytes memory call,) = _prepare();

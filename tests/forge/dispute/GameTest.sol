@@ -10,8 +10,9 @@ import {Deployment} from "./Deployment.sol";
 import {PlainProofs} from "./PlainProofs.sol";
 import {Resolver} from "./Resolver.sol";
 
-/// @notice A game over the toy program and two players, each of which stands by one version of everything and moves as an honest one does: the
-/// first part that differs. The position is carried along by the plain rules, and its head compared with the game's after every move.
+/// @notice A game over the toy program and two players, each of which stands by one version of everything and moves as
+/// an honest one does: the first part that differs. The position is carried along by the plain rules, and its head
+/// compared with the game's after every move.
 abstract contract GameTest is PlainProofs, Deployment {
     uint32 internal constant CLOCK = 1000;
     uint24 internal constant REPLAY_GRACE = 400;
@@ -143,8 +144,8 @@ abstract contract GameTest is PlainProofs, Deployment {
         }
     }
 
-    /// @dev What the side on turn has to do, by whatever function it takes: the call, and the position after it (no level if it is a
-    /// proof).
+    /// @dev What the side on turn has to do, by whatever function it takes: the call, and the position after it (no
+    /// level if it is a proof).
     function _prepare() internal returns (bytes memory call, At memory next) {
         uint256 index = _firstDifference();
         if (p.level == Level.STEPS) return _enterStep(index);

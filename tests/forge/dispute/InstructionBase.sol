@@ -6,7 +6,8 @@ import {StepBase} from "./StepBase.sol";
 
 /// @notice Nodes, and what is picked of them: one term of an element, one instruction of a term, or the word of a map.
 abstract contract InstructionBase is StepBase {
-    /// @dev A node of shape [2, 3], folded over [4], without operands; inputs are `kinds`, the body is one MOV of `register`.
+    /// @dev A node of shape [2, 3], folded over [4], without operands; inputs are `kinds`, the body is one MOV of
+    /// `register`.
     function _mover(bytes memory kinds, uint8 register, bytes memory more) internal pure returns (bytes memory) {
         bytes memory body = abi.encodePacked(more, hex"31", register, hex"0000");
         return _describe(hex"020000000200000003", hex"0100000004", 0, hex"00", kinds, body);

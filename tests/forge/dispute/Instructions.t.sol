@@ -6,7 +6,8 @@ import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol
 import {Operands} from "../../../contracts/dispute/Operands.sol";
 import {InstructionBase} from "./InstructionBase.sol";
 
-/// @notice Folds: how the registers of an instruction are resolved, and what of a body that nobody should have accepted is refused.
+/// @notice Folds: how the registers of an instruction are resolved, and what of a body that nobody should have accepted
+/// is refused.
 contract InstructionsTest is InstructionBase {
     function _run(bytes memory descriptor, uint64 element, uint64 term) private view returns (Outcome memory) {
         (Facts memory f, Picked memory p) = _ofTerm(descriptor, element, term, 0);
@@ -117,7 +118,8 @@ contract InstructionsTest is InstructionBase {
         oneStep.execute(p, "", _rest(f, LEAF, ""));
     }
 
-    /// @dev fma(a, b, c) of two inputs, the accumulator 2.0 and the step (as a word, a tiny number): which register goes where shows.
+    /// @dev fma(a, b, c) of two inputs, the accumulator 2.0 and the step (as a word, a tiny number): which register
+    /// goes where shows.
     function test_equal_registers_get_equal_words() public view {
         uint32 two = 0x40000000;
         uint8[3][5] memory registers = [[0, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 1]];

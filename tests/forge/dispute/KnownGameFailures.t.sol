@@ -4,10 +4,11 @@ pragma solidity 0.8.37;
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {GameTest} from "./GameTest.sol";
 
-/// @notice What has broken other dispute games, played against this one; the others of docs/audit.md, Known failures, are named there.
+/// @notice What has broken other dispute games, played against this one; the others of docs/audit.md, Known failures,
+/// are named there.
 contract KnownGameFailuresTest is GameTest {
-    /// @dev The state between two steps is a convenient one, from which the second step is executed right: whoever disputes points alone
-    /// may find nothing wrong below it. Here both sides stand by what led to it.
+    /// @dev The state between two steps is a convenient one, from which the second step is executed right: whoever
+    /// disputes points alone may find nothing wrong below it. Here both sides stand by what led to it.
     function _poison(uint256 slot, bool asserterLies) private {
         setUp();
         uint32[] storage words = states[_key(1, STEP)][slot];

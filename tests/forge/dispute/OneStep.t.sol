@@ -5,7 +5,8 @@ import {IOneStep, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Reader} from "../../../contracts/dispute/Reader.sol";
 import {InstructionBase} from "./InstructionBase.sol";
 
-/// @notice One instruction: which levels, facts and lengths are taken, and that any descriptor is answered in bounded gas.
+/// @notice One instruction: which levels, facts and lengths are taken, and that any descriptor is answered in bounded
+/// gas.
 contract OneStepTest is InstructionBase {
     function test_other_levels() public {
         (Facts memory f, Picked memory p) = _ofTerm(_mover(hex"0100", 0, hex"0001"), 0, 0, 0);
@@ -125,8 +126,8 @@ contract OneStepTest is InstructionBase {
         }
     }
 
-    /// @dev Any descriptor, whatever its bytes: a revert, or a result, in bounded gas. With two openings of a leaf the dearest seen takes less
-    /// than 60,000.
+    /// @dev Any descriptor, whatever its bytes: a revert, or a result, in bounded gas. With two openings of a leaf the
+    /// dearest seen takes less than 60,000.
     function testFuzz_hostile_descriptor(bytes calldata noise, uint256 place, uint8 value) public view {
         bytes memory descriptor = _reader(1, 0, abi.encodePacked(hex"0100", int64(1), int64(41)));
         if (noise.length > 0 && noise.length % 2 == 0) descriptor = noise;

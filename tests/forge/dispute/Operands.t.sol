@@ -116,7 +116,8 @@ contract OperandsTest is InstructionBase {
         vm.assertEq(uint256(oneStep.execute(p, "", rest).computed), _float(10 * 28 + 3000 + 1));
     }
 
-    /// @dev Node 28 stands below the same child as the disputed one twice: a branch to a higher root is of a disputed version.
+    /// @dev Node 28 stands below the same child as the disputed one twice: a branch to a higher root is of a disputed
+    /// version.
     function test_branch_to_a_disputed_root() public {
         _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 0, 6), Openings.WrongInclusionProof.selector);
         _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 1, 4), Openings.WrongInclusionProof.selector);
@@ -134,7 +135,8 @@ contract OperandsTest is InstructionBase {
         }
     }
 
-    /// @dev The highest root that is shown does not hold the node: only the frame of a walk says that one holds them all.
+    /// @dev The highest root that is shown does not hold the node: only the frame of a walk says that one holds them
+    /// all.
     function test_node_below_none_of_the_roots() public {
         (Facts memory f, Picked memory p) = _ofWord(_reader(3, 0, hex"00"), 0);
         f.roots[0] = f.roots[1];
@@ -177,7 +179,8 @@ contract OperandsTest is InstructionBase {
         );
     }
 
-    /// @dev The counter is 40, and word 40 of slot 0 is 41.0: at or past the limit the index has been opened, the word has not.
+    /// @dev The counter is 40, and word 40 of slot 0 is 41.0: at or past the limit the index has been opened, the word
+    /// has not.
     function test_gather() public {
         bytes memory index = _open(1, 2, 0);
         bytes memory both = abi.encodePacked(index, _open(1, 0, 0));
@@ -221,7 +224,8 @@ contract OperandsTest is InstructionBase {
         return oneStep.execute(p, "", _rest(f, LEAF, openings)).computed;
     }
 
-    /// @dev A map over 300 elements that reads slot 0 (200 words) two places back, from element 3 up to below element 100.
+    /// @dev A map over 300 elements that reads slot 0 (200 words) two places back, from element 3 up to below element
+    /// 100.
     function test_bounds_and_ends_of_the_tensor() public {
         int64[] memory one = new int64[](2);
         one[1] = 1;

@@ -5,7 +5,8 @@ import {Level} from "../../../contracts/dispute/Position.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {PlainRules} from "./PlainRules.sol";
 
-/// @notice Facts that both sides agree on, and proofs of the toy program's instructions, slots and sums, as moves carry them.
+/// @notice Facts that both sides agree on, and proofs of the toy program's instructions, slots and sums, as moves carry
+/// them.
 abstract contract PlainProofs is PlainRules {
     /// @dev `H(descriptor) || u32 node || u64 terms || u32 init || u8 instructions`.
     function _outline() internal view returns (bytes memory) {

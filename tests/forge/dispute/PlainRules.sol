@@ -7,8 +7,8 @@ import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {Toy} from "./Toy.sol";
 
-/// @notice Where a dispute over the toy program stands and what either version would open there, by the rules of the specification,
-/// written as plainly as possible.
+/// @notice Where a dispute over the toy program stands and what either version would open there, by the rules of the
+/// specification, written as plainly as possible.
 abstract contract PlainRules is Toy {
     uint64 internal constant STEP = FIRST_STEP + 1;
 
@@ -131,8 +131,8 @@ abstract contract PlainRules is Toy {
         return 4;
     }
 
-    /// @dev Parts of a range of steps, slots or leaves: up to 16 of them, if four levels are opened at most; as few openings as these
-    /// allow are cut evenly.
+    /// @dev Parts of a range of steps, slots or leaves: up to 16 of them, if four levels are opened at most; as few
+    /// openings as these allow are cut evenly.
     function _parts() internal view returns (uint256 parts) {
         uint256 depth = 0;
         while (2 ** depth < p.hi - p.lo) depth++;

@@ -63,7 +63,8 @@ library PlainShares {
         }
     }
 
-    /// @dev The pieces of an opening of accumulators: nine values each, of which the last one is the next piece's first.
+    /// @dev The pieces of an opening of accumulators: nine values each, of which the last one is the next piece's
+    /// first.
     function pieces(uint32 agreed, uint32[] memory values) internal pure returns (bytes[] memory cut) {
         cut = new bytes[]((values.length + 7) / 8);
         for (uint256 i = 0; i < cut.length; i++) {

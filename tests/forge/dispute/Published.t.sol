@@ -10,7 +10,8 @@ import {Reader} from "../../../contracts/dispute/Reader.sol";
 import {Walk} from "../../../contracts/dispute/Walk.sol";
 import {PublishedGame} from "./PublishedGame.sol";
 
-/// @notice Disputes that begin below a published trace: whoever says what is true wins, and what is shown is bound by what was published.
+/// @notice Disputes that begin below a published trace: whoever says what is true wins, and what is shown is bound by
+/// what was published.
 contract PublishedTest is PublishedGame {
     function _refuseStart(bytes memory payload, bytes memory reason) private {
         uint256 before = game.disputes();

@@ -7,7 +7,8 @@ import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {GameTest} from "./GameTest.sol";
 
-/// @notice Starts of disputes below a published trace of the toy program: what is shown, and the position to which it leads.
+/// @notice Starts of disputes below a published trace of the toy program: what is shown, and the position to which it
+/// leads.
 abstract contract PublishedGame is GameTest {
     uint8 internal constant NODE = 1;
     uint8 internal constant LEAF = 2;

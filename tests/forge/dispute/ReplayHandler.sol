@@ -16,7 +16,8 @@ contract ReplayHandler is GameHandler {
         _start(_replay(2));
     }
 
-    /// @dev Version 1 changes one word of an output, or back; or of none, so that only the state after it will be false.
+    /// @dev Version 1 changes one word of an output, or back; or of none, so that only the state after it will be
+    /// false.
     function _change(uint256 dice) private returns (uint256 node) {
         uint8[8] memory nodes_ = [0, 1, 2, 5, 3, 3, 4, 6];
         uint8[8] memory elements = [1, 0, 1, 0, 64, 65, 0, 0];

@@ -261,8 +261,8 @@ contract SegmentsTest is Deployment {
         }
     }
 
-    /// @dev Steps of programs of every size whose trace shows sixteen children, the last of which has one node or all. One node
-    /// less makes fifteen. The ceiling is the gas beside calldata.
+    /// @dev Steps of programs of every size whose trace shows sixteen children, the last of which has one node or all.
+    /// One node less makes fifteen. The ceiling is the gas beside calldata.
     function test_entering_a_step_of_every_size_takes_less_than_22100_gas() public {
         for (uint8 width = 4; width <= 5; width++) {
             _deploy(width);

@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {Shares} from "../../../contracts/dispute/Shares.sol";
 import {Base} from "../Base.sol";
 
-/// @notice How much an opening shows, against the specification's own words, and how many openings there can be: what `longest` counts.
+/// @notice How much an opening shows, against the specification's own words, and how many openings there can be: what
+/// `longest` counts.
 contract SharesTest is Base {
     uint256 private constant WIDEST = 6;
     uint256 private constant DEEPEST = 64;
@@ -53,7 +54,8 @@ contract SharesTest is Base {
         }
     }
 
-    /// @dev A range that is answered until one is left, whichever part is picked: never more positions than `longest` counts.
+    /// @dev A range that is answered until one is left, whichever part is picked: never more positions than `longest`
+    /// counts.
     function testFuzz_a_range_takes_no_more_openings_than_counted(uint64 size, uint256 width, uint256 dice)
         public
         pure

@@ -5,8 +5,10 @@ import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol
 import {Base} from "../Base.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 
-/// @notice Tensors that both sides agree on, node descriptors to taste, and the proofs of their instructions, built as plainly as possible.
-/// @dev The trace is opened in three versions, one for each side's root: which version a node is read from shows in its words.
+/// @notice Tensors that both sides agree on, node descriptors to taste, and the proofs of their instructions, built as
+/// plainly as possible.
+/// @dev The trace is opened in three versions, one for each side's root: which version a node is read from shows in its
+/// words.
 abstract contract StepBase is Base {
     uint8 internal constant LEAF = 4;
     uint8 internal constant TERMS = 5;
@@ -141,7 +143,8 @@ abstract contract StepBase is Base {
         return f;
     }
 
-    /// @dev The frames of docs/spec/dispute.md, one after the other. `terms`, `init` and `instructions` are the descriptor's.
+    /// @dev The frames of docs/spec/dispute.md, one after the other. `terms`, `init` and `instructions` are the
+    /// descriptor's.
     function _frame(Facts memory f, uint8 level, uint64 terms, uint32 init, uint8 instructions)
         internal
         pure
@@ -219,7 +222,8 @@ abstract contract StepBase is Base {
 
     // --- descriptors ---
 
-    /// @dev An operand; `strides` are those of the step, the output's and the fold's dimensions, `bounds` with their count.
+    /// @dev An operand; `strides` are those of the step, the output's and the fold's dimensions, `bounds` with their
+    /// count.
     function _operand(
         uint8 source,
         uint256 index,

@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {StepBase} from "./StepBase.sol";
 
-/// @notice What a proof costs on a program of 1,024 nodes whose tensors have 65,536 words: openings of 20 siblings each.
+/// @notice What a proof costs on a program of 1,024 nodes whose tensors have 65,536 words: openings of 20 siblings
+/// each.
 /// @dev The bytes decide: EIP-7623 asks at least 10 gas for a zero byte and 40 for any other one.
 contract StepGasTest is StepBase {
     uint256 private constant TRANSACTION = 21_000;
@@ -113,8 +114,9 @@ contract StepGasTest is StepBase {
         executed = before - gasleft();
     }
 
-    /// @dev The goal is 105,000 in all (docs/goals.md, `one_step_gas`); measured here are 109,260, all of it the floor of the bytes.
-    /// Execution costs nothing as long as it stays below the 24 gas a byte between the floor and the usual price.
+    /// @dev The goal is 105,000 in all (docs/goals.md, `one_step_gas`); measured here are 109,260, all of it the floor
+    /// of the bytes. Execution costs nothing as long as it stays below the 24 gas a byte between the floor and the
+    /// usual price.
     function test_instruction() public view {
         (uint256 least, uint256 executed) = _measure(1);
         vm.assertLe(least, 110_000);

@@ -12,7 +12,8 @@ import {Vm} from "../Base.sol";
 import {Deployment} from "./Deployment.sol";
 import {ClockWords} from "./ClockWords.sol";
 
-/// @notice Answers in subtrees, from positions that are put into storage, against rules that are written down once more.
+/// @notice Answers in subtrees, from positions that are put into storage, against rules that are written down once
+/// more.
 contract SubtreesTest is Deployment {
     struct At {
         Level level;
@@ -245,8 +246,8 @@ contract SubtreesTest is Deployment {
         vm.assertEq(logs[0].data, abi.encodePacked(uint8(1), uint8(index), next.row));
     }
 
-    /// @dev Subtrees of every height, of which the last child is opened: it is whole, or ends in one leaf of the last subtree below it, or
-    /// has one subtree less. Up to sixteen children have a ceiling: the gas beside calldata.
+    /// @dev Subtrees of every height, of which the last child is opened: it is whole, or ends in one leaf of the last
+    /// subtree below it, or has one subtree less. Up to sixteen children have a ceiling: the gas beside calldata.
     function _everyHeight(Level level, uint8 width) private {
         _deploy(width);
         for (uint256 height = 2; height <= (level == Level.LEAVES ? 26 : 31); height++) {

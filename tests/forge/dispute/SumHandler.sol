@@ -6,8 +6,8 @@ import {KIND_DISTANCE, KIND_REFERENCE} from "../../../contracts/dispute/DisputeK
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {GameHandler} from "./GameHandler.sol";
 
-/// @notice Disputes about the distance between the states before and after two steps. Openings show two parts, so that three slots take
-/// two of them.
+/// @notice Disputes about the distance between the states before and after two steps. Openings show two parts, so that
+/// three slots take two of them.
 contract SumHandler is GameHandler {
     function _width() internal pure override returns (uint8) {
         return 1;

@@ -5,15 +5,12 @@ import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 import {Base} from "../Base.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 
-/// @notice Six tiny nodes that need every level of the game, executed and committed to here, in two versions: one may lie.
-/// ```
-/// 0 map  f32[2]   gathered[e] = TABLE[INDEX[e]]
-/// 1 fold f32[]    acc = fma(W[k], gathered[k], acc), k < 3; gathered[2] does not exist: fill 1.0
-/// 2 map  f32[3]   W[e] - 0.5 * node1                                   -> slot 0 (parameter)
-/// 3 map  f32[66]  1.0 + M[e + 1], past the edge (a bound) 1.5 + 1.0     -> slot 1 (optimizer)
-/// 4 map  i32[1]   C[e] + t                                             -> slot 2 (buffer)
-/// 5 fold f32[]    acc = W[k] * W[k] + acc, k < 3, in two instructions
-/// ```
+/// @notice Six tiny nodes that need every level of the game, executed and committed to here, in two versions: one may
+/// lie. ``` 0 map  f32[2]   gathered[e] = TABLE[INDEX[e]] 1 fold f32[]    acc = fma(W[k], gathered[k], acc), k < 3;
+/// gathered[2] does not exist: fill 1.0 2 map  f32[3]   W[e] - 0.5 * node1                                   -> slot 0
+/// (parameter) 3 map  f32[66]  1.0 + M[e + 1], past the edge (a bound) 1.5 + 1.0     -> slot 1 (optimizer) 4 map
+/// i32[1]   C[e] + t                                             -> slot 2 (buffer) 5 fold f32[]    acc = W[k] * W[k] +
+/// acc, k < 3, in two instructions ```
 abstract contract Toy is Base {
     uint64 internal constant FIRST_STEP = 5;
     uint32 internal constant ONE = 0x3f800000;

@@ -17,7 +17,8 @@ contract Walker {
     }
 }
 
-/// @notice Answers in ranges that are longer than those of the toy program: folds of more than 64 terms, sums of more than 16 parts.
+/// @notice Answers in ranges that are longer than those of the toy program: folds of more than 64 terms, sums of more
+/// than 16 parts.
 contract WalkTest is Base {
     uint64 private constant LO = 200;
     uint64 private constant HI = 300;

@@ -8,7 +8,8 @@ import {PublishedHandler} from "./PublishedHandler.sol";
 import {ReplayHandler} from "./ReplayHandler.sol";
 import {SumHandler} from "./SumHandler.sol";
 
-/// @notice After every action: each dispute has one winner for good, or none yet, and ends before the bound on its duration.
+/// @notice After every action: each dispute has one winner for good, or none yet, and ends before the bound on its
+/// duration.
 abstract contract Winner is Base {
     struct FuzzSelector {
         address addr;
@@ -67,8 +68,8 @@ abstract contract Winner is Base {
         vm.assertLe(disputes, ended + 1);
     }
 
-    /// @dev Even if both sides take all that they have: budgets and one grace a position, which `longest` is not below. No side ever
-    /// has more left than its budget or the greatest grace.
+    /// @dev Even if both sides take all that they have: budgets and one grace a position, which `longest` is not below.
+    /// No side ever has more left than its budget or the greatest grace.
     function _theEndIsBounded() private view {
         uint256 number = handler.currentGame().disputes();
         (, Clock memory clock) = handler.currentGame().dispute(number);

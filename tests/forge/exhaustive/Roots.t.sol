@@ -4,10 +4,11 @@ pragma solidity 0.8.37;
 import {Float32} from "../../../contracts/arithmetic/Float32.sol";
 import {Base} from "../Base.sol";
 
-/// @notice No solver gets through three divisions in a row, but a root has one operand: this tries them. `Float32.sqrt` takes the fraction
-/// of its result from 24 bits of a normal number, its own and the last one of the field, and halves the field above; so two fields hold
-/// every fraction there is. These are compared with the definition, and with the least and the greatest two fields. Subnormal numbers are
-/// compared with the definition one by one. What is zero, negative, infinite or NaN: `Float32.t.sol`.
+/// @notice No solver gets through three divisions in a row, but a root has one operand: this tries them. `Float32.sqrt`
+/// takes the fraction of its result from 24 bits of a normal number, its own and the last one of the field, and halves
+/// the field above; so two fields hold every fraction there is. These are compared with the definition, and with the
+/// least and the greatest two fields. Subnormal numbers are compared with the definition one by one. What is zero,
+/// negative, infinite or NaN: `Float32.t.sol`.
 contract RootsTest is Base {
     uint256 private constant HIDDEN = 2 ** 23;
     uint256 private constant ONE = 127 << 23;
@@ -21,8 +22,8 @@ contract RootsTest is Base {
         return field == 0 ? (0, a) : (field - 1, (a & (HIDDEN - 1)) | HIDDEN);
     }
 
-    /// @dev The root lies between the middles of `result` and its neighbours; the lower one is twice as near to a power of two. It is
-    /// none of the middles: their squares have too many bits.
+    /// @dev The root lies between the middles of `result` and its neighbours; the lower one is twice as near to a power
+    /// of two. It is none of the middles: their squares have too many bits.
     function _isRoot(uint256 a, uint256 result) private pure returns (bool) {
         unchecked {
             (uint256 x, uint256 radicand) = _parts(a);

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {AuctionBase} from "../incentives/AuctionBase.sol";
 
-/// @notice Gas of the calls of the auction, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and the 21,000 of a
-/// transaction; the vault included, the desk not. Four bids.
+/// @notice Gas of the calls of the auction, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata
+/// and the 21,000 of a transaction; the vault included, the desk not. Four bids.
 contract AuctionGas is AuctionBase {
     modifier metered() {
         vm.pauseGasMetering();

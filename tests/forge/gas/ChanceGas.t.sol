@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {ChanceBase} from "../incentives/ChanceBase.sol";
 
-/// @notice Gas of tickets and of the jackpot, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and the 21,000 of
-/// a transaction.
+/// @notice Gas of tickets and of the jackpot, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without
+/// calldata and the 21,000 of a transaction.
 contract ChanceGas is ChanceBase {
     bytes32 private constant TASK = "task";
     bytes32 private constant CLOSED = "closed task";

@@ -8,7 +8,8 @@ import {DataBase} from "../market/DataBase.sol";
 import {MarketBase} from "../market/MarketBase.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
-/// @notice Gas of demands for data and of their ends, on record in .ci/gas.json. States of three slots, the first of three leaves.
+/// @notice Gas of demands for data and of their ends, on record in .ci/gas.json. States of three slots, the first of
+/// three leaves.
 contract DataDemandsGas is MarketGasBase, DataBase {
     function test_data_demand() public metered {
         _toCommitted();

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {GameTest} from "../dispute/GameTest.sol";
 
-/// @notice Gas of the game's calls in a dispute about two steps of the toy program, on record in .ci/gas.json. Calldata and the 21,000 of a
-/// transaction are not in it, nor what the market does when it is told.
+/// @notice Gas of the game's calls in a dispute about two steps of the toy program, on record in .ci/gas.json. Calldata
+/// and the 21,000 of a transaction are not in it, nor what the market does when it is told.
 contract GameGas is GameTest {
     modifier metered() {
         vm.pauseGasMetering();

@@ -5,8 +5,9 @@ import {Chunk, Demand} from "../../../contracts/commitments/ILearningLog.sol";
 import {LearningLog} from "../../../contracts/commitments/LearningLog.sol";
 import {Base} from "../Base.sol";
 
-/// @notice Gas of the calls of the learning log, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and the
-/// 21,000 of a transaction. Sizes are those of a real training: a log of 2^16 entries, 1,024 entries in a state, an array of 2^20 leaves.
+/// @notice Gas of the calls of the learning log, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without
+/// calldata and the 21,000 of a transaction. Sizes are those of a real training: a log of 2^16 entries, 1,024 entries
+/// in a state, an array of 2^20 leaves.
 contract LearningLogGas is Base {
     bytes32 private constant RUN = "run";
     uint64 private constant SIZE = 2 ** 16;

@@ -16,8 +16,8 @@ contract CheapGame is IDisputeGame {
     }
 }
 
-/// @notice Gas of one call of a desk: the vault and all other desks included, calldata, the 21,000 of a transaction and the game not. A task of
-/// four segments, three of which are drawn.
+/// @notice Gas of one call of a desk: the vault and all other desks included, calldata, the 21,000 of a transaction and
+/// the game not. A task of four segments, three of which are drawn.
 abstract contract MarketGasBase is MarketBase {
     modifier metered() {
         vm.pauseGasMetering();

@@ -10,8 +10,8 @@ import {MarketBase} from "../market/MarketBase.sol";
 import {ProvenBase} from "../market/ProvenBase.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
-/// @notice Gas of proofs of steps, on record in .ci/gas.json. Only `test_steps_verify` is about pairings: the desk's calls are
-/// metered with a verifier that costs next to nothing.
+/// @notice Gas of proofs of steps, on record in .ci/gas.json. Only `test_steps_verify` is about pairings: the desk's
+/// calls are metered with a verifier that costs next to nothing.
 contract ProvenStepsGas is MarketGasBase, ProvenBase {
     function _terms() internal view override(MarketBase, MarketGasBase) returns (Terms memory) {
         return super._terms();

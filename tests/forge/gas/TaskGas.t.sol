@@ -6,7 +6,8 @@ import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
-/// @notice Gas of the calls that take a task from its submission to a proof and a seated verifier, on record in .ci/gas.json.
+/// @notice Gas of the calls that take a task from its submission to a proof and a seated verifier, on record in
+/// .ci/gas.json.
 contract TaskGas is MarketGasBase {
     function test_task_submit() public metered {
         Terms memory s = _terms();

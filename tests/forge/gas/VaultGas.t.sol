@@ -4,9 +4,9 @@ pragma solidity 0.8.37;
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Base} from "../Base.sol";
 
-/// @notice Gas of the vault's verbs, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and the 21,000 of a
-/// transaction. Accounts, locks and pots that are written to hold something before and after, but
-/// for the pot that money moves to.
+/// @notice Gas of the vault's verbs, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and
+/// the 21,000 of a transaction. Accounts, locks and pots that are written to hold something before and after, but for
+/// the pot that money moves to.
 contract VaultGas is Base {
     bytes32 private constant DUTY = "duty";
 

@@ -9,7 +9,8 @@ import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Base} from "../Base.sol";
 import {AuctionDesk} from "./AuctionDesk.sol";
 
-/// @notice A vault, an auction and a desk with one task for which nobody has bid yet; four solvers with money in the vault.
+/// @notice A vault, an auction and a desk with one task for which nobody has bid yet; four solvers with money in the
+/// vault.
 abstract contract AuctionBase is Base {
     uint128 internal constant ENTRY_WORK = 1e12;
     uint32 internal constant GROWTH = 4;

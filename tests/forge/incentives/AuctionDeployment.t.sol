@@ -26,7 +26,8 @@ contract AuctionDeploymentTest is AuctionBase {
         this.newAuction(address(fund), ENTRY_WORK, 1);
     }
 
-    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
+    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to
+    /// revert.
     function newAuction(address fund_, uint128 entryWork, uint32 growth) external {
         new Auction(vault, fund_, FUND_KEY, entryWork, growth);
     }

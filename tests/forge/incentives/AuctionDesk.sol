@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {AuctionTerms, IAuction} from "../../../contracts/incentives/IAuction.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 
-/// @notice The least that a desk with tasks does about their auctions: it passes on, and locks the stake of a winner for the task.
+/// @notice The least that a desk with tasks does about their auctions: it passes on, and locks the stake of a winner
+/// for the task.
 contract AuctionDesk {
     IStakeVault private immutable vault;
     IAuction private auction;

@@ -56,7 +56,8 @@ contract AuctionForfeitTest is AuctionBase {
         }
     }
 
-    /// @dev Many bids that are never revealed hinder nobody: they are settled one by one, before or after the round is concluded.
+    /// @dev Many bids that are never revealed hinder nobody: they are settled one by one, before or after the round is
+    /// concluded.
     function test_a_crowd_of_sealed_bids_blocks_nothing() public {
         for (uint256 i = 0; i < 50; ++i) {
             vm.deal(address(this), STAKE);

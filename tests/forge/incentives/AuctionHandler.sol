@@ -8,8 +8,8 @@ import {Vm} from "../Base.sol";
 import {AuctionBase} from "./AuctionBase.sol";
 import {AuctionReplay} from "./AuctionReplay.sol";
 
-/// @notice Drives three tasks and eight bidders through moves that are allowed, and throws moves that are not at them. Beside the contract it
-/// keeps the plain list of bids of every round.
+/// @notice Drives three tasks and eight bidders through moves that are allowed, and throws moves that are not at them.
+/// Beside the contract it keeps the plain list of bids of every round.
 contract AuctionHandler is AuctionBase {
     enum Fate {
         Sealed,
@@ -73,7 +73,8 @@ contract AuctionHandler is AuctionBase {
         _now = block.timestamp;
     }
 
-    /// @dev Time that a call sets is forgotten after it, so every call begins by setting it again. What the auction tells goes to the bot.
+    /// @dev Time that a call sets is forgotten after it, so every call begins by setting it again. What the auction
+    /// tells goes to the bot.
     modifier told() {
         vm.warp(_now);
         vm.recordLogs();

@@ -65,7 +65,8 @@ contract AuctionInvariantsTest is Base {
         _all();
     }
 
-    /// @dev A stake is locked for a bid that is sealed, and for the leader of a round that isn't over; for nothing else.
+    /// @dev A stake is locked for a bid that is sealed, and for the leader of a round that isn't over; for nothing
+    /// else.
     function rule_stakes_are_those_of_open_bids() public view {
         for (uint256 i = 0; i < handler.books(); ++i) {
             AuctionHandler.Book memory b = handler.book(i);
@@ -116,7 +117,8 @@ contract AuctionInvariantsTest is Base {
         }
     }
 
-    /// @dev The winner is the best of the list, is paid the second score, no less than its bid and no more than the maximum.
+    /// @dev The winner is the best of the list, is paid the second score, no less than its bid and no more than the
+    /// maximum.
     function rule_one_winner_at_a_bounded_price() public view {
         for (uint256 i = 0; i < handler.books(); ++i) {
             AuctionHandler.Book memory b = handler.book(i);

@@ -195,7 +195,8 @@ contract AuctionRevealTest is AuctionBase {
         vm.assertEq(vault.free(bob), MONEY - (STAKE + 15) / 16);
     }
 
-    /// @dev Whatever the bids and the order: the winner is that of a list that is sorted, and the price what the list says.
+    /// @dev Whatever the bids and the order: the winner is that of a list that is sorted, and the price what the list
+    /// says.
     function testFuzz_winner_and_second_score(uint256 dice, uint8 count) public {
         uint256 n = bound(count, 1, 12);
         uint128[12] memory prices;

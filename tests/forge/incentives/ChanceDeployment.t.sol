@@ -39,7 +39,8 @@ contract ChanceDeploymentTest is ChanceBase {
         vm.assertEq(fresh.catchWindow(), 9);
     }
 
-    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
+    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to
+    /// revert.
     function newSortition(uint128 unit, uint32 watchers) external {
         new Sortition(vault, unit, watchers);
     }

@@ -8,8 +8,8 @@ import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {ChanceBase} from "./ChanceBase.sol";
 import {ChanceReplay} from "./ChanceReplay.sol";
 
-/// @notice Four verifiers and three tasks at once: enrols, resigns, watches, catches, lets time go by, and tries what isn't allowed. It writes
-/// down, in the simplest way, what the contracts have to say.
+/// @notice Four verifiers and three tasks at once: enrols, resigns, watches, catches, lets time go by, and tries what
+/// isn't allowed. It writes down, in the simplest way, what the contracts have to say.
 contract ChanceHandler is ChanceBase {
     struct Change {
         uint64 at;

@@ -24,15 +24,16 @@ contract ForcedErrorsTest is Base {
         ForcedErrors.checkRate(rate);
     }
 
-    /// @dev One error in four: 1e5 draws have a relative standard error of 0.55 %, so a bound of 1 % is 1.8 of them. The draws are fixed.
+    /// @dev One error in four: 1e5 draws have a relative standard error of 0.55 %, so a bound of 1 % is 1.8 of them.
+    /// The draws are fixed.
     function test_the_rate_of_errors_is_the_one_that_was_meant() public pure {
         uint256 forced = _forced(QUARTER, 100_000);
         vm.assertGe(forced, 24_750);
         vm.assertLe(forced, 25_250);
     }
 
-    /// @dev Truebit tested a bit of the hash: every second verdict was wrong where one in ten was meant. A tenth of 1e4 draws has a standard
-    /// error of 30.
+    /// @dev Truebit tested a bit of the hash: every second verdict was wrong where one in ten was meant. A tenth of 1e4
+    /// draws has a standard error of 30.
     function test_truebit_half_of_all_verdicts_are_wrong_where_a_tenth_was_meant() public pure {
         uint256 forced = _forced(TENTH, 10_000);
         vm.assertGe(forced, 1_000 - 90);
@@ -68,7 +69,8 @@ contract ForcedErrorsTest is Base {
         }
     }
 
-    /// @dev What is hidden binds task, seating, salt and every word of the claim; a commitment binds account, task and secret.
+    /// @dev What is hidden binds task, seating, salt and every word of the claim; a commitment binds account, task and
+    /// secret.
     function testFuzz_what_is_hidden_binds(Claim memory claim, bytes32 salt) public pure {
         bytes32 hidden = ForcedErrors.sealedClaim("task", 1, salt, claim);
         vm.assertNotEq(hidden, ForcedErrors.sealedClaim("another", 1, salt, claim));

@@ -9,7 +9,8 @@ import {Sortition} from "../../../contracts/incentives/Sortition.sol";
 import {ChanceBase} from "./ChanceBase.sol";
 import {SeatingDesk} from "./SeatingDesk.sol";
 
-/// @notice A fund that reserves, pays catches and takes back the rest. Three tickets are enrolled, so all of them watch.
+/// @notice A fund that reserves, pays catches and takes back the rest. Three tickets are enrolled, so all of them
+/// watch.
 contract JackpotTest is ChanceBase {
     bytes32 private constant TASK = "task";
     uint128 private constant RESERVE = 6 ether + 5;
@@ -210,7 +211,8 @@ contract JackpotTest is ChanceBase {
         _expectRevertClaim(abi.encodeWithSelector(IJackpot.NotReserved.selector, TASK), alice, 0, SALT);
     }
 
-    /// @dev Planted errors and lies of all seatings are paid from the same shares; each ticket at most once for a seating.
+    /// @dev Planted errors and lies of all seatings are paid from the same shares; each ticket at most once for a
+    /// seating.
     function test_catches_of_every_seating_are_paid() public {
         (, uint32 index) = _toFound();
         desk.unseat(TASK);

@@ -7,7 +7,8 @@ import {ISortition} from "../../../contracts/incentives/ISortition.sol";
 import {ChanceBase} from "./ChanceBase.sol";
 import {SeatingDesk} from "./SeatingDesk.sol";
 
-/// @notice The known failures of Truebit's jackpot, and identities without number. Its rate of forced errors is in ForcedErrors.t.sol.
+/// @notice The known failures of Truebit's jackpot, and identities without number. Its rate of forced errors is in
+/// ForcedErrors.t.sol.
 contract JackpotFailuresTest is ChanceBase {
     bytes32 private constant TASK = "task";
     uint128 private constant RESERVE = 64 ether + 63;
@@ -26,8 +27,8 @@ contract JackpotFailuresTest is ChanceBase {
         return 2 * MOST;
     }
 
-    /// @dev Truebit: anybody could set who receives the jackpot of a task. Here nothing names a receiver: tickets are drawn, and an account
-    /// commits its own only.
+    /// @dev Truebit: anybody could set who receives the jackpot of a task. Here nothing names a receiver: tickets are
+    /// drawn, and an account commits its own only.
     function test_truebit_an_open_setter_for_jackpot_receivers() public {
         (bytes32 secret, uint32 index) = _toFound(1);
         address[] memory desks = new address[](1);
@@ -65,8 +66,8 @@ contract JackpotFailuresTest is ChanceBase {
         vm.assertEq(vault.free(_name(0)), 1 ether);
     }
 
-    /// @dev Truebit: the caller named the block whose hash decided. Here a draw takes task, account and ticket from the caller, and all else
-    /// from the desk: neither block, time nor caller change who watches.
+    /// @dev Truebit: the caller named the block whose hash decided. Here a draw takes task, account and ticket from the
+    /// caller, and all else from the desk: neither block, time nor caller change who watches.
     function test_truebit_a_block_hash_chosen_by_the_caller_as_randomness() public {
         _enrol(_name(0), 40);
         _enrol(_name(1), 60);
@@ -107,8 +108,8 @@ contract JackpotFailuresTest is ChanceBase {
         vm.assertEq(jackpot.available(), (1 << 200) + 200 ether - 2 * uint256(type(uint128).max));
     }
 
-    /// @dev Truebit: after a forced error the second solution was taken as it was. Here the sealed claim can be disputed like any other, and
-    /// what is paid for is the root that stands after that.
+    /// @dev Truebit: after a forced error the second solution was taken as it was. Here the sealed claim can be
+    /// disputed like any other, and what is paid for is the root that stands after that.
     function test_truebit_no_checker_for_the_second_solution_after_a_forced_error() public {
         _names(2);
         bytes32 secret = _toWatch(TASK, RESERVE, true);

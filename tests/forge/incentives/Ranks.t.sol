@@ -22,7 +22,8 @@ contract RanksTest is Base {
         if (watchers > 0) vm.assertTrue(Ranks.isBelow(share * watchers - 1, total, watchers));
     }
 
-    /// @dev Where 2^256 is divided without a rest, or with the largest there is: one more or less than 2^256 would give another share.
+    /// @dev Where 2^256 is divided without a rest, or with the largest there is: one more or less than 2^256 would give
+    /// another share.
     function test_limits_where_a_division_is_exact() public pure {
         for (uint256 k = 1; k < 256; ++k) {
             _expectLimit(1 << k, 1 << (256 - k));

@@ -9,8 +9,8 @@ import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
 import {Claim} from "../../../contracts/market/TaskTypes.sol";
 
-/// @notice The path of a task as far as chance and duty see it: seat, verdict, watch, disclosure, closing. Seeds are given, and anybody may act:
-/// who may is not what is tested here.
+/// @notice The path of a task as far as chance and duty see it: seat, verdict, watch, disclosure, closing. Seeds are
+/// given, and anybody may act: who may is not what is tested here.
 contract SeatingDesk is ISeatings, Desk {
     struct Seating {
         address verifier;

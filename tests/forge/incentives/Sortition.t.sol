@@ -131,7 +131,8 @@ contract SortitionTest is ChanceBase {
         vm.assertFalse(sortition.isWatcher(mallory, 0, TASK, 1, _now(), SEED));
     }
 
-    /// @dev Tickets drawn in 100 seatings of 100 tickets: 300 expected, with a standard error of 17; 180 of them those of the larger, with one of 13.
+    /// @dev Tickets drawn in 100 seatings of 100 tickets: 300 expected, with a standard error of 17; 180 of them those
+    /// of the larger, with one of 13.
     function test_as_many_watch_as_are_meant_to_on_average() public {
         _enrol(alice, 60);
         _enrol(bob, 40);

@@ -97,8 +97,8 @@ contract ThroughputTest is AuctionBase {
         vm.assertEq(winner, address(0));
     }
 
-    /// @dev Tasks of one's own prove at most what an entry task in the shortest promise proves, and `GROWTH` times that with each further
-    /// one: every step is a task that is paid for (docs/spec/incentives.md).
+    /// @dev Tasks of one's own prove at most what an entry task in the shortest promise proves, and `GROWTH` times that
+    /// with each further one: every step is a task that is paid for (docs/spec/incentives.md).
     function test_climbing_takes_a_task_for_each_step() public {
         // Divisible by the promise: nothing is rounded.
         _work = ENTRY_WORK - ENTRY_WORK % 60;

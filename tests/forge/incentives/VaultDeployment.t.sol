@@ -44,7 +44,8 @@ contract VaultDeploymentTest is VaultBase {
         new StakeVault(address(0), EXIT_DELAY, address(forwarder), deployer);
     }
 
-    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
+    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to
+    /// revert.
     function newVault(address asset, uint64 exitDelay) external {
         new StakeVault(asset, exitDelay, address(forwarder), address(this));
     }

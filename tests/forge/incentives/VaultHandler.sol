@@ -10,8 +10,8 @@ import {Relaying} from "./Relaying.sol";
 import {Coin} from "./Tokens.sol";
 import {VaultReplay} from "./VaultReplay.sol";
 
-/// @notice Four parties, three desks with two duties each: every verb with amounts as they come, time that passes, and calls that must be
-/// refused. Keeps books of its own, by calls alone, and an indexer's, by events alone.
+/// @notice Four parties, three desks with two duties each: every verb with amounts as they come, time that passes, and
+/// calls that must be refused. Keeps books of its own, by calls alone, and an indexer's, by events alone.
 contract VaultHandler is Relaying {
     uint256 public constant PARTIES = 4;
     uint256 public constant DESKS = 3;

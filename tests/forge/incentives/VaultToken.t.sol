@@ -39,7 +39,8 @@ contract VaultTokenTest is VaultBase, Relaying {
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, amount, moved));
     }
 
-    /// @dev The first that leaves would go with the money of the others: nobody leaves, and nobody comes, before the vault is whole again.
+    /// @dev The first that leaves would go with the money of the others: nobody leaves, and nobody comes, before the
+    /// vault is whole again.
     function test_a_token_that_takes_from_the_vault_stops_it() public {
         ShrinkingCoin coin = new ShrinkingCoin();
         _use(coin);

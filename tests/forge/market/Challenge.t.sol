@@ -147,7 +147,8 @@ contract ChallengeTest is MarketBase {
         settlement.settle(id);
     }
 
-    /// @dev The chain rejects a segment with a zero state whatever the verifier says about it: there is nothing to disagree with.
+    /// @dev The chain rejects a segment with a zero state whatever the verifier says about it: there is nothing to
+    /// disagree with.
     function test_a_claim_about_a_zero_state_is_beyond_challenge() public {
         uint256 refused = 0;
         for (uint256 entry = 1; entry <= 4; ++entry) {

@@ -355,8 +355,8 @@ contract DataDemandsTest is DataBase {
         vm.assertEq(vault.locked(address(settlement), id, submitter), 0);
     }
 
-    /// @dev What watchers have found in the verdict about a log that is gone says nothing about the next one: a coalition could train to
-    /// make a commitment of its own come true.
+    /// @dev What watchers have found in the verdict about a log that is gone says nothing about the next one: a
+    /// coalition could train to make a commitment of its own come true.
     function test_catches_count_for_the_log_that_stands() public {
         _toWatched(true, true);
         (, uint32 index, bytes32 wrong) = _duty();
@@ -486,7 +486,8 @@ contract DataDemandsTest is DataBase {
         vm.assertEq(_gain(solver), -5 ether);
     }
 
-    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
+    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to
+    /// revert.
     function newDemands(uint32 window) external {
         new DataDemands(vault, window, PRICE);
     }

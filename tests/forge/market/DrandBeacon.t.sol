@@ -122,7 +122,8 @@ contract DrandBeaconTest is Drand {
         vm.assertEq(uint256(new DrandBeacon(24).delay()), 24);
     }
 
-    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
+    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to
+    /// revert.
     function newBeacon(uint64 delay) external {
         new DrandBeacon(delay);
     }
@@ -143,7 +144,8 @@ contract DrandBeaconTest is Drand {
     }
 }
 
-/// @notice A task whose segments and seats are drawn by drand: its solver commits a minute before round 30662990 is bound to it.
+/// @notice A task whose segments and seats are drawn by drand: its solver commits a minute before round 30662990 is
+/// bound to it.
 contract DrandMarketTest is MarketBase, Drand {
     uint64 private constant ROUND = 30_662_990;
     DrandBeacon private drand;

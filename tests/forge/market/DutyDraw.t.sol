@@ -9,7 +9,8 @@ import {Seating} from "../../../contracts/market/ISeats.sol";
 import {Base} from "../Base.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice No party has a say in whether a verdict has to be wrong: all that it chose was chosen before the seed could be known.
+/// @notice No party has a say in whether a verdict has to be wrong: all that it chose was chosen before the seed could
+/// be known.
 contract DutyDrawTest is MarketBase {
     /// @dev Everything that the draw reads, but for the seed.
     function _inputs() private view returns (bytes32) {
@@ -23,7 +24,8 @@ contract DutyDrawTest is MarketBase {
         _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
     }
 
-    /// @dev Whoever closes the claims, and whenever: the round has no seed, and no round before it that somebody could still record counts.
+    /// @dev Whoever closes the claims, and whenever: the round has no seed, and no round before it that somebody could
+    /// still record counts.
     function testFuzz_whoever_decides_when_gets_a_round_that_nobody_knows(uint256 who, uint256 late) public {
         _toCommitted();
         _give(proofs.proof(id).round, "draw");
@@ -64,7 +66,8 @@ contract DutyDrawTest is MarketBase {
         }
     }
 
-    /// @dev Every function of the seats, other tasks of the submitter, progress and proof of the solver, other secrets of the verifier.
+    /// @dev Every function of the seats, other tasks of the submitter, progress and proof of the solver, other secrets
+    /// of the verifier.
     function _calls(address party) private view returns (bytes[] memory calls) {
         calls = new bytes[](9);
         calls[0] = abi.encode(seats, abi.encodeCall(seats.claim, (id, 0, ForcedErrors.commitment(party, id, "other"))));
@@ -80,7 +83,8 @@ contract DutyDrawTest is MarketBase {
         calls[8] = abi.encode(sortition, abi.encodeCall(sortition.enrol, (1)));
     }
 
-    /// @dev Only the secret that was committed to opens a verdict, and it is drawn with: another one would draw otherwise.
+    /// @dev Only the secret that was committed to opens a verdict, and it is drawn with: another one would draw
+    /// otherwise.
     function test_a_verifier_has_one_secret() public {
         _toWatched(true, false);
         (bytes32 seed, uint32 number) = (seats.dutySeed(id), registry.task(id).seating);
@@ -95,8 +99,8 @@ contract DutyDrawTest is MarketBase {
         _disclose(verifier, true);
     }
 
-    /// @dev A submitter chooses its task's id, and a verifier its secret, among as many as it likes. The seed comes after: the best of
-    /// 16 choices under the seeds that were imaginable is forced as often as any.
+    /// @dev A submitter chooses its task's id, and a verifier its secret, among as many as it likes. The seed comes
+    /// after: the best of 16 choices under the seeds that were imaginable is forced as often as any.
     function test_a_choice_before_the_seed_is_worth_nothing() public view {
         uint256 draws = 4_000;
         uint256 forced = 0;
@@ -109,7 +113,8 @@ contract DutyDrawTest is MarketBase {
         vm.assertTrue(forced > 917 && forced < 1_083);
     }
 
-    /// @dev The one of 16 that would be forced under the fewest of 8 guesses of the seed. External: its memory is given back.
+    /// @dev The one of 16 that would be forced under the fewest of 8 guesses of the seed. External: its memory is given
+    /// back.
     function luckiest(uint256 number) external pure returns (bytes32 chosen) {
         uint256 fewest = 9;
         for (uint256 choice = 0; choice < 16 && fewest > 0; ++choice) {

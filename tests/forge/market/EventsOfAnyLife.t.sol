@@ -18,7 +18,8 @@ import {EventReplay} from "./EventReplay.sol";
 import {MarketHandler} from "./MarketHandler.sol";
 import {ToyGame} from "./ToyGame.sol";
 
-/// @notice The chain is the database, whatever tasks live through: after every drawn action, events alone give the state of all desks.
+/// @notice The chain is the database, whatever tasks live through: after every drawn action, events alone give the
+/// state of all desks.
 contract EventsOfAnyLifeTest is Base {
     uint256 private constant ACTIONS = 300;
 
@@ -57,8 +58,8 @@ contract EventsOfAnyLifeTest is Base {
         _live(seed);
     }
 
-    /// @dev Fixed lives, to know that the property is about every event that carries state. Seldom does one of them live through all: if a
-    /// change of the desks shifts what is drawn, other seeds do.
+    /// @dev Fixed lives, to know that the property is about every event that carries state. Seldom does one of them
+    /// live through all: if a change of the desks shifts what is drawn, other seeds do.
     function test_lives_emit_every_event_that_the_handler_can_bring_about() public {
         for (uint256 seed = 0; seed < 3; ++seed) {
             setUp();
@@ -164,8 +165,8 @@ contract EventsOfAnyLifeTest is Base {
         }
     }
 
-    /// @dev forge records what reverted calls emit, too. The handler tries to expire demands that it may not: then a demand that has expired
-    /// is open, and the vault's next event, of the bond, didn't happen either.
+    /// @dev forge records what reverted calls emit, too. The handler tries to expire demands that it may not: then a
+    /// demand that has expired is open, and the vault's next event, of the bond, didn't happen either.
     function _isReverted(Vm.Log memory log) private view returns (bool) {
         return log.topics[0] == IDataDemands.Expired.selector && demands.isOpen(log.topics[2]);
     }

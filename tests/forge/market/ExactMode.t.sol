@@ -122,7 +122,8 @@ contract ExactModeTest is MarketBase {
         }
     }
 
-    /// @dev A submitter whose training can't stay finite would else earn half of the stake of whoever executes it bit by bit.
+    /// @dev A submitter whose training can't stay finite would else earn half of the stake of whoever executes it bit
+    /// by bit.
     function test_attack_terms_that_no_exact_training_can_fulfil() public {
         _toExactlyVerifying(false);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);

@@ -4,7 +4,8 @@ pragma solidity 0.8.37;
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketHandler} from "./MarketHandler.sol";
 
-/// @notice Ends every task with the verbs of anybody, the verb of its submitter, and time: the beacon is dead, nobody does any duty.
+/// @notice Ends every task with the verbs of anybody, the verb of its submitter, and time: the beacon is dead, nobody
+/// does any duty.
 contract ExitHandler is MarketHandler {
     /// @notice Tries all verbs once, after a time that is longer than any window.
     function leave() external timed {

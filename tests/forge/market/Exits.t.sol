@@ -12,7 +12,8 @@ import {MarketBase} from "./MarketBase.sol";
 
 /// @notice The beacon dies, and all value comes out (docs/spec/market.md, "Exits").
 contract ExitsTest is MarketBase {
-    /// @dev A wait of two weeks, a seat that nobody takes and a window or two: then a task is over, from wherever it is.
+    /// @dev A wait of two weeks, a seat that nobody takes and a window or two: then a task is over, from wherever it
+    /// is.
     uint256 private constant ROUNDS = 12;
 
     function test_from_any_life_all_value_comes_out() public {

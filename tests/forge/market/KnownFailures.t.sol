@@ -215,7 +215,8 @@ contract KnownFailuresTest is MarketBase {
         vm.assertFalse(verdicts.holds(id, 0, charge.claim, 0, new bytes32[](0)));
     }
 
-    /// @dev After a reorganisation another verdict may stand at the same index: the challenge names the claims themselves.
+    /// @dev After a reorganisation another verdict may stand at the same index: the challenge names the claims
+    /// themselves.
     function test_attack_a_reorg_that_swaps_the_claim() public {
         _toContested(true);
         (Claim[] memory claims,) = _claims(true);
@@ -228,7 +229,8 @@ contract KnownFailuresTest is MarketBase {
         challenges.challenge(id, charge, opening);
     }
 
-    /// @dev A verifier that vanishes at any point costs itself its stake and the task some time: another one brings it to its end.
+    /// @dev A verifier that vanishes at any point costs itself its stake and the task some time: another one brings it
+    /// to its end.
     function test_attack_vanishing_at_every_stage() public {
         for (uint256 stage = 0; stage < 3; ++stage) {
             setUp();

@@ -7,8 +7,8 @@ import {Lifecycle} from "../../../contracts/market/Lifecycle.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice In every status of a task, every desk tries every way: it goes the ways that `Lifecycle` has for it, and no other.
-/// That the table is the one of the specification: tests/chain/test_lifecycle.py.
+/// @notice In every status of a task, every desk tries every way: it goes the ways that `Lifecycle` has for it, and no
+/// other. That the table is the one of the specification: tests/chain/test_lifecycle.py.
 contract LifecycleTest is MarketBase {
     error Tried(bool worked, bytes answer);
 

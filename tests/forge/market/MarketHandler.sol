@@ -39,7 +39,8 @@ contract MarketHandler is DataBase {
         _now = block.timestamp;
     }
 
-    /// @dev Time that a call sets is forgotten after it, so every call begins by setting it again. Whatever happens is noted.
+    /// @dev Time that a call sets is forgotten after it, so every call begins by setting it again. Whatever happens is
+    /// noted.
     modifier timed() {
         vm.warp(_now);
         Status[] memory before = new Status[](_ids.length);

@@ -47,8 +47,8 @@ contract ProfileAttacksTest is ProfileBase {
         registry.cancel(id);
     }
 
-    /// @dev A zero state, an integer that differs, a sum that is infinite: no dispute could be about the first, and no threshold
-    /// follows from the others. They are in the root, but no witness shows them.
+    /// @dev A zero state, an integer that differs, a sum that is infinite: no dispute could be about the first, and no
+    /// threshold follows from the others. They are in the root, but no witness shows them.
     function test_attack_reruns_from_which_nothing_follows() public {
         Rerun[3] memory bad = [_rerun(2), _rerun(2), _rerun(2)];
         bad[0].end = 0;

@@ -8,7 +8,8 @@ import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice What `pol.verification.profile.profile_claim` computes is what the contract computes, for the vectors of the specification.
+/// @notice What `pol.verification.profile.profile_claim` computes is what the contract computes, for the vectors of the
+/// specification.
 contract ProfileVectorsTest is MarketBase {
     string private constant FILE = "fixtures/vectors/profile.json";
 

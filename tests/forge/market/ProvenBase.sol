@@ -9,8 +9,8 @@ import {VectorState} from "../../../contracts/zk/VectorState.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice A proof is what it proves, in clear: what the desk does with proofs, without the pairings. Real proofs meet the real desk in the
-/// Python tests.
+/// @notice A proof is what it proves, in clear: what the desk does with proofs, without the pairings. Real proofs meet
+/// the real desk in the Python tests.
 contract ToyStepVerifier is IStepVerifier {
     bool public immutable exact;
 
@@ -23,7 +23,8 @@ contract ToyStepVerifier is IStepVerifier {
     }
 }
 
-/// @notice The market's task, whose states hold one number each that grows from step to step, with a proof of every step.
+/// @notice The market's task, whose states hold one number each that grows from step to step, with a proof of every
+/// step.
 abstract contract ProvenBase is MarketBase {
     uint32 internal constant INTERVAL = 10;
     uint8 internal constant SCALE = 20;

@@ -20,7 +20,8 @@ import {Claim, LogProof, Outcome, Status} from "../../../contracts/market/TaskTy
 import {Relaying} from "../incentives/Relaying.sol";
 import {DataBase} from "./DataBase.sol";
 
-/// @notice Verbs of parties, signed by the party and relayed by somebody else: roles, money and events are the signer's. Mallory is nobody.
+/// @notice Verbs of parties, signed by the party and relayed by somebody else: roles, money and events are the
+/// signer's. Mallory is nobody.
 contract RelayedTest is DataBase, Relaying {
     uint256 private constant SUBMITTER = 0x50b;
     uint256 private constant SOLVER = 0x501;
@@ -35,7 +36,8 @@ contract RelayedTest is DataBase, Relaying {
         (submitter, solver, verifier) = (vm.addr(SUBMITTER), vm.addr(SOLVER), vm.addr(VERIFIER));
         (challenger, watcher) = (vm.addr(CHALLENGER), vm.addr(WATCHER));
         super.setUp();
-        // All desks trust the vault's forwarder. In this market it is the address zero, from which nobody but a test can call.
+        // All desks trust the vault's forwarder. In this market it is the address zero, from which nobody but a test
+        // can call.
         forwarder = Forwarder(vault.trustedForwarder());
         vm.etch(address(forwarder), address(new Forwarder()).code);
     }
@@ -203,7 +205,8 @@ contract RelayedTest is DataBase, Relaying {
         _expectLocked(address(challenges), challenger, before, bond);
     }
 
-    /// @dev A demand by who sits gives it time, and the half of the window that is the solver's own is so if somebody relays for it.
+    /// @dev A demand by who sits gives it time, and the half of the window that is the solver's own is so if somebody
+    /// relays for it.
     function test_a_leaf_is_demanded_and_answered() public {
         _toVerifying(false);
         (uint64 began, uint64 deadline, uint256 bond) =

@@ -296,8 +296,8 @@ contract SeatsTest is MarketBase {
         _expectStatus(Status.Committed);
     }
 
-    /// @dev The same if the round that draws segments is missing: it was replaced behind the back of a seated verifier, which has its whole
-    /// window then.
+    /// @dev The same if the round that draws segments is missing: it was replaced behind the back of a seated verifier,
+    /// which has its whole window then.
     function test_a_draw_that_is_replaced_too_late_slashes_no_verifier() public {
         _toCommitted();
         _pass(PATIENCE + 1);

@@ -14,7 +14,8 @@ import {Base} from "../Base.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice A task whose rejecting claims are looked at again: two reruns, margin 2. A distance of 3 is excused by reruns that part by 1.
+/// @notice A task whose rejecting claims are looked at again: two reruns, margin 2. A distance of 3 is excused by
+/// reruns that part by 1.
 contract SecondLookTest is MarketBase {
     uint32 private constant LOOKS = 2;
 
@@ -243,7 +244,8 @@ contract SecondLookTest is MarketBase {
         vm.assertEq(_gain(watcher), 0.5 ether);
     }
 
-    /// @dev Of two drawn segments one needed two reruns: their verifier is paid as much again by the solver that has caused it.
+    /// @dev Of two drawn segments one needed two reruns: their verifier is paid as much again by the solver that has
+    /// caused it.
     function test_who_causes_a_look_pays_for_it() public {
         _contest();
         _settle();
@@ -368,7 +370,8 @@ contract SecondLookTest is MarketBase {
     }
 }
 
-/// @notice What `pol.verification.verdict.second_look` decides is what the contract decides, for the vectors of the specification.
+/// @notice What `pol.verification.verdict.second_look` decides is what the contract decides, for the vectors of the
+/// specification.
 contract SecondLookVectorsTest is Base {
     string private constant FORM = "LookRow(bytes32 start,bytes32 end,uint256[3] distances,uint256[3] references,uint256[3] thresholds,"
         "uint256 margin,uint256[3][] reruns,bool due,bool excused)";

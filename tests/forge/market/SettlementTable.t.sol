@@ -6,8 +6,8 @@ import {Disclosure, IVerdicts, Look} from "../../../contracts/market/IVerdicts.s
 import {Claim, LogProof, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {DataBase} from "./DataBase.sol";
 
-/// @notice One test per row of the settlement table, in literal amounts: maximum price 8 (one bid: it is paid), treasury 0.04, fees of
-/// profiler and verifier 1 each, tax 0.3125, stakes 5 and 3, bond 1.
+/// @notice One test per row of the settlement table, in literal amounts: maximum price 8 (one bid: it is paid),
+/// treasury 0.04, fees of profiler and verifier 1 each, tax 0.3125, stakes 5 and 3, bond 1.
 contract SettlementTableTest is DataBase {
     function test_the_escrow() public {
         _submit();

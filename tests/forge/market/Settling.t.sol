@@ -9,7 +9,8 @@ import {Ending, Status} from "../../../contracts/market/TaskTypes.sol";
 import {ProfileBase} from "./ProfileBase.sol";
 import {MarketBase} from "./MarketBase.sol";
 
-/// @notice Between the end of a dispute in the game and `settleDispute`, which anybody may call at any later time: nobody loses by it.
+/// @notice Between the end of a dispute in the game and `settleDispute`, which anybody may call at any later time:
+/// nobody loses by it.
 contract SettlingTest is MarketBase {
     function test_the_game_only_has_its_result_noted() public {
         _toContested(true);
@@ -82,7 +83,8 @@ contract SettlingTest is MarketBase {
         vm.assertEq(_gain(verifier), -3 ether);
     }
 
-    /// @dev Who stops playing because the verdict has fallen elsewhere keeps its bond, though the verifier settles first.
+    /// @dev Who stops playing because the verdict has fallen elsewhere keeps its bond, though the verifier settles
+    /// first.
     function test_a_verifier_that_has_lost_earns_nothing_from_the_others() public {
         _toContested(true);
         uint256 first = _challenge(challenger);

@@ -58,7 +58,8 @@ contract StateLeafTest is DataBase {
         this.rootOf(piece, 3, 0);
     }
 
-    /// @dev A state that hides numbers behind the end of a tensor has a root of its own, which no verifier could replay from.
+    /// @dev A state that hides numbers behind the end of a tensor has a root of its own, which no verifier could replay
+    /// from.
     function test_after_the_last_element_there_are_zeros() public {
         // 150 words: two leaves and 22 words.
         for (uint256 offset = 88; offset < 256; offset += 24) {

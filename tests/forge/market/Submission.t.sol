@@ -338,7 +338,8 @@ contract SubmissionTest is MarketBase {
         registry.cancel(id);
     }
 
-    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to revert.
+    /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to
+    /// revert.
     function newSettlement(address treasury_) external {
         new Settlement(vault, treasury_);
     }

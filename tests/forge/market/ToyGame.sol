@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {IDisputeGame, StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {IDisputeResolver} from "../../../contracts/dispute/IDisputeResolver.sol";
 
-/// @notice A game whose winner the test names: what the market does with a result, without the walk that finds it. The real game meets
-/// the real market in the Python tests.
+/// @notice A game whose winner the test names: what the market does with a result, without the walk that finds it. The
+/// real game meets the real market in the Python tests.
 contract ToyGame is IDisputeGame {
     event Resolved(uint256 indexed number, bool asserterWon, uint8 reason);
 

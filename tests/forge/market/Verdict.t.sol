@@ -255,8 +255,8 @@ contract LargestVerdictTest is MarketBase {
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         vm.prank(verifier);
         verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
-        // EIP-7825 caps a transaction at 2^24 gas. A log of 2^32 entries has paths of 32 instead of 6 hashes, at about 1,000 gas and
-        // 1,280 gas of calldata each: 2 * 32 * 26 * 2,280 < 4 million more.
+        // EIP-7825 caps a transaction at 2^24 gas. A log of 2^32 entries has paths of 32 instead of 6 hashes, at about
+        // 1,000 gas and 1,280 gas of calldata each: 2 * 32 * 26 * 2,280 < 4 million more.
         vm.assertLt(vm.lastCallGas().gasTotalUsed, (1 << 24) - 4_000_000);
     }
 }

@@ -10,7 +10,8 @@ import {ClockWords} from "../dispute/ClockWords.sol";
 contract ClockLaws is Base {
     uint40 private constant LATEST = 2 ** 39;
 
-    /// @dev The mover keeps what it had left, the other side what waited or the grace of the level, and no second appears otherwise.
+    /// @dev The mover keeps what it had left, the other side what waited or the grace of the level, and no second
+    /// appears otherwise.
     function testProve_press_adds_no_more_than_grace(
         uint24 left,
         uint24 spare,
@@ -33,10 +34,14 @@ contract ClockLaws is Base {
         assert(later.level == Level(1) && later.height == 2);
     }
 
-    function testProve_layout(address waiting, uint8 height, bool isAsserter, uint8 result, uint24 spare, uint40 deadline)
-        public
-        pure
-    {
+    function testProve_layout(
+        address waiting,
+        uint8 height,
+        bool isAsserter,
+        uint8 result,
+        uint24 spare,
+        uint40 deadline
+    ) public pure {
         uint256 word = uint256(uint160(waiting)) * 2 ** 96 + 2 ** 88 + uint256(height) * 2 ** 80;
         word += (isAsserter ? 2 ** 72 : 0) + (result % 3) * 2 ** 64 + uint256(spare) * 2 ** 40 + deadline;
         Clock memory copy = Clocks.unpack(word);

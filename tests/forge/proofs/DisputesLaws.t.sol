@@ -52,7 +52,8 @@ contract DisputesLaws is Base, IDisputeResolver {
         assert(_runs(7) == (uint256(time) < Clocks.deadline(clock)));
     }
 
-    /// @dev The market is told once; from then on no second exists in which somebody moves, and the deadline of 0 refuses timeouts.
+    /// @dev The market is told once; from then on no second exists in which somebody moves, and the deadline of 0
+    /// refuses timeouts.
     function testProve_after_the_end_nobody_moves(uint256 clock, bool asserterWon, uint40 time) public {
         hall.put(7, clock);
         hall.end(7, asserterWon);

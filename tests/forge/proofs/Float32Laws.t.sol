@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {Float32} from "../../../contracts/arithmetic/Float32.sol";
 
-/// @notice Laws of `Float32` over all patterns. forge draws inputs, `.ci/audit prove` proves them. That nothing reverts:
-/// `ScalarMachineLaws`.
+/// @notice Laws of `Float32` over all patterns. forge draws inputs, `.ci/audit prove` proves them. That nothing
+/// reverts: `ScalarMachineLaws`.
 contract Float32Laws {
     uint256 private constant SIGN = 0x80000000;
     uint256 private constant MAGNITUDE = 0x7fffffff;
@@ -18,7 +18,8 @@ contract Float32Laws {
 
     // --- commutativity ---
 
-    /// @dev What `Float32.add` makes of two significands in their places: magnitude and mask of the sign of their sum or difference.
+    /// @dev What `Float32.add` makes of two significands in their places: magnitude and mask of the sign of their sum
+    /// or difference.
     function _total(uint256 x, uint256 y, uint256 opposite) private pure returns (uint256 magnitude, uint256 negative) {
         assembly ("memory-safe") {
             let sum := add(x, sub(xor(y, opposite), opposite))
@@ -34,7 +35,8 @@ contract Float32Laws {
         }
     }
 
-    /// @dev The same magnitude, whichever term comes first, and after a subtraction the other sign, unless nothing is left.
+    /// @dev The same magnitude, whichever term comes first, and after a subtraction the other sign, unless nothing is
+    /// left.
     function testProve_totals_commute(uint256 x, uint256 y, bool differ) public pure {
         if ((x | y) >> 255 != 0) return;
         uint256 opposite = differ ? type(uint256).max : 0;
@@ -48,8 +50,8 @@ contract Float32Laws {
         assert(_greater(x, y) == _greater(y, x));
     }
 
-    /// @dev With what `totals_commute` and `the_greater_field_commutes` say of these terms at hand: below two shifts no solver finds it
-    /// again in minutes. A significand is below 2^255 in its place if its field is below 231.
+    /// @dev With what `totals_commute` and `the_greater_field_commutes` say of these terms at hand: below two shifts no
+    /// solver finds it again in minutes. A significand is below 2^255 in its place if its field is below 231.
     function testProve_add_commutes(uint32 a, uint32 b) public pure {
         _addCommutes(a, b);
     }

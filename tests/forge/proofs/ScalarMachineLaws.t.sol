@@ -10,7 +10,8 @@ contract ScalarMachineCalls {
     }
 }
 
-/// @notice Which primitives there are, and what the integer ones yield, over all words. forge draws inputs, `.ci/audit prove` proves them.
+/// @notice Which primitives there are, and what the integer ones yield, over all words. forge draws inputs, `.ci/audit
+/// prove` proves them.
 contract ScalarMachineLaws {
     ScalarMachineCalls private calls = new ScalarMachineCalls();
 

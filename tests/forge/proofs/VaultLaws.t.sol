@@ -7,8 +7,8 @@ import {Base} from "../Base.sol";
 /// @notice A second desk.
 contract SecondDesk {}
 
-/// @notice Laws of the vault in ether: no verb makes or loses value, for all balances and amounts. forge draws inputs, `.ci/audit prove`
-/// proves them.
+/// @notice Laws of the vault in ether: no verb makes or loses value, for all balances and amounts. forge draws inputs,
+/// `.ci/audit prove` proves them.
 contract VaultLaws is Base {
     /// @dev All that one account has under one key, and the pot of the key.
     struct Balances {
@@ -29,7 +29,8 @@ contract VaultLaws is Base {
     StakeVault private vault;
     address private second;
 
-    /// @dev This contract is a desk, at which somebody else has something free, locked and leaving, and another key has a pot.
+    /// @dev This contract is a desk, at which somebody else has something free, locked and leaving, and another key has
+    /// a pot.
     function setUp() public {
         vault = new StakeVault(address(0), DELAY, address(0), address(this));
         second = address(new SecondDesk());
