@@ -20,7 +20,10 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).with_name("mutation")))
 
 from mutants import ROOT, closure
 

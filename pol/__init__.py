@@ -4,8 +4,8 @@ The names below are the public interface, loaded when they are first used; docs/
 docs/architecture.md shows the packages, in the order in which data flows.
 """
 
-import lazy_loader
+from pol.extras import lazy_names
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -12,8 +12,8 @@ from pathlib import Path
 import grimp
 import pytest
 
-from command import Said, pol
-from fresh import run_program
+from cli_runner import Said, pol
+from forked_programs import run_program
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from eth_typing import ChecksumAddress
 
-import toy
-from arranged import until_true
+import toy_program
+from node_snapshots import until_true
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deploy.deployment import Deployment, deploy
@@ -96,9 +96,9 @@ def wallets(connection: Connection) -> dict[str, Wallet]:
 
 def segment_traces() -> list[SegmentTrace]:
     """Honest executions of both segments."""
-    program, constants = toy.build(), toy.constants()
+    program, constants = toy_program.build(), toy_program.constants()
     executor = ReferenceExecutor(program, constants)
-    first = SegmentTrace(program, constants, executor, toy.initial_state(), 0, INTERVAL)
+    first = SegmentTrace(program, constants, executor, toy_program.initial_state(), 0, INTERVAL)
     second = SegmentTrace(program, constants, executor, first.state(INTERVAL), INTERVAL, INTERVAL)
     return [first, second]
 

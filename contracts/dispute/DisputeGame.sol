@@ -7,12 +7,12 @@ import {ClockExpiry} from "./ClockExpiry.sol";
 import {Disputes, Reason, Verb} from "./Disputes.sol";
 import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
 import {IStarts} from "./IStarts.sol";
-import {Picks} from "./Picks.sol";
+import {PickedPart} from "./PickedPart.sol";
 import {Level, Part, Position, Positions, WITNESS_AT} from "./Position.sol";
-import {Cursor, Reader} from "./Reader.sol";
-import {Segments} from "./Segments.sol";
-import {Shares} from "./Shares.sol";
-import {Walk} from "./Walk.sol";
+import {Cursor, PackedReader} from "./PackedReader.sol";
+import {StepMoves} from "./StepMoves.sol";
+import {OpeningSize} from "./OpeningSize.sol";
+import {Transition} from "./Transition.sol";
 
 /// @notice A move as it comes in: everything but what its verb reads.
 struct Move {
@@ -30,8 +30,8 @@ struct Move {
 /// @dev Moves have no declared parameters. Behind the selector come packed bytes: `u32 number || bytes32 frame || u32
 /// count || u64 lo || u64 hi || u8 index || witness || rest`; what `rest` is says each move. Moves that break a rule
 /// revert, and the clock of the side that cannot move runs out.
-contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
-    using Reader for Cursor;
+contract DisputeGame is IDisputeGame, StepMoves, ClockExpiry {
+    using PackedReader for Cursor;
 
     /// @notice A dispute begins; together with the moves and the program this is all that is needed to rebuild every
     /// position.
@@ -99,9 +99,9 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
         oneStep = oneStep_;
         starts = starts_;
         // Positions in which a step or more has to be executed, then all others; each is answered once.
-        uint256 replays = Shares.openings(STEPS_DEPTH, width_) + 1;
-        uint256 others = Shares.openings(NODES_DEPTH, width_) - 1 + Shares.openings(LEAVES_DEPTH, width_)
-            + Shares.openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
+        uint256 replays = OpeningSize.openings(STEPS_DEPTH, width_) + 1;
+        uint256 others = OpeningSize.openings(NODES_DEPTH, width_) - 1 + OpeningSize.openings(LEAVES_DEPTH, width_)
+            + OpeningSize.openings(TERMS_DEPTH, TERMS_WIDTH) + 2;
         _allGraces = replays * replayGrace_ + others * moveGrace_;
     }
 
@@ -219,35 +219,35 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
         uint256 number = _number(move);
         uint256 clock = _running(number);
         if (Clocks.level(clock) == Level.STEPS) return _answerSteps(move, mover, number, clock);
-        uint256 share = Shares.shareOf(_shares, Clocks.height(clock));
+        uint256 share = OpeningSize.shareOf(_shares, Clocks.height(clock));
         if (share != Clocks.height(clock)) return _answerSubtree(move, mover, number, clock, share);
         Move memory m = _enter(move, mover, clock);
-        _leave(m, Walk.answer(m.position, m.part, Walk.remainder(m.rest), width), Verb.ANSWER);
+        _leave(m, Transition.answer(m.position, m.part, Transition.remainder(m.rest), width), Verb.ANSWER);
     }
 
     function _describe(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover, _clock(move));
-        _leave(m, Walk.describe(m.position, m.part, m.rest, width), Verb.DESCRIBE);
+        _leave(m, Transition.describe(m.position, m.part, m.rest, width), Verb.DESCRIBE);
     }
 
     function _openState(bytes calldata move, address mover) private {
         Move memory m = _enterWhole(move, mover);
-        _leave(m, Walk.openState(m.position, m.rest, width), Verb.OPEN_STATE);
+        _leave(m, Transition.openState(m.position, m.rest, width), Verb.OPEN_STATE);
     }
 
     function _unfold(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover, _clock(move));
-        _leave(m, Walk.unfold(m.position, m.part, m.rest), Verb.UNFOLD);
+        _leave(m, Transition.unfold(m.position, m.part, m.rest), Verb.UNFOLD);
     }
 
     function _openBody(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover, _clock(move));
-        _leave(m, Walk.openBody(m.position, m.part, m.rest), Verb.OPEN_BODY);
+        _leave(m, Transition.openBody(m.position, m.part, m.rest), Verb.OPEN_BODY);
     }
 
     function _describeSlot(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover, _clock(move));
-        (bool isCounted, Position memory next) = Walk.describeSlot(m.position, m.part, m.rest, width);
+        (bool isCounted, Position memory next) = Transition.describeSlot(m.position, m.part, m.rest, width);
         if (isCounted) return _leave(m, next, Verb.DESCRIBE_SLOT);
         _refute(m, Verb.DESCRIBE_SLOT, Reason.OTHER_COMPONENT, m.part.claimed, 0);
     }
@@ -264,10 +264,10 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
     function _proveStep(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover, _clock(move));
         Level level = m.position.level;
-        if (level != Level.LEAF && level != Level.TERMS && level != Level.BODY) revert Walk.WrongLevel(level);
+        if (level != Level.LEAF && level != Level.TERMS && level != Level.BODY) revert Transition.WrongLevel(level);
         bytes calldata values = move[WITNESS_AT:level == Level.BODY ? WITNESS_AT + 4 * m.position.count : WITNESS_AT];
         // No try: a call that runs out of gas must not be taken for a result.
-        Outcome memory o = oneStep.execute(_picked(m), values, Walk.remainder(m.rest));
+        Outcome memory o = oneStep.execute(_picked(m), values, Transition.remainder(m.rest));
         if (o.computed == o.claimed) revert Upheld();
         emit Refuted(m.number, Verb.PROVE_STEP, abi.encodePacked(o.op, o.a, o.b, o.c, o.claimed, o.computed));
         _win(m, Reason.STEP);
@@ -275,16 +275,16 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
 
     function _proveSlot(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover, _clock(move));
-        bytes32 produced = Walk.produced(m.position, m.part, m.rest, width);
+        bytes32 produced = Transition.produced(m.position, m.part, m.rest, width);
         _refute(m, Verb.PROVE_SLOT, Reason.SLOT, m.part.claimed, produced);
     }
 
     function _proveSum(bytes calldata move, address mover) private {
         Move memory m = _enter(move, mover, _clock(move));
         if (m.position.level != Level.SUM_LEAVES || m.part.hi - m.part.lo != 1) {
-            revert Walk.WrongLevel(m.position.level);
+            revert Transition.WrongLevel(m.position.level);
         }
-        uint256 computed = oneStep.sum(_picked(m), Walk.remainder(m.rest));
+        uint256 computed = oneStep.sum(_picked(m), Transition.remainder(m.rest));
         _refute(m, Verb.PROVE_SUM, Reason.SUM, m.part.claimed, bytes32(computed));
     }
 
@@ -299,8 +299,8 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
     function _enter(bytes calldata move, address mover, uint256 clock) private view returns (Move memory m) {
         uint256 range = _read(m, move, mover, clock);
         // In STEPS there are answers only.
-        if (m.position.level == Level.STEPS) revert Walk.WrongLevel(Level.STEPS);
-        Picks.read(m.position, m.part, m.rest, width);
+        if (m.position.level == Level.STEPS) revert Transition.WrongLevel(Level.STEPS);
+        PickedPart.read(m.position, m.part, m.rest, width);
         _requireHead(m, range);
     }
 
@@ -349,7 +349,7 @@ contract DisputeGame is IDisputeGame, Segments, ClockExpiry {
     /// @dev What has not been read is the payload.
     function _leave(Move memory m, Position memory next, Verb verb) private {
         _leave(m.number, m.clock, m.mover, next);
-        _emitMoved(m.number, verb, uint8(m.part.index), Walk.remainder(m.rest));
+        _emitMoved(m.number, verb, uint8(m.part.index), Transition.remainder(m.rest));
     }
 
     function _refute(Move memory m, Verb verb, Reason reason, bytes32 claimed, bytes32 computed) private {

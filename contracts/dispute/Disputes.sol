@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IDisputeResolver} from "./IDisputeResolver.sol";
 import {Clock, Clocks, Result} from "./Clock.sol";
 import {Level, Position, Positions} from "./Position.sol";
-import {Shares} from "./Shares.sol";
+import {OpeningSize} from "./OpeningSize.sol";
 
 /// @notice Why a dispute ended.
 enum Reason {
@@ -74,7 +74,7 @@ abstract contract Disputes {
     /// @dev By their numbers, of 32 bits. Two words each from `_disputes.slot` on: a mapping would hash.
     Dispute[2 ** 32] internal _disputes;
 
-    /// @dev Shares of all heights, see `Shares.table`.
+    /// @dev Shares of all heights, see `OpeningSize.table`.
     uint256 internal immutable _shares;
 
     uint8 private constant MAX_WIDTH = 5;
@@ -86,7 +86,7 @@ abstract contract Disputes {
         width = width_;
         replayGrace = replayGrace_;
         moveGrace = moveGrace_;
-        _shares = Shares.table(width_);
+        _shares = OpeningSize.table(width_);
     }
 
     /// @notice Hash of the position at which a dispute stands, with the side on turn.

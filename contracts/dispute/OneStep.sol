@@ -9,13 +9,13 @@ import {Distance} from "./Distance.sol";
 import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
 import {Openings} from "./Opening.sol";
 import {Operands, Source} from "./Operands.sol";
-import {Cursor, Reader} from "./Reader.sol";
+import {Cursor, PackedReader} from "./PackedReader.sol";
 
 /// @title OneStep
 /// @notice Checks the facts of a proof against the frame, resolves the operands and executes (docs/spec/dispute.md,
 /// proveStep and proveSum).
 contract OneStep is IOneStep {
-    using Reader for Cursor;
+    using PackedReader for Cursor;
 
     uint8 private constant LEVEL_LEAF = 4;
     uint8 private constant LEVEL_TERMS = 5;
@@ -74,7 +74,7 @@ contract OneStep is IOneStep {
     /// @inheritdoc IOneStep
     function sum(Picked calldata picked, bytes calldata rest) external pure returns (uint256) {
         if (picked.level != LEVEL_SUM_LEAVES) revert NotProvable(picked.level);
-        Cursor memory proof = Reader.over(rest);
+        Cursor memory proof = PackedReader.over(rest);
         (Place memory place, bytes calldata descriptor) = _place(picked, proof);
         SlotView memory slot = Descriptor.slot(descriptor);
         bytes calldata x = _leafOf(proof, place, place.x, slot, descriptor);

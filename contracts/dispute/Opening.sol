@@ -3,12 +3,12 @@ pragma solidity 0.8.37;
 
 import {LEAF_BYTES, LEAF_WORDS, MerkleBranch, TAG_LEAF} from "../commitments/MerkleBranch.sol";
 import {Descriptor, TypeView} from "./Descriptor.sol";
-import {Cursor, Reader} from "./Reader.sol";
+import {Cursor, PackedReader} from "./PackedReader.sol";
 
 /// @title Openings
 /// @notice Reads openings (docs/spec/dispute.md, Openings), and words from the leaves in them.
 library Openings {
-    using Reader for Cursor;
+    using PackedReader for Cursor;
 
     uint256 private constant ODD_BYTES = 0x00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff;
     uint256 private constant ODD_PAIRS = 0x0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff0000ffff;

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {LEAF_WORDS, MerkleBranch, TAG_CONSTANTS, TAG_STATE} from "../commitments/MerkleBranch.sol";
 import {Descriptor, NodeView, OperandView, TypeView} from "./Descriptor.sol";
 import {Openings} from "./Opening.sol";
-import {Cursor, Reader} from "./Reader.sol";
+import {Cursor, PackedReader} from "./PackedReader.sol";
 
 /// @notice What a node's operands are read from, and where.
 struct Source {
@@ -22,7 +22,7 @@ struct Source {
 /// @title Operands
 /// @notice Reads operands at coordinates (docs/spec/program.md), from openings that lead to what both sides agree on.
 library Operands {
-    using Reader for Cursor;
+    using PackedReader for Cursor;
 
     /// @notice An operand breaks the topological order, or gathers through an operand that it may not.
     error InvalidOperand(uint256 operand);

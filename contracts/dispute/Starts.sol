@@ -4,11 +4,11 @@ pragma solidity 0.8.37;
 import {KIND_DISTANCE, KIND_PUBLISHED, KIND_REFERENCE, KIND_REPLAY} from "./DisputeKinds.sol";
 import {StartParams} from "./IDisputeGame.sol";
 import {Descriptor, Header} from "./Descriptor.sol";
-import {Frames} from "./Frames.sol";
+import {FrameHash} from "./FrameHash.sol";
 import {IStarts} from "./IStarts.sol";
-import {Payloads} from "./Payloads.sol";
+import {MovePayload} from "./MovePayload.sol";
 import {Level, Position} from "./Position.sol";
-import {Published} from "./Published.sol";
+import {PublishedTrace} from "./PublishedTrace.sol";
 
 /// @title Starts
 /// @notice First positions of disputes of every kind (docs/spec/dispute.md, `start`). They take no part in the game's
@@ -34,7 +34,7 @@ contract Starts is IStarts {
                 _replay(p, params, counts, id, payload, width);
             } else {
                 if (params.x == 0) revert ZeroHash();
-                Published.first(p, params, counts, id, payload, width);
+                PublishedTrace.first(p, params, counts, id, payload, width);
             }
             return p;
         }
@@ -57,8 +57,8 @@ contract Starts is IStarts {
         p.count = counts.nodes;
         p.lo = params.firstStep;
         p.hi = params.firstStep + params.steps;
-        p.frame = Frames.replay(id, params.program, params.constants);
-        p.opening = Payloads.openSteps(params.steps, payload, params.start, params.end, width);
+        p.frame = FrameHash.replay(id, params.program, params.constants);
+        p.opening = MovePayload.openSteps(params.steps, payload, params.start, params.end, width);
     }
 
     /// @dev `p` becomes all slots.
@@ -72,7 +72,7 @@ contract Starts is IStarts {
     ) private pure {
         p.level = Level.SUM_SLOTS;
         p.hi = counts.slots;
-        p.frame = Frames.sum(id, params.program, params.x, params.y, params.component);
-        Payloads.openSums(p, payload, bytes32(params.sum), width);
+        p.frame = FrameHash.sum(id, params.program, params.x, params.y, params.component);
+        MovePayload.openSums(p, payload, bytes32(params.sum), width);
     }
 }

@@ -5,13 +5,13 @@ import {AuctionRules} from "./AuctionRules.sol";
 import {Desk} from "./Desk.sol";
 import {AuctionTerms, Bid, IAuction, Round} from "./IAuction.sol";
 import {IStakeVault} from "./IStakeVault.sol";
-import {Throughput} from "./Throughput.sol";
+import {ThroughputLimit} from "./ThroughputLimit.sol";
 
 /// @title Auction
 /// @notice See `IAuction`.
 /// @dev No verb loops: a bid that loses is paid out by the verb that beats it. The only foreign code that runs is the
 /// vault, which calls nobody for a desk. Stakes lie in the vault under the id of the round.
-contract Auction is Desk, Throughput {
+contract Auction is Desk, ThroughputLimit {
     /// @notice The desk whose pot `fundKey` gets what unrevealed bids lose.
     address public immutable fund;
     /// @notice Its key there.
@@ -25,11 +25,11 @@ contract Auction is Desk, Throughput {
     /// @param vault_ Holds the stakes.
     /// @param fund_ A desk of the same vault; not the submitter, who could else bid against its solvers for nothing.
     /// @param fundKey_ A pot of it.
-    /// @param entryWork_ See `Throughput`.
-    /// @param growth_ See `Throughput`.
+    /// @param entryWork_ See `ThroughputLimit`.
+    /// @param growth_ See `ThroughputLimit`.
     constructor(IStakeVault vault_, address fund_, bytes32 fundKey_, uint128 entryWork_, uint32 growth_)
         Desk(vault_)
-        Throughput(entryWork_, growth_)
+        ThroughputLimit(entryWork_, growth_)
     {
         if (fund_ == address(0)) revert InvalidTerms("fund");
         fund = fund_;

@@ -2,13 +2,13 @@
 pragma solidity 0.8.37;
 
 import {IStakeVault} from "./IStakeVault.sol";
-import {Party} from "./Party.sol";
+import {RelayedCaller} from "./RelayedCaller.sol";
 
 /// @title Desk
 /// @notice A contract that moves what the vault holds for its parties. It is deployed after the vault, learns the other
 /// desks once, and is named to the vault last.
 /// @dev A desk has a function `wire` with the modifier `wiring` if it knows other desks.
-abstract contract Desk is Party {
+abstract contract Desk is RelayedCaller {
     /// @notice Holds all value.
     IStakeVault public immutable vault;
 
@@ -37,7 +37,7 @@ abstract contract Desk is Party {
     }
 
     /// @param vault_ Whose forwarder is this desk's, too.
-    constructor(IStakeVault vault_) Party(vault_.trustedForwarder()) {
+    constructor(IStakeVault vault_) RelayedCaller(vault_.trustedForwarder()) {
         vault = vault_;
     }
 }

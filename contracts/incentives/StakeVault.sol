@@ -8,13 +8,13 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 import {LowLevelCall} from "@openzeppelin/contracts/utils/LowLevelCall.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {IStakeVault} from "./IStakeVault.sol";
-import {Party} from "./Party.sol";
+import {RelayedCaller} from "./RelayedCaller.sol";
 
 /// @title StakeVault
 /// @notice Holds all value of a deployment, in one asset (docs/spec/incentives.md, "The vault").
 /// @dev Only the verbs that bring or take the asset call other code, and they are guarded. Verbs of desks move
 /// integers: they are open while a withdrawal calls its receiver, and everything has been written by then.
-contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
+contract StakeVault is IStakeVault, RelayedCaller, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
     struct Exit {
@@ -59,7 +59,7 @@ contract StakeVault is IStakeVault, Party, ReentrancyGuardTransient {
     /// together.
     /// @param forwarder The trusted forwarder, or zero if nothing is relayed.
     /// @param deployer_ Who names the desks: whoever creates contracts at agreed addresses is a factory.
-    constructor(address asset_, uint64 exitDelay_, address forwarder, address deployer_) Party(forwarder) {
+    constructor(address asset_, uint64 exitDelay_, address forwarder, address deployer_) RelayedCaller(forwarder) {
         if (asset_ != address(0) && asset_.code.length == 0) revert NotAToken(asset_);
         // Nobody could name the desks.
         if (deployer_ == address(0)) revert Zero();

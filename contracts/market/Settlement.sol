@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {ISettlement} from "./ISettlement.sol";
 import {MarketDesk} from "./MarketDesk.sol";
-import {Split as Shares} from "./Split.sol";
+import {Split as OpeningSize} from "./Split.sol";
 import {Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 import {TermsRules} from "./TermsRules.sol";
 
@@ -72,7 +72,7 @@ contract Settlement is ISettlement, MarketDesk {
         registry.close(taskId, accepted ? Outcome.Accepted : Outcome.Rejected);
         seats.release(taskId);
         uint256 price = accepted ? t.price : 0;
-        uint256 share = Shares.up(price, Shares.TREASURY_OF_PRICE);
+        uint256 share = OpeningSize.up(price, OpeningSize.TREASURY_OF_PRICE);
         uint256 tax = jackpot.tax(s.jackpot);
         emit Settled(taskId, price, s.verifierFee, tax, share);
         vault.forfeit(taskId, t.submitter, price + share + s.verifierFee + tax);
@@ -86,7 +86,7 @@ contract Settlement is ISettlement, MarketDesk {
             vault.unlock(taskId, t.solver, left);
         } else {
             // What went wrong where every replay agrees is the submitter's own: it gains nothing by it.
-            _slashSolver(taskId, t, repeated ? 0 : Shares.SUBMITTER_OF_SOLVER_STAKE);
+            _slashSolver(taskId, t, repeated ? 0 : OpeningSize.SUBMITTER_OF_SOLVER_STAKE);
         }
     }
 
@@ -94,7 +94,7 @@ contract Settlement is ISettlement, MarketDesk {
     function claimSolverDefault(bytes32 taskId) external {
         Task memory t = _expect(taskId, Status.Training);
         _after(t.deadline);
-        _slashSolver(taskId, t, Shares.SUBMITTER_OF_SOLVER_STAKE);
+        _slashSolver(taskId, t, OpeningSize.SUBMITTER_OF_SOLVER_STAKE);
         registry.openBidding(taskId);
     }
 
@@ -108,8 +108,8 @@ contract Settlement is ISettlement, MarketDesk {
             _payLooks(taskId, t, s, looks);
         }
         uint256 stake = vault.locked(address(this), taskId, t.solver);
-        uint256 bounty = Shares.down(stake, Shares.DEMANDER_OF_SOLVER_STAKE);
-        uint256 half = Shares.down(stake, Shares.SUBMITTER_OF_SOLVER_STAKE);
+        uint256 bounty = OpeningSize.down(stake, OpeningSize.DEMANDER_OF_SOLVER_STAKE);
+        uint256 half = OpeningSize.down(stake, OpeningSize.SUBMITTER_OF_SOLVER_STAKE);
         // Paid by the submitter's share: the escrow stays whole for the next solver and its verifier.
         uint256 fee = stood ? s.verifierFee : 0;
         emit Withheld(taskId, t.solver, demander, bounty, half - fee, fee);
@@ -175,10 +175,10 @@ contract Settlement is ISettlement, MarketDesk {
 
     /// @inheritdoc ISettlement
     function escrowOf(Terms calldata s) public view returns (uint256) {
-        uint256 price = Shares.maximumPrice(s.workUnits, s.unitPrice);
+        uint256 price = OpeningSize.maximumPrice(s.workUnits, s.unitPrice);
         if (price == 0 || price > TermsRules.MAX_AMOUNT) revert PriceTooHigh(TermsRules.MAX_AMOUNT);
         uint256 fees = uint256(s.verifierFee) * (s.margin == 0 ? 1 : 2);
-        return price + Shares.up(price, Shares.TREASURY_OF_PRICE) + fees + jackpot.tax(s.jackpot);
+        return price + OpeningSize.up(price, OpeningSize.TREASURY_OF_PRICE) + fees + jackpot.tax(s.jackpot);
     }
 
     /// @dev They end within one window: none is made after the deadline.
@@ -207,8 +207,8 @@ contract Settlement is ISettlement, MarketDesk {
     // slither-disable-next-line reentrancy-events
     function _splitDefaulted(bytes32 taskId, address submitter) private {
         uint256 stake = seats.forfeit(taskId);
-        uint256 bounty = Shares.down(stake, Shares.CLAIMER_OF_VERIFIER_STAKE);
-        uint256 share = Shares.down(stake, Shares.SUBMITTER_OF_VERIFIER_STAKE);
+        uint256 bounty = OpeningSize.down(stake, OpeningSize.CLAIMER_OF_VERIFIER_STAKE);
+        uint256 share = OpeningSize.down(stake, OpeningSize.SUBMITTER_OF_VERIFIER_STAKE);
         emit SeatDefaulted(taskId, _party(), stake, bounty);
         emit Split(taskId, submitter, stake, share);
         _pay(taskId, _party(), bounty);
@@ -221,7 +221,7 @@ contract Settlement is ISettlement, MarketDesk {
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function _payLooks(bytes32 taskId, Task memory t, Terms memory s, uint256 looks) private returns (uint256 paid) {
-        paid = looks * Shares.lookFee(s.verifierFee, s.looks, s.draws);
+        paid = looks * OpeningSize.lookFee(s.verifierFee, s.looks, s.draws);
         if (paid == 0) return 0;
         emit LooksPaid(taskId, t.solver, t.holder, paid);
         vault.forfeit(taskId, t.solver, paid);
@@ -238,7 +238,7 @@ contract Settlement is ISettlement, MarketDesk {
     }
 
     function _split(bytes32 taskId, uint256 amount, address party, uint256 points) private {
-        uint256 share = Shares.down(amount, points);
+        uint256 share = OpeningSize.down(amount, points);
         emit Split(taskId, party, amount, share);
         _pay(taskId, party, share);
         _toFund(taskId, amount - share);

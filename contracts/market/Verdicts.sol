@@ -10,7 +10,7 @@ import {IBeacon, PATIENCE} from "./IBeacon.sol";
 import {Seating} from "./ISeats.sol";
 import {ITaskRegistry} from "./ITaskRegistry.sol";
 import {Disclosure, IVerdicts, Look, Placed, Verdict} from "./IVerdicts.sol";
-import {Judgement, Rule} from "./Judgement.sol";
+import {ClaimJudgement, Rule} from "./ClaimJudgement.sol";
 import {MarketDesk} from "./MarketDesk.sol";
 import {Split} from "./Split.sol";
 import {Claim, LogProof, Outcome, Status, Task, Terms} from "./TaskTypes.sol";
@@ -18,7 +18,7 @@ import {Claim, LogProof, Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 /// @title Verdicts
 /// @notice See `IVerdicts`.
 /// @dev Claims are kept as one hash of their hashes.
-contract Verdicts is Judgement, Announcements {
+contract Verdicts is ClaimJudgement, Announcements {
     /// @notice The replay in a true claim about a segment that begins or ends in a zero root.
     bytes32 public constant NO_REPLAY = bytes32(type(uint256).max);
 

@@ -2,9 +2,9 @@
 
 import os
 
-import lazy_loader
+from pol.extras import lazy_names
 
 # The keccak of safe-pysha3 is seven times faster than the default; it has to be named before web3 is imported.
 os.environ.setdefault("ETH_HASH_BACKEND", "pysha3")
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -73,7 +73,7 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def _run() -> int:
     import click
 
-    from pol.cli.extras import missing_extra
+    from pol.extras import missing_extra
     from pol.errors import OperationalError, PolError
 
     try:

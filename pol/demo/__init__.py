@@ -1,5 +1,5 @@
 """``pol demo``: the whole protocol as one scenario, with parties that cheat."""
 
-import lazy_loader
+from pol.extras import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

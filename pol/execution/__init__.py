@@ -1,5 +1,5 @@
 """Executors of step programs: the same bits on every machine."""
 
-import lazy_loader
+from pol.extras import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

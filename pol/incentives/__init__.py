@@ -1,5 +1,5 @@
 """Payouts, tickets, planted errors, jackpot and auction as integers; the game and its parameters."""
 
-import lazy_loader
+from pol.extras import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

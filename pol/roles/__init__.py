@@ -3,6 +3,6 @@
 They share the chain and the store, and nothing else: no object of one reaches another.
 """
 
-import lazy_loader
+from pol.extras import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attacked import ADAM, CNN, MLP, findings, target
+from attack_tasks import ADAM, CNN, MLP, findings, target
 from lab.attacks import honest_reruns, target_tasks
 from lab.attacks.battery import ATTACKS
 from lab.attacks.verification_outcome import limits

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attacked import SEGMENTS, Expected, check, findings, target
+from attack_tasks import SEGMENTS, Expected, check, findings, target
 from lab.attacks import target_tasks
 from lab.attacks.attack_target import numbers, words_of
 from lab.attacks.false_data import ATTACKS, hidden_from_print

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from digits_training import honest, loaded, profiled, relative, solve, solve_with, verdict
 from lab.attacks.shortcuts import every
 from pol.claims.acceptance_rule import is_accepted, relative_limit
 from pol.demo import digits
@@ -15,7 +16,6 @@ from pol.graph.capture import capture
 from pol.training.task.task_training import StepExecutor
 from pol.verification.profile.profile_threshold import FLOOR
 from pol.verification.verdict.verdict import Outcome, Reason
-from trained import honest, loaded, profiled, relative, solve, solve_with, verdict
 
 SEGMENTS = range(12)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attacked import CNN, SEGMENTS, Expected, check, findings, target
+from attack_tasks import CNN, SEGMENTS, Expected, check, findings, target
 from lab.attacks.attack_loop import AttackLoop, RoundedProducts
 from lab.attacks.attack_target import numbers
 from lab.attacks.other_precision import ATTACKS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attacked import SEGMENTS, Expected, check, findings
+from attack_tasks import SEGMENTS, Expected, check, findings
 from lab.attacks.protocol_attacks import ATTACKS
 from pol.verification.verdict.verdict import Outcome
 

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from attacked import findings, target
+from attack_tasks import findings, target
 from lab.attacks import battery
 from lab.attacks.verification_outcome import Findings, mount
 from pol.verification.verdict.second_look import LOOKS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attacked import ADAM, SEGMENTS, Expected, check, findings, target
+from attack_tasks import ADAM, SEGMENTS, Expected, check, findings, target
 from lab.attacks.attack_target import numbers
 from lab.attacks.forgery import Workshop
 from lab.attacks.other_settings import ATTACKS, scaled_rate

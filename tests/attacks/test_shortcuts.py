@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attacked import ADAM, CNN, INTERVAL, MLP, SEGMENTS, STEPS, Expected, check, findings, target
+from attack_tasks import ADAM, CNN, INTERVAL, MLP, SEGMENTS, STEPS, Expected, check, findings, target
 from lab.attacks import target_tasks
 from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.shortcuts import ATTACKS

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from digits_training import Training, checkpoints, executor, honest, profiled, proof_over, verdict
 from pol.arithmetic.primitives import Words
 from pol.errors import Fault
 from pol.graph.step_program import Component
@@ -12,7 +13,6 @@ from pol.training.storage.store import Store
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome, Reason
-from trained import Training, checkpoints, executor, honest, profiled, proof_over, verdict
 
 FORGED = 6  # the checkpoint that is tampered with: the end of segment 5, the start of segment 6
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attacked import CNN, MLP, Expected, check, findings, target
+from attack_tasks import CNN, MLP, Expected, check, findings, target
 from lab.attacks.attack_target import numbers
 from lab.attacks.state_tampering import ATTACKS
 from pol.claims.distance import component_distances

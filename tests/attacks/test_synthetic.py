@@ -2,7 +2,7 @@
 
 import pytest
 
-from attacked import SEGMENTS, STEPS, Expected, check, findings, target
+from attack_tasks import SEGMENTS, STEPS, Expected, check, findings, target
 from lab.attacks import synthetic_data
 from lab.attacks.forgery import Workshop, publish
 from lab.attacks.synthetic_data import ATTACKS, ITERATIONS

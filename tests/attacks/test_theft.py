@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attacked import SEGMENTS, Expected, check, findings, target
+from attack_tasks import SEGMENTS, Expected, check, findings, target
 from lab.attacks.attack_target import numbers
 from lab.attacks.stolen_work import ATTACKS, SAME_TASK
 from lab.attacks.verification_outcome import mount

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from attacked import INTERVAL, SEGMENTS, Expected, check, findings, target
+from attack_tasks import INTERVAL, SEGMENTS, Expected, check, findings, target
 from lab.attacks.attack_target import State, numbers
 from lab.attacks.tiny_updates import ATTACKS
 from pol.graph.step_program import Component

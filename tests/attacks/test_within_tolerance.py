@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from attacked import ADAM, MLP, SEGMENTS, STEPS, Expected, check, findings, target
+from attack_tasks import ADAM, MLP, SEGMENTS, STEPS, Expected, check, findings, target
 from lab.attacks.attack_target import State, Target, numbers
 from lab.attacks.verification_outcome import limits
 from lab.attacks.within_tolerance import ATTACKS, GRID, edge

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pool import COUNTER, KEY
+from manual_node import COUNTER, KEY
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint
 

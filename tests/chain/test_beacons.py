@@ -8,8 +8,9 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from arranged import unchanged
+from drand_relay import relay
 from drand_rounds import ROUNDS
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.beacon.beacon_contract import Beacon
 from pol.chain.beacon.drand_relays import Relays
@@ -21,7 +22,6 @@ from pol.claims.segment_draw import draw
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import OperationalError, ProtocolError
 from pol.verification.beacon.drand import QUICKNET, Round
-from relay import relay
 from toy_market import SEGMENTS, Ground
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 30662990)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anvil_node import anvil_node
-from command import Said, pol
+from cli_runner import Said, pol
 
 ROOT = Path(__file__).parents[2]
 

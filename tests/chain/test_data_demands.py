@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-import toy
+import toy_program
 from anvil_node import anvil_node
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted, Wallet
@@ -22,7 +22,7 @@ from pol.graph.tensor_type import LEAF_WORDS
 from toy_market import INTERVAL, committed, seat, segment_traces, settled, terms_of
 
 WINDOW = MARKET_RULES.answer_window
-PROGRAM = toy.build()
+PROGRAM = toy_program.build()
 MOST_GAS = {"answer": 170_000, "expire": 420_000}
 """Of a transaction."""
 

@@ -20,8 +20,8 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
-from certified import certify
+from loopback_certificate import certify
+from misbehaving_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from pol.chain.account.remote_signer import RemoteSigner
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deploy.deployment import deploy

@@ -8,8 +8,8 @@ import pytest
 
 import toy_market
 from anvil_node import anvil_node
-from arranged import unchanged
 from hostile_players import LyingSums, RandomPlayer
+from node_snapshots import unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
 from pol.chain.court.dispute_game import resignation

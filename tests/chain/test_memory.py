@@ -4,13 +4,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from pool import KEY
+from manual_node import KEY
 from web3 import HTTPProvider, Web3
 from web3.exceptions import Web3Exception
 from web3.types import RPCEndpoint
 
 from anvil_node import anvil_node
-from arranged import order
+from node_snapshots import order
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 

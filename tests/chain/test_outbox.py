@@ -1,7 +1,7 @@
 """One effect for each call, whatever happens to fees, pools and blocks."""
 
 import pytest
-from pool import COUNTER, ONCE, count, pool
+from manual_node import COUNTER, ONCE, count, pool
 
 from pol.chain.account.gas_fees import GWEI, Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pool import COUNTER, KEY, Pool, count, pool
+from manual_node import COUNTER, KEY, Pool, count, pool
 
 from anvil_node import anvil_node
 from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, SqliteJournal, kept_journal

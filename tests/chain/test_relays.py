@@ -7,11 +7,11 @@ import time
 
 import pytest
 
+from drand_relay import Answer, honest, relay
 from drand_rounds import ROUNDS
 from pol.chain.beacon.drand_relays import LIMIT, Relays
 from pol.errors import OperationalError, ProtocolError
 from pol.verification.beacon.drand import DEFAULT, QUICKNET
-from relay import Answer, honest, relay
 
 NOBODY = "http://127.0.0.1:9"
 

@@ -8,8 +8,8 @@ import pytest
 
 import toy_market
 from anvil_node import anvil_node
-from command import pol
-from court import replay_claim
+from cli_runner import pol
+from dispute_harness import replay_claim
 from lab.disputes import dispute_match
 from pol.chain.court.move_from_transaction import sent_move
 from pol.chain.node.connection import Connection

@@ -36,7 +36,7 @@ def plan() -> Plan:
 
 @pytest.fixture
 def prepared(plan: Plan, tmp_path: Path) -> Path:
-    """Folder of what `.ci/verification.py` has written."""
+    """Folder of what `.ci/source_verification.py` has written."""
     path = tmp_path / "31337.json"
     path.write_text(json.dumps(document(plan, 1)))
     verification(path, "--out", tmp_path / "out")
@@ -44,7 +44,7 @@ def prepared(plan: Plan, tmp_path: Path) -> Path:
 
 
 def verification(*arguments: str | Path) -> str:
-    command = [sys.executable, ROOT / ".ci" / "verification.py", *arguments]
+    command = [sys.executable, ROOT / ".ci" / "source_verification.py", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from pol.cli.commands import VERBS, commands
-from pol.cli.extras import EXTRAS
+from pol.extras import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 _SETUP = re.search(r"^venv=\S+ extras=(\S+)", (ROOT / ".ci" / "setup").read_text(), re.MULTILINE)
@@ -34,7 +34,7 @@ NEEDS = {
 
 def run(extras: tuple[str, ...], lines: list[tuple[str, ...]], folder: Path) -> list[tuple[int, str]]:
     done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "bare.py", json.dumps([extras, lines])],
+        [sys.executable, ROOT / "tests" / "bare_environment.py", json.dumps([extras, lines])],
         capture_output=True,
         text=True,
         cwd=folder,
@@ -85,6 +85,15 @@ def test_what_is_missing_is_named_with_its_extra(tmp_path: Path) -> None:
         assert code == 3, (line, out)
         assert f"pip install 'pol[{NEEDS[line]}]'" in out, (line, out)
         assert len(out.strip().splitlines()) == 1, (line, out)
+
+
+def test_a_public_name_says_which_extra_it_needs() -> None:
+    lines = "from bare_environment import hide; hide(()); import pol; pol.draw; pol.Store; pol.Recorder"
+    done = subprocess.run(
+        [sys.executable, "-c", lines], cwd=ROOT / "tests", capture_output=True, text=True, timeout=300, check=False
+    )
+    said = done.stderr.strip().splitlines()[-1]
+    assert said.endswith("pol.Recorder: this needs torch, which isn't installed: pip install 'pol[train]'"), done.stderr
 
 
 def test_the_table_of_verbs_and_that_of_extras_are_complete() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from command import Said, pol
+from cli_runner import Said, pol
+from drand_relay import relay
 from drand_rounds import ROUNDS
 from pol.verification.beacon.drand import QUICKNET
-from relay import relay
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 1000)
 CLAIMED = "1692806302"

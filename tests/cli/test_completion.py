@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command import Said, pol
+from cli_runner import Said, pol
 
 POL = Path(sys.executable).parent / "pol"
 

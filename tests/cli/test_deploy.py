@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from anvil_node import anvil_node
-from arranged import unchanged
-from command import Said, pol
+from cli_runner import Said, pol
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Wallet
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection

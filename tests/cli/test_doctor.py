@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fresh import PROCESSES
+from forked_programs import PROCESSES
 from pol.errors import OperationalError, ProtocolError
 from pol.training.recorder.rehearsal import Rehearsal
 from pol.verification.runs.resume_check import (

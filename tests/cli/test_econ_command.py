@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from command import Said, pol
+from cli_runner import Said, pol
 
 TASK = ("--task-value", "100", "--verify-cost", "20", "--cheat-gain", "10")
 PEOPLE = ("--verifiers", "honest=4,lazy=1", "--solvers", "honest=2", "--whistleblowers", "2", "--tasks", "20")

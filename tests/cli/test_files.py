@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
-from command import Said, pol
+from cli_runner import Said, pol
 from pol.cli.file_output import SHOWN_ROWS, write_file
 from pol.cli.zk.zk_keys import write_next
 from pol.commitments.array import Array, ArrayType, ElementType, array_root

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from torch import nn
 from torch.nn import functional
 
-from command import Said, pol
+from cli_runner import Said, pol
+from digits_training import loaded, published
 from pol.cli.verification import profile_picture
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
@@ -22,7 +23,6 @@ from pol.training.task.published_task import load, publish
 from pol.verification.profile import profile_signature
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root
-from trained import loaded, published
 
 
 @cache

@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from safetensors.torch import save_file
 from torch import nn
 
-from command import Said, pol
+from cli_runner import Said, pol
+from digits_training import honest
 from pol import Recorder
 from pol.commitments import canonical_json
 from pol.training.record.learning_record import HEAD
-from trained import honest
 
 STEPS, EVERY = 10, 2
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from command import Said, pol
+from cli_runner import Said, pol
 from pol.claims.segment_draw import MAX_DRAWS, detection_probability
 
 

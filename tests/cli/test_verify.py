@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-import verified
-from command import Said, pol
+import small_task
+from cli_runner import Said, pol
 from pol import ProtocolError, Recorder, Sampling, sample, verify
 from pol.execution.cpu import CpuExecutor
 from pol.training.record.learning_record import HEAD
@@ -22,7 +22,7 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.verdict import Outcome
 
-SKIPPED = 7 * verified.INTERVAL + 1
+SKIPPED = 7 * small_task.INTERVAL + 1
 SEED = "5e" * 32
 
 
@@ -31,9 +31,9 @@ class Case:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.store, self.task = verified.published(folder)
-        self.honest = verified.solve(self.store, self.task)
-        self.skipping = verified.solve(self.store, self.task, frozenset({SKIPPED}))
+        self.store, self.task = small_task.published(folder)
+        self.honest = small_task.solve(self.store, self.task)
+        self.skipping = small_task.solve(self.store, self.task, frozenset({SKIPPED}))
         self.profile = self.store.put(measure_profile(self.task, CpuExecutor, 3, 4).encode())
 
     def run(self, proof: str | Path, *arguments: object) -> Said:
@@ -57,7 +57,7 @@ def test_an_honest_training_is_accepted_and_one_with_a_missing_step_is_not(case:
     assert (said.code, document["outcome"], document["reasons"]) == (1, "rejected", ["distance-above-threshold"])
     assert [s["segment"] for s in document["segments"] if s["outcome"] == "rejected"] == [7]
     assert document["draw"]["probability"] == 1.0
-    assert all(len(s["observed"]["loss"]) == verified.INTERVAL for s in document["segments"])
+    assert all(len(s["observed"]["loss"]) == small_task.INTERVAL for s in document["segments"])
 
 
 def test_the_sample_follows_from_confidence_and_cheat_fraction(case: Case) -> None:
@@ -72,7 +72,7 @@ def test_the_sample_follows_from_confidence_and_cheat_fraction(case: Case) -> No
 
 
 def test_a_screen_adds_what_doesn_t_look_like_its_neighbours(case: Case) -> None:
-    worse = verified.solve(case.store, case.task, frozenset(range(8 * verified.INTERVAL, 9 * verified.INTERVAL)))
+    worse = small_task.solve(case.store, case.task, frozenset(range(8 * small_task.INTERVAL, 9 * small_task.INTERVAL)))
     document = read(case.run(worse, "--seed", SEED, "--draws", 1, "--suspicious", 1, "--json"))
     assert document["draw"]["drawn"] != [8]
     assert document["draw"]["suspected"] == [8]
@@ -81,7 +81,7 @@ def test_a_screen_adds_what_doesn_t_look_like_its_neighbours(case: Case) -> None
 
 
 def test_exact_mode(case: Case) -> None:
-    canonical = verified.solve_with(case.store, case.task, verified.Canonical(case.task))
+    canonical = small_task.solve_with(case.store, case.task, small_task.Canonical(case.task))
     assert pol("verify", case.folder, canonical, "--exact", "--all") == Said(0, match="equal-roots")
     assert pol("verify", case.folder, case.skipping, "--exact", "--all") == Said(1, match="roots-differ")
 
@@ -138,12 +138,12 @@ def test_usage(case: Case, tmp_path: Path) -> None:
 
 def record(store: Store, task: LoadedTask) -> Recorder:
     """A loop of one's own that trains the task."""
-    x, y, order = verified.data()
-    model = verified.build_model()
-    optimizer = verified.build_optimizer(model)
+    x, y, order = small_task.data()
+    model = small_task.build_model()
+    optimizer = small_task.build_optimizer(model)
     recorder = Recorder(store, model, optimizer, task=task)
     recorder.resume()
-    for step in range(recorder.steps, verified.STEPS):
+    for step in range(recorder.steps, small_task.STEPS):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x[order[step]]), y[order[step]]).backward()
         optimizer.step()

@@ -11,7 +11,7 @@ from py_ecc import optimized_bn128 as curve
 from test_deploy import KEY
 
 from anvil_node import anvil_node
-from command import Said, pol
+from cli_runner import Said, pol
 from pol.chain.account.signers import LocalSigner
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.court.step_verifiers import StepVerifier, deploy_generated

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command import Said, pol
+from cli_runner import Said, pol
 from pol.chain.desks.proven_steps import context_of
 from pol.zk.circuits import load_circuit
 from pol.zk.exact.exact_proof_file import ExactProofs

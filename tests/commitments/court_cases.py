@@ -1,4 +1,4 @@
-"""Calls of CommitmentHarness.sol and what `pol.commitments` says of them. `.ci/bulk.py` sends them to mutants, too."""
+"""Calls of CommitmentHarness.sol and what `pol.commitments` answers; `.ci/mutation/bulk.py` sends them to mutants."""
 
 import hashlib
 import json

@@ -150,7 +150,7 @@ def program_vectors(program: StepProgram) -> dict[str, Any]:
 
 def vectors() -> dict[str, Any]:
     # Not at the top: a module that runs as a script finds it only after `tests` has been put on the path.
-    import toy
+    import toy_program
 
     source = random.Random("commitments")
     pad = [H(b"pol/pad/1")]
@@ -180,7 +180,7 @@ def vectors() -> dict[str, Any]:
             for members in LISTS
             for tag in (3, 7, 8)
         ],
-        "program": program_vectors(toy.build()),
+        "program": program_vectors(toy_program.build()),
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from adversaries import TamperedState
 from test_game import replay_claim, trace
 
-import toy
+import toy_program
 from hostile_players import LyingSums
 from lab.disputes.dispute_match import Match, play
 from pol.commitments.program_hash import ProgramCommitment
@@ -37,8 +37,8 @@ NUMBER = 7
 
 def matches() -> Iterator[tuple[str, Match]]:
     """A name for each, and how it went."""
-    program, random = toy.build(), Random(7)
-    honest = trace(program, toy.constants(), toy.initial_state(), 3, 20)
+    program, random = toy_program.build(), Random(7)
+    honest = trace(program, toy_program.constants(), toy_program.initial_state(), 3, 20)
     commitment = ProgramCommitment.of(program)
     places = {
         "one instruction of a map": (0, 0, 0),

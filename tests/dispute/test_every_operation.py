@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 import torch
 
-from court import Court, Played, convict, court, dearest_lie, filled_lie, one_step_of
+from dispute_harness import Court, Played, convict, court, dearest_lie, filled_lie, one_step_of
 from lab.operations import functions_in
+from operation_samples import CASES, Case, full_name, graph_of
 from pol.arithmetic.functions import CATALOGUE
 from pol.dispute.moves import Describe
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
-from samples import CASES, Case, full_name, graph_of
 
 MEASURED = Path(__file__).parents[2] / "docs" / "operations.json"
 MOVE_GAS, DESCRIBE_GAS, PROOF_GAS = 60_000, 85_000, 140_000

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from adversaries import KINDS, tampered
 
-import toy
+import toy_program
 from hostile_players import LyingSums, RandomPlayer
 from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
@@ -53,7 +53,7 @@ def dispute(honest: SegmentTrace, liar: SegmentTrace, side: Side, bits: int, pla
 @pytest.mark.parametrize("side", [Side.ASSERTER, Side.CHALLENGER])
 def test_whoever_tells_the_truth_wins(side: Side, bits: int) -> None:
     random = Random(f"{side} {bits}")
-    program, constants, state = toy.build(), toy.constants(), toy.initial_state()
+    program, constants, state = toy_program.build(), toy_program.constants(), toy_program.initial_state()
     seen: Counter[str] = Counter()
     while missing := [kind for kind in KINDS if seen[kind] < 2]:
         kind = random.choice(missing)
@@ -69,7 +69,7 @@ def test_whoever_tells_the_truth_wins(side: Side, bits: int) -> None:
 @pytest.mark.parametrize("side", [Side.ASSERTER, Side.CHALLENGER])
 def test_whoever_plays_at_random_loses(side: Side) -> None:
     random = Random(f"random {side}")
-    program, constants, state = toy.build(), toy.constants(), toy.initial_state()
+    program, constants, state = toy_program.build(), toy_program.constants(), toy_program.initial_state()
     for _ in range(60):
         honest = trace(program, constants, state, 3, random.choice([1, 2, 7, 20]))
         liar = tampered(honest, "state", random)
@@ -83,7 +83,7 @@ def test_whoever_plays_at_random_loses(side: Side) -> None:
 @pytest.mark.parametrize("component", list(Component))
 def test_whoever_adds_up_rightly_wins(component: Component, side: Side) -> None:
     random = Random(f"{component} {side}")
-    program, constants, state = toy.build(), toy.constants(), toy.initial_state()
+    program, constants, state = toy_program.build(), toy_program.constants(), toy_program.initial_state()
     honest_trace = trace(program, constants, state, 3, 2)
     x, y = honest_trace.state(5), honest_trace.state(3)
     commitment = ProgramCommitment.of(program)
@@ -100,14 +100,14 @@ def test_whoever_adds_up_rightly_wins(component: Component, side: Side) -> None:
 
 
 def test_a_claim_that_is_right_cannot_be_opened_against() -> None:
-    honest = trace(toy.build(), toy.constants(), toy.initial_state(), 3, 4)
+    honest = trace(toy_program.build(), toy_program.constants(), toy_program.initial_state(), 3, 4)
     with pytest.raises(IllegalMove, match="just what the other side said"):
         dispute(honest, honest, Side.ASSERTER, 4)
 
 
 def test_a_dispute_is_a_document() -> None:
     random = Random(5)
-    honest = trace(toy.build(), toy.constants(), toy.initial_state(), 3, 20)
+    honest = trace(toy_program.build(), toy_program.constants(), toy_program.initial_state(), 3, 20)
     liar = tampered(honest, "scalar", random) or tampered(honest, "state", random)
     assert liar is not None
     match = dispute(honest, liar, Side.ASSERTER, 4)
@@ -119,8 +119,8 @@ def test_a_dispute_is_a_document() -> None:
 def test_every_move_is_refused_at_every_other_position() -> None:
     """A move that was legal where it was made is not legal where the dispute stood before or after."""
     random = Random(6)
-    program = toy.build()
-    honest = trace(program, toy.constants(), toy.initial_state(), 3, 20)
+    program = toy_program.build()
+    honest = trace(program, toy_program.constants(), toy_program.initial_state(), 3, 20)
     matches = []
     for kind in ("scalar", "state", "op", "constants"):
         liar = tampered(honest, kind, random)

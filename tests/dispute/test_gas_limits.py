@@ -14,8 +14,8 @@ import pytest
 from adversaries import TamperedState
 from web3.contract import Contract
 
-import toy
-from court import MOVE_GRACE, REPLAY_GRACE, Court, court, params_of, sides
+import toy_program
+from dispute_harness import MOVE_GRACE, REPLAY_GRACE, Court, court, params_of, sides
 from lab.disputes.dispute_match import Match, play
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.move_encoding import encode
@@ -74,7 +74,7 @@ def sweeper() -> Iterator[Sweeper]:
 
 def sweep_all(sweeper: Sweeper, name: str, step: int) -> dict[str, int]:
     """Each kind of call in disputes about a lie, on both sides; the least limit of each, NEVER for a proof in vain."""
-    program, constants, state = toy.build(), toy.constants(), toy.initial_state()
+    program, constants, state = toy_program.build(), toy_program.constants(), toy_program.initial_state()
     found: dict[str, int] = {}
     for side in (Side.ASSERTER, Side.CHALLENGER):
         honest = SegmentTrace(program, constants, CpuExecutor(program, constants, threads=1), state, 3, 2)

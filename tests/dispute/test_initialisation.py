@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from torch import nn
 
-from court import Court, court, sides
+from dispute_harness import Court, court, sides
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from clocked import ClockedCourt, Pace, Timed, clocked_court
-from small import every_lie, honest_trace
+from timed_disputes import ClockedCourt, Pace, Timed, clocked_court
+from tiny_programs import every_lie, honest_trace
 
-from court import replay_claim
+from dispute_harness import replay_claim
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace

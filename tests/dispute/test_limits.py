@@ -2,7 +2,7 @@
 
 import pytest
 
-import toy
+import toy_program
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import PAD, branch, tree
 from pol.commitments.program_hash import PROGRAM_TAG, program_header
@@ -16,7 +16,7 @@ def decode(header: bytes) -> ProgramHeader:
 
 
 def test_headers() -> None:
-    header = program_header(toy.build())
+    header = program_header(toy_program.build())
     assert decode(header).nodes == 20
     with pytest.raises(ProtocolError, match="version"):
         decode(b"\0\0\0\7" + header[4:])

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 from adversaries import KINDS, tampered
-from small import Contradicting, Silent, every_lie, honest_trace
+from tiny_programs import Contradicting, Silent, every_lie, honest_trace
 from web3.exceptions import ContractLogicError
 
-import toy
-from court import ZERO, Court, court
+import toy_program
+from dispute_harness import ZERO, Court, court
 from hostile_players import RandomPlayer
 from lab.disputes.dispute_match import Match, play
 from pol.commitments.merkle import PAD, tree
@@ -74,8 +74,10 @@ def hear(
 
 
 def toy_trace(steps: int) -> SegmentTrace:
-    program, constants = toy.build(), toy.constants()
-    return SegmentTrace(program, constants, CpuExecutor(program, constants, threads=1), toy.initial_state(), 3, steps)
+    program, constants = toy_program.build(), toy_program.constants()
+    return SegmentTrace(
+        program, constants, CpuExecutor(program, constants, threads=1), toy_program.initial_state(), 3, steps
+    )
 
 
 @pytest.mark.parametrize("side", [Side.ASSERTER, Side.CHALLENGER])

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from adversaries import DRAW, KINDS, tampered
 
-from court import Court, court, sides
+from dispute_harness import Court, court, sides
 from lab.benchmarks.training_bits import MODELS
 from pol.dispute.agreed_facts import node_of
 from pol.dispute.play.execution_evidence import SegmentTrace

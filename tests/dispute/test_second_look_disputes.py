@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from adversaries import Other, TamperedTrace
 
-from court import Court, court, dearest_lie, sides
+from dispute_harness import Court, court, dearest_lie, sides
 from lab.benchmarks.training_bits import MODELS
 from pol.demo.lying_players import LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace

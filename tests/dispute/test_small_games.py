@@ -16,9 +16,9 @@ from itertools import product
 from random import Random
 
 import pytest
-from small import Contradicting, Silent, every_lie, honest_trace
+from tiny_programs import Contradicting, Silent, every_lie, honest_trace
 
-from court import Court, court, replay_claim
+from dispute_harness import Court, court, replay_claim
 from hostile_players import RandomPlayer
 from lab.disputes.dispute_match import Match
 from pol.commitments.merkle import depth

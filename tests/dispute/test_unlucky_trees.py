@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-import toy
-from court import Court, court, sides
+import toy_program
+from dispute_harness import Court, court, sides
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
 from pol.demo.lying_players import Lie, LyingTrace
@@ -66,9 +66,9 @@ def test_the_truth_wins_where_all_subtrees_are_equal(a_court: Court, name: str) 
 
 @pytest.mark.parametrize("fill", [0, 0xFFFFFFFF])
 def test_the_truth_wins_from_a_state_without_any_difference(a_court: Court, fill: int) -> None:
-    random, program = Random(fill), toy.build()
-    constants = [np.full_like(words, 0) for words in toy.constants()]
-    state = [np.full_like(words, fill) for words in toy.initial_state()]
+    random, program = Random(fill), toy_program.build()
+    constants = [np.full_like(words, 0) for words in toy_program.constants()]
+    state = [np.full_like(words, fill) for words in toy_program.initial_state()]
     honest = SegmentTrace(program, constants, CpuExecutor(program, constants, threads=1), state, 3, 20)
     for node in (0, 3, 4, 5, 6):
         found = program.nodes[node]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import toy
+import toy_program
 from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
@@ -82,9 +82,9 @@ def test_replay_has_the_bits_of_the_trace(seed: int) -> None:
 
 
 def test_reference_and_native_replay_agree() -> None:
-    program = toy.build()
-    executors = [e(program, toy.constants(), observed=[1]) for e in (ReferenceExecutor, CpuExecutor)]
-    states = [toy.initial_state(), toy.initial_state()]
+    program = toy_program.build()
+    executors = [e(program, toy_program.constants(), observed=[1]) for e in (ReferenceExecutor, CpuExecutor)]
+    states = [toy_program.initial_state(), toy_program.initial_state()]
     for step in range(4):
         results = [e.advance(s, step) for e, s in zip(executors, states, strict=True)]
         assert same(*(observed for _, observed in results))
@@ -93,9 +93,9 @@ def test_reference_and_native_replay_agree() -> None:
 
 
 def test_a_state_that_is_kept_is_not_overwritten() -> None:
-    program = toy.build()
-    executor = CpuExecutor(program, toy.constants())
-    kept, _ = executor.advance(toy.initial_state(), 0)
+    program = toy_program.build()
+    executor = CpuExecutor(program, toy_program.constants())
+    kept, _ = executor.advance(toy_program.initial_state(), 0)
     copies = [words.copy() for words in kept]
     state = kept
     addresses = set()
@@ -163,7 +163,7 @@ if child:
     sys.exit(os.waitpid(child, 0)[1])
 """
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(toy.__file__).parent)])
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(toy_program.__file__).parent)])
     }
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=environment, check=True, timeout=240)
 
@@ -179,7 +179,7 @@ executor.advance(toy.initial_state(), 0)
 for kept in (executor, CpuNode(program.nodes[0])):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 """
-    environment = os.environ | {"PYTHONPATH": str(Path(toy.__file__).parent)}
+    environment = os.environ | {"PYTHONPATH": str(Path(toy_program.__file__).parent)}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=240
     )
@@ -187,10 +187,10 @@ for kept in (executor, CpuNode(program.nodes[0])):
 
 
 def test_a_state_of_another_shape_is_refused() -> None:
-    executor = CpuExecutor(toy.build(), toy.constants())
+    executor = CpuExecutor(toy_program.build(), toy_program.constants())
     with pytest.raises(ProtocolError):
-        executor.advance(toy.initial_state()[:1], 0)
+        executor.advance(toy_program.initial_state()[:1], 0)
     with pytest.raises(ProtocolError):
-        executor.advance(toy.initial_state(), -1)
+        executor.advance(toy_program.initial_state(), -1)
     with pytest.raises(ProtocolError):
-        CpuExecutor(toy.build(), toy.constants(), observed=[10_000])
+        CpuExecutor(toy_program.build(), toy_program.constants(), observed=[10_000])

@@ -15,7 +15,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
 from pol.graph.tensor_type import DType, TensorType
-from portable import Recording, Steps, build, digest, run, tool
+from portable_kernels import Recording, Steps, build, digest, run, tool
 
 FEW, MANY = 150, 4_000
 # Scratch memory is anew for every node then, so that accesses past its end show.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_cpu_nodes import Draw, matmul
 
-import toy
+import toy_program
 from lab.arithmetic.adversarial_words import arguments, cases
 from lab.benchmarks.training_bits import MODELS, instruction_set
 from pol.arithmetic.functions import CATALOGUE
@@ -19,7 +19,7 @@ from pol.graph.capture import Capture
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
-from portable import Recording, Steps, build, run, tool
+from portable_kernels import Recording, Steps, build, run, tool
 
 STEPS, STEPS_EMULATED = 1_000, 20
 HOSTILE = 4_099
@@ -84,7 +84,7 @@ def hostile() -> Recording:
         of_constants(nodes, 0),
         of_constants([drawn(seed) for seed in range(DRAWN)], 3),
         of_constants(products(), 0),
-        Steps(toy.build(), toy.initial_state(), toy.constants(), 0, toy.STEPS),
+        Steps(toy_program.build(), toy_program.initial_state(), toy_program.constants(), 0, toy_program.STEPS),
     ]
     return Recording(programs, steps)
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from digits_training import loaded
+from operation_samples import CASES, graph_of
 from pol.errors import ProtocolError
 from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.native.torch_graph import to_module
 from pol.training.task.task_training import to_tensor
-from samples import CASES, graph_of
-from trained import loaded
 
 
 @pytest.mark.parametrize("operation", CASES)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from lab.operations import Measurements, document
+from operation_samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
 from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.native.torch_executor import ALLOWED, NativeExecutor
@@ -30,7 +31,6 @@ from pol.graph.lowering import RULES, lower
 from pol.graph.lowering.rules import FAMILIES
 from pol.graph.node import Source
 from pol.graph.step_program import StepProgram
-from samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
 from special_points import DEFINED
 from special_points import expected as expected_at
 

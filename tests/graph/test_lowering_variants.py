@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
+from operation_samples import CASES, INTS, LABELS, LONG, MAPS, MORE, SCORES, WIDE, YES, A, B, C, Case, graph_of
 from pol.errors import UnsupportedError
 from pol.graph.aten_graph import LOWERING_VERSION, AtenGraph
 from pol.graph.lowering import lower
-from samples import CASES, INTS, LABELS, LONG, MAPS, MORE, SCORES, WIDE, YES, A, B, C, Case, graph_of
 
 SOLID = torch.randn(1, 4, 6, 5, 7)
 IMAGE = torch.randn(2, 4, 9, 8)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lab.benchmarks.drawn_programs import Drawn, drawn, is_another_training
+from operation_samples import graph_of
 from pol.errors import UnsupportedError
 from pol.execution.self_check.node_check import fold_lengths
 from pol.graph.capture import Capture, Loop, capture
@@ -21,7 +22,6 @@ from pol.graph.capture.tracing.tensor_assignments import DataAssignments
 from pol.graph.lowering import RULES, lower
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.values import Value, flip
-from samples import graph_of
 
 ROWS = torch.tensor([[1.0, 2.0, 3.0, 0.3], [0.5, -1.0, 2.5, -0.7], [7.0, 0.1, -0.2, 4.0]]).repeat(4, 1)
 LABELS = torch.tensor([0, 1, 2]).repeat(4)

@@ -12,7 +12,7 @@ from pol.training.record import learning_record, newest_checkpoint
 from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
-SCRIPT = Path(__file__).parent / "processes.py"
+SCRIPT = Path(__file__).parent / "recorded_ranks.py"
 
 
 def run(folder: Path, count: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from anvil_node import anvil_node
-from command import Said, pol
+from cli_runner import Said, pol
 from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena
 from lab.benchmarks.role_drills import OFFER, small
 from pol.chain.node.connection import Connection

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from role_market import INTERVAL, OFFER, STEPS, Town, captured
 from torch import Tensor, nn
-from town import INTERVAL, OFFER, STEPS, Town, captured
 
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram

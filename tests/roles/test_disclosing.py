@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from town import OFFER, OFTEN, Town, seated_with_duty, until_proof
+from role_market import OFFER, OFTEN, Town, seated_with_duty, until_proof
 
 from anvil_node import anvil_node
-from arranged import unchanged
+from node_snapshots import unchanged
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError

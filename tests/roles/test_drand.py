@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from town import INTERVAL, OFFER, STEPS, Town, until_proof
+from role_market import INTERVAL, OFFER, STEPS, Town, until_proof
 from web3.types import RPCEndpoint, TxReceipt
 
 from anvil_node import anvil_node
+from drand_relay import relay
 from drand_rounds import ROUNDS
 from pol.chain.beacon.drand_relays import Relays
 from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind
@@ -19,7 +20,6 @@ from pol.errors import OperationalError
 from pol.roles.verifier.verifier import Verifier
 from pol.verification.beacon.drand import QUICKNET
 from pol.verification.verdict.verdict import Outcome
-from relay import relay
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 30662990)
 COMMITTED = QUICKNET.time_of(PUBLISHED.number) - DRAND_DELAY - 1

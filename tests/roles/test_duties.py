@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from town import (
+from role_market import (
     OFTEN,
     Town,
     disclosed,
@@ -19,8 +19,8 @@ from town import (
 )
 
 from anvil_node import anvil_node
-from arranged import unchanged
 from lab.incentives.auction_rules import forfeited
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.contract.announcements import announcement
 from pol.chain.desks.challenges import ClaimChargeKind

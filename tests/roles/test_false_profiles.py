@@ -7,11 +7,11 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from town import OFFER, SELDOM, Town, awarded, conclude, gain, seated, settle, submitted, verified
+from role_market import OFFER, SELDOM, Town, awarded, conclude, gain, seated, settle, submitted, verified
 
 from anvil_node import anvil_node
-from arranged import unchanged
 from hostile_players import LyingSums
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection

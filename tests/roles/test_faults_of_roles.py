@@ -20,10 +20,10 @@ from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
 from anvil_node import anvil_node
-from bad_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from lab.benchmarks.killed_processes import KINDS
 from lab.benchmarks.market_processes import Arena, key, live, ordered, party, unchanged
 from lab.benchmarks.role_drills import OFFER, again, small
+from misbehaving_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import SqliteJournal, kept_journal
 from pol.chain.account.wallet import Wallet

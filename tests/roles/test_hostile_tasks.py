@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from odd_tasks import TASKS, Desk
-from town import Town
+from role_market import Town
 
 from anvil_node import anvil_node
 from pol.chain.node.connection import Connection

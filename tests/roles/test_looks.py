@@ -6,11 +6,11 @@ from random import Random
 
 import numpy as np
 import pytest
-from town import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, stated, submitted, verified
+from role_market import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, stated, submitted, verified
 
 from anvil_node import anvil_node
-from arranged import unchanged
 from hostile_players import LyingSums
+from node_snapshots import unchanged
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from town import SELDOM, Town, restored, seated, settle, until_proof, verified
+from role_market import SELDOM, Town, restored, seated, settle, until_proof, verified
 
 from anvil_node import anvil_node
 from pol.chain.desks.task_registry import Status

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from operated import KEY, Operator
+from operator_processes import KEY, Operator
 from prometheus_client.parser import text_string_to_metric_families
-from town import submitted
+from role_market import submitted
 
 from anvil_node import anvil_node
-from arranged import order
-from command import Said, pol
+from cli_runner import Said, pol
+from node_snapshots import order
 from pol.chain.node.connection import Connection
 from pol.cli.market.health_server import STALE_SECONDS, HealthMetrics, serve_health
 from pol.errors import OperationalError

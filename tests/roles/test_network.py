@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hatchery import Hatchery, Party
+from forked_roles import Hatchery, Party
 
 from anvil_node import anvil_node
 from lab.benchmarks.market_processes import BROUGHT, Arena, key, ordered

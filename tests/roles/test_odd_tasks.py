@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from role_market import OFFER, Town, captured
 from torch import nn
-from town import OFFER, Town, captured
 
-from arranged import unchanged
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.claims.distance import component_distances, require_distances
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError

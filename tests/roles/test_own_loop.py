@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from town import Town, awarded, gain, profiled, settle, verified
+from role_market import Town, awarded, gain, profiled, settle, verified
 
 from anvil_node import anvil_node
 from pol import Recorder

@@ -5,11 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from town import OFFER, SELDOM, Town, awarded, gain, profiled, seated, settle, stated, submitted, until_proof, verified
+from role_market import (
+    OFFER,
+    SELDOM,
+    Town,
+    awarded,
+    gain,
+    profiled,
+    seated,
+    settle,
+    stated,
+    submitted,
+    until_proof,
+    verified,
+)
 
 from anvil_node import anvil_node
-from arranged import unchanged
 from hostile_players import LyingSums
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from town import OFFER, SELDOM, Town, gain, submitted
+from role_market import OFFER, SELDOM, Town, gain, submitted
 
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.roles.party.decisions import Mode

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from operated import KEY, Operator
-from town import submitted
+from operator_processes import KEY, Operator
+from role_market import submitted
 
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Wallet

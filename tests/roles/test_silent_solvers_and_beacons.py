@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from town import OFFER, SELDOM, Town, disclosed, restored, seated, seated_with_duty, until_proof
+from role_market import OFFER, SELDOM, Town, disclosed, restored, seated, seated_with_duty, until_proof
 
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from town import SELDOM, Town, awarded, profiled, submitted
+from role_market import SELDOM, Town, awarded, profiled, submitted
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import EvidenceError

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from town import OFFER, Town, captured, submitted
+from role_market import OFFER, Town, captured, submitted
 
-from arranged import unchanged
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require

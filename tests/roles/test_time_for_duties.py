@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 from odd_tasks import EXACT, Desk
-from test_watching import AT_ANY_PRICE
-from town import (
+from role_market import (
     OFTEN,
     Town,
     captured,
@@ -17,9 +16,10 @@ from town import (
     submitted,
     until_proof,
 )
+from test_watching import AT_ANY_PRICE
 
 from anvil_node import anvil_node
-from arranged import unchanged
+from node_snapshots import unchanged
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError

@@ -7,7 +7,7 @@ from dataclasses import astuple, replace
 
 import pytest
 from eth_typing import ChecksumAddress
-from town import (
+from role_market import (
     INTERVAL,
     OFFER,
     OFTEN,
@@ -26,7 +26,7 @@ from town import (
 )
 
 from anvil_node import anvil_node
-from arranged import unchanged
+from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.contract.binding import deploy_contract
 from pol.chain.court.dispute_game import DisputeGame

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from odd_tasks import Desk
-from town import OFTEN, Town, awarded, captured, restored, seated, seated_with_duty, submitted, until_proof
+from role_market import OFTEN, Town, awarded, captured, restored, seated, seated_with_duty, submitted, until_proof
 
 from anvil_node import anvil_node
 from lab.benchmarks.market_processes import ordered

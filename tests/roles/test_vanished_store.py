@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from town import (
+from role_market import (
     OFTEN,
     Town,
     conclude,

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from role_market import OFTEN, Town, awarded, disclosed, gain, profiled, seated, seated_with_duty, submitted
 from test_false_profiles import CHARGES, Liar
-from town import OFTEN, Town, awarded, disclosed, gain, profiled, seated, seated_with_duty, submitted
 
 from anvil_node import anvil_node
-from arranged import unchanged
+from node_snapshots import unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection

@@ -10,7 +10,7 @@ from typing import Any
 
 import fsspec
 import pytest
-from failing import EVERY, STEPS, FailingOs, Failure, MoveFileSystem, UploadFileSystem, require_whole, train
+from failing_stores import EVERY, STEPS, FailingOs, Failure, MoveFileSystem, UploadFileSystem, require_whole, train
 from fsspec.implementations.local import LocalFileSystem
 from huggingface_hub import HfFileSystem
 

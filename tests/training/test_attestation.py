@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from records import KEY, OTHER_KEY, train
 from securesystemslib.dsse import Envelope as PeerEnvelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
+from small_record import KEY, OTHER_KEY, train
 
 from pol.commitments.array import ArrayType, ElementType
 from pol.commitments.complete_state import StateEntry, complete_root

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import rfc8785
 import zstandard
-from failing import UploadFileSystem, train
+from failing_stores import UploadFileSystem, train
 from fsspec import register_implementation
 from test_updates import lying_frame
 

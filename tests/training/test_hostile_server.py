@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from certified import certify
+from loopback_certificate import certify
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.http_files import HttpFiles, HttpPatience, wait

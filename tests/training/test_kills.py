@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from killing import ENOUGH
+from killed_recorders import ENOUGH
 
-PROGRAM = Path(__file__).parent / "killing.py"
+PROGRAM = Path(__file__).parent / "killed_recorders.py"
 
 
 def run(folder: Path, kills: int, seed: int) -> dict[str, dict[str, int]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import rfc8785
-from records import KEY, train
+from small_record import KEY, train
 
+from digits_training import honest, loaded, published
 from pol.errors import EvidenceError, ProtocolError
 from pol.training.record import attestation, learning_record
 from pol.training.storage import sharded_files, stored_checkpoint
@@ -18,7 +19,6 @@ from pol.training.storage.store import CorruptObjectError, OpenFile, Store
 from pol.training.task import learning_proof, task_tensors
 from pol.training.task import published_task as tasks
 from pol.training.task.task_recorder import TaskRecorder
-from trained import honest, loaded, published
 
 
 def test_the_limit_is_near_what_a_checkpoint_has() -> None:

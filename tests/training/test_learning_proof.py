@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from digits_training import Training, honest, loaded, published, solve
 from pol.commitments.checkpoint_log import verify_inclusion
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, compute_log_root, load, load_checkpoint, require_proof_of
-from trained import Training, honest, loaded, published, solve
 
 
 def test_a_published_proof_loads() -> None:

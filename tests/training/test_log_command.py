@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from records import KEY, OTHER_KEY, train
+from small_record import KEY, OTHER_KEY, train
 
 from pol.cli.main import main
 from pol.training.record import attestation

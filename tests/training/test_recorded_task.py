@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from digits_training import Training, loaded, profiled, published, verdict
 from pol import Recorder
 from pol.demo import digits
 from pol.errors import ProtocolError, UnsupportedError
@@ -24,7 +25,6 @@ from pol.training.task.task_randomness import TaskRandomness
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome
-from trained import Training, loaded, profiled, published, verdict
 
 
 def train(store: Store, stop: int | None = None, skipped: int | None = None) -> Recorder:

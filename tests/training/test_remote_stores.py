@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 import pytest
-from failing import require_whole, train
+from failing_stores import require_whole, train
 from moto.server import ThreadedMotoServer
 
 from pol.errors import OperationalError

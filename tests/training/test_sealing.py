@@ -13,12 +13,14 @@ from Crypto.Protocol.DH import import_x25519_private_key, import_x25519_public_k
 from Crypto.Protocol.KDF import HKDF
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from failing import require_whole, train
+from failing_stores import require_whole, train
 from torch import nn
 
 from pol import Recorder
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Checkpoints, Sealing
+from pol.training.lineage.base_training import from_record
+from pol.training.lineage.lineage import verify_lineage
 from pol.training.record import learning_record
 from pol.training.storage import sealing, stored_checkpoint
 from pol.training.storage.key_file import load_opening_key
@@ -186,3 +188,24 @@ def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(ProtocolError, match=f"segment 0 of file {name[:64]}"):
         stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
+
+
+@pytest.mark.parametrize("base_is_sealed", [False, True])
+@pytest.mark.parametrize("own_is_sealed", [False, True])
+def test_a_training_that_continues_another(tmp_path: Path, base_is_sealed: bool, own_is_sealed: bool) -> None:
+    """Documents of the base are copied byte for byte: what is sealed stays sealed, and its reader checks the lineage."""
+    base, own = (f"file://{tmp_path}/{name}" for name in ("base", "own"))
+    train(base, 2, sealing=Sealing(opening_key=KEYS[0]) if base_is_sealed else None)
+    opened: Store = SealedStore(Store(base), key=KEYS[0]) if base_is_sealed else Store(base)
+    start = from_record(opened)
+    own_sealing = Sealing([PUBLIC[0]], opening_key=KEYS[1]) if own_is_sealed else None
+    recorder = Recorder(own, nn.Linear(6, 2), every=1, start=start, sealing=own_sealing)
+    recorder.resume()
+    recorder.close()
+    copied = start.record.checkpoints[start.index].object
+    assert (tmp_path / "own" / copied[:2] / copied).read_bytes() == (tmp_path / "base" / copied[:2] / copied).read_bytes()
+    store: Store = SealedStore(Store(own), key=KEYS[0]) if own_is_sealed or base_is_sealed else Store(own)
+    assert [level.kind for level in verify_lineage(store)] == ["record", "given"]
+    if base_is_sealed:
+        with pytest.raises(OperationalError, match="sealed"):
+            verify_lineage(Store(own))

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from records import KEY, OTHER_KEY, train
+from small_record import KEY, OTHER_KEY, train
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError

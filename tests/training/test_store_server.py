@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from failing import require_whole, train
+from failing_stores import require_whole, train
 
 from pol.cli.record.store_server import serve
 from pol.errors import OperationalError, ProtocolError

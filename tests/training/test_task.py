@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import rfc8785
 
+from digits_training import loaded, published
 from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish
 from pol.training.task.task_document import TaskDocument
-from trained import loaded, published
 
 
 def test_a_published_task_loads() -> None:

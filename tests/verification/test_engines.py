@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import verified
+import small_task
 from pol.commitments import canonical_json
 from pol.errors import OperationalError
 from pol.training.storage.store import Store
@@ -27,7 +27,7 @@ from pol.verification.examination.verification_report import segment_document
 from pol.verification.verdict.verdict import Outcome, Reason
 
 LIMITS = (1 << 40, 1 << 40, 1 << 40)
-SKIPPED = 7 * verified.INTERVAL + 1
+SKIPPED = 7 * small_task.INTERVAL + 1
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 @pytest.fixture(scope="module")
 def solved(store: Store) -> tuple[LoadedTask, LearningProof]:
     """A training in which one step of segment 7 was left out."""
-    _, task = verified.published(Path(store.url.removeprefix("file://")))
-    return task, learning_proof.load(store, verified.solve(store, task, frozenset({SKIPPED})), task)
+    _, task = small_task.published(Path(store.url.removeprefix("file://")))
+    return task, learning_proof.load(store, small_task.solve(store, task, frozenset({SKIPPED})), task)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def told(results: Iterator[ExaminedSegment]) -> dict[int, bytes]:
 def test_all_cores_give_the_bytes_of_one_process(jobs: list[ReplayJob]) -> None:
     here = list(LocalEngine().run(jobs))
     assert [r.verdict.outcome for r in here] == [Outcome.ACCEPTED, Outcome.REJECTED, Outcome.ACCEPTED]
-    assert [len(r.observed["loss"]) for r in here] == [verified.INTERVAL] * 3
+    assert [len(r.observed["loss"]) for r in here] == [small_task.INTERVAL] * 3
     assert told(CoresEngine().run(jobs)) == told(iter(here)) == told(LocalEngine(threads=1).run(jobs))
     assert list(CoresEngine().run([])) == []
 

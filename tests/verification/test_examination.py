@@ -10,7 +10,7 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import verified
+import small_task
 from pol.claims.acceptance_rule import EXACT
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.training.storage.store import CorruptObjectError, Store
@@ -36,8 +36,8 @@ SOME = tuple(range(0, 20, 4))
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedTask, str]:
     """A canonical training: exact mode accepts all of it."""
-    store, task = verified.published(tmp_path_factory.mktemp("exact"))
-    return store, task, verified.solve_with(store, task, verified.Canonical(task))
+    store, task = small_task.published(tmp_path_factory.mktemp("exact"))
+    return store, task, small_task.solve_with(store, task, small_task.Canonical(task))
 
 
 def verdict(segment: int, outcome: Outcome, *reasons: Reason | Fault) -> ExaminedSegment:

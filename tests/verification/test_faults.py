@@ -13,6 +13,7 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from digits_training import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT
 from pol.errors import EvidenceError, Fault
@@ -23,7 +24,6 @@ from pol.training.task.learning_proof import LearningProof, compute_log_root, re
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
-from trained import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict
 
 SEGMENT = 5
 NAMES = ("weight", "step")

@@ -23,7 +23,7 @@ from pol.graph.capture import Capture
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
-from toy import one
+from toy_program import one
 
 Floats = NDArray[np.float64]
 

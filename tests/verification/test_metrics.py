@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import toy
+import toy_program
 from pol.arithmetic.primitives import Words
 from pol.claims import distance
 from pol.claims.distance import component_distances
@@ -31,7 +31,7 @@ def program(scale: int) -> StepProgram:
         Slot(Component.BUFFER, i32, 0),
         Slot(Component.OPTIMIZER, i32, 0),
     )
-    return StepProgram(slots, (), toy.build().nodes)
+    return StepProgram(slots, (), toy_program.build().nodes)
 
 
 def state(numbers: list[float], integers: list[int]) -> list[Words]:
@@ -83,7 +83,7 @@ def test_norms_over_many_blocks() -> None:
     """Larger than what is summed at a time, with numbers near the greatest that have a distance."""
     size = distance.BLOCK + 3
     type_ = TensorType(DType.F32, (size,))
-    wide = StepProgram((Slot(Component.PARAMETER, type_, 0),), (), toy.build().nodes)
+    wide = StepProgram((Slot(Component.PARAMETER, type_, 0),), (), toy_program.build().nodes)
     x = np.full(size, 2.0**23 - 1, np.float32)
     gap = gaps(wide, [x.view(np.uint32)], [(-x).view(np.uint32)])[0]
     each = (2**24 - 2) * 2**40
@@ -92,7 +92,7 @@ def test_norms_over_many_blocks() -> None:
 
 def test_metrics_of_a_triangle() -> None:
     """Updates (3, 4) and (3, 0) from (1, 1)."""
-    small = StepProgram((Slot(Component.PARAMETER, TensorType(DType.F32, (2,)), 0),), (), toy.build().nodes)
+    small = StepProgram((Slot(Component.PARAMETER, TensorType(DType.F32, (2,)), 0),), (), toy_program.build().nodes)
     start, x, y = ([np.array(v, np.float32).view(np.uint32)] for v in ((1, 1), (4, 5), (4, 1)))
     found = component_metrics(small, start, x, y, Component.PARAMETER)
     assert found is not None

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import torch
 
+from digits_training import loaded, profiled
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, component_distances
 from pol.errors import OperationalError
@@ -19,7 +20,6 @@ from pol.verification.profile.native_reruns import NativeRerun, NativeReruns, re
 from pol.verification.profile.native_setting import NativeSetting, settings_here
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.replay.canonical_replay import replay_end
-from trained import loaded, profiled
 
 PLAIN, DOUBLE, NOWHERE = NativeSetting(), NativeSetting(precision="float64"), NativeSetting(device="meta:7")
 

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from digits_training import loaded, profiled, published
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import component_distances
@@ -39,7 +40,6 @@ from pol.verification.profile.profile_threshold import FLOOR
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root, slots_apart
 from pol.verification.profile.state_metrics import component_metrics
 from pol.verification.replay.canonical_replay import replay_end
-from trained import loaded, profiled, published
 
 
 @cache

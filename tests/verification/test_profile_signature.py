@@ -8,11 +8,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
 
+from digits_training import profiled
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.training.record import dsse_envelope
 from pol.verification.profile.profile_signature import sign, statement, verify
-from trained import profiled
 
 KEY, OTHER = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32), Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
 

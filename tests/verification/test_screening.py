@@ -5,22 +5,22 @@ import math
 import numpy as np
 import pytest
 
-import toy
+import toy_program
+from digits_training import checkpoints, honest, loaded, proof_over, solve
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.verification.examination.outliers import oddness
 from pol.verification.examination.screening import SUSPICIOUS, ranked, screen, suspicions
-from trained import checkpoints, honest, loaded, proof_over, solve
 
-PROGRAM = toy.build()
+PROGRAM = toy_program.build()
 SEGMENTS = 20
 
 
 def trail(change: dict[int, float] | None = None, turn: int | None = None) -> list[list[Words]]:
     """States whose updates have one length and keep their direction, but for some."""
     random = np.random.default_rng(3)
-    way = random.normal(size=toy.WEIGHT.shape)
-    weight, momentum = random.normal(size=toy.WEIGHT.shape), np.zeros(toy.WEIGHT.shape)
+    way = random.normal(size=toy_program.WEIGHT.shape)
+    weight, momentum = random.normal(size=toy_program.WEIGHT.shape), np.zeros(toy_program.WEIGHT.shape)
     states = []
     for segment in range(SEGMENTS + 1):
         floats = [np.asarray(part, np.float32).view(np.uint32) for part in (weight, momentum)]
@@ -86,7 +86,7 @@ def test_nothing_moved_and_nothing_finite_are_the_oddest() -> None:
 def test_the_segment_before_a_standstill_comes_first_however_it_got_there(jump: int, moving: int) -> None:
     """Few numbers move from then on, but as far as all did; the jump itself looks like every other segment."""
     states = trail()
-    way = np.zeros(toy.WEIGHT.shape)
+    way = np.zeros(toy_program.WEIGHT.shape)
     way.flat[:moving] = 0.1
     for segment in range(jump + 1, SEGMENTS):
         ended = states[segment][0].view(np.float32) + way.astype(np.float32)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import trained
+import digits_training
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, SATURATION, UNEQUAL, component_distances
@@ -138,7 +138,7 @@ def test_what_is_no_look_of_the_claim_is_refused() -> None:
         with pytest.raises(ProtocolError, match=what):
             decide_with_second_look(made, STRICT, found, count, margin)
     with pytest.raises(ProtocolError, match="1 to 64 reruns"):
-        look_programs(trained.loaded().program, 65)
+        look_programs(digits_training.loaded().program, 65)
 
 
 # --- the measurement --------------------------------------------------------------------------------------------------
@@ -147,20 +147,20 @@ def test_what_is_no_look_of_the_claim_is_refused() -> None:
 @cache
 def canonical() -> tuple[list[Words], list[Words]]:
     """Start and canonical end of a segment."""
-    task, training = trained.loaded(), trained.honest()
-    start = trained.checkpoints(training)[SEGMENT]
+    task, training = digits_training.loaded(), digits_training.honest()
+    start = digits_training.checkpoints(training)[SEGMENT]
     interval = task.document.interval
-    return start, replay_end(task.program, trained.executor(), start, SEGMENT * interval, interval)
+    return start, replay_end(task.program, digits_training.executor(), start, SEGMENT * interval, interval)
 
 
 def rerun(index: int) -> list[Words]:
-    task, interval = trained.loaded(), trained.loaded().document.interval
+    task, interval = digits_training.loaded(), digits_training.loaded().document.interval
     program = reorder(perturb(task.program, index), index)
     return replay_end(program, CpuExecutor(program, task.constants), canonical()[0], SEGMENT * interval, interval)
 
 
 def test_every_number_is_what_the_specification_says() -> None:
-    task = trained.loaded()
+    task = digits_training.loaded()
     start, end = canonical()
     found = measure_second_look(task, CpuExecutor, start, end, SEGMENT, look_programs(task.program, 2))
     for index, measured in enumerate(found.reruns):
@@ -170,15 +170,15 @@ def test_every_number_is_what_the_specification_says() -> None:
     assert found.segment == SEGMENT
     short = replace(task, document=replace(task.document, interval=2))
     few = look_programs(task.program, 1)
-    args = (start, replay_end(task.program, trained.executor(), start, 2 * SEGMENT, 2), SEGMENT, few)
+    args = (start, replay_end(task.program, digits_training.executor(), start, 2 * SEGMENT, 2), SEGMENT, few)
     assert measure_second_look(short, CpuExecutor, *args) == measure_second_look(short, ReferenceExecutor, *args)
 
 
 def judged(end: list[Words], count: int = 4) -> tuple[SegmentClaim, SecondLooker]:
     """A segment that ends there, and who judges it, with thresholds that reject nearly everything."""
-    task = trained.loaded()
+    task = digits_training.loaded()
     interval = task.document.interval
-    made = measure_segment(task.program, trained.executor(), canonical()[0], end, SEGMENT, interval)
+    made = measure_segment(task.program, digits_training.executor(), canonical()[0], end, SEGMENT, interval)
     return made, SecondLooker(task, CpuExecutor, STRICT, count)
 
 
@@ -203,7 +203,7 @@ def test_a_branch_that_a_rerun_takes_is_accepted() -> None:
 def test_a_percent_of_the_rate_is_still_rejected() -> None:
     """Below 2^-6 of the way, so reruns decide."""
     start, end = canonical()
-    slots = trained.loaded().program.slots
+    slots = digits_training.loaded().program.slots
     parts = [slot.component is Component.PARAMETER for slot in slots]
     scaled = [
         (a.view("f4") + (b.view("f4") - a.view("f4")) * 1.01).astype("f4").view("u4") if is_parameter else b
@@ -219,7 +219,7 @@ def test_a_percent_of_the_rate_is_still_rejected() -> None:
 
 
 def test_gross_work_costs_no_second_look() -> None:
-    made, looker = judged(trained.checkpoints(trained.honest())[SEGMENT + 2])
+    made, looker = judged(digits_training.checkpoints(digits_training.honest())[SEGMENT + 2])
     found = looker(decide(made, STRICT), canonical()[0])
     assert (found.outcome, found.second_look) == (REJECTED, None)
     assert "programs" not in vars(looker)
@@ -227,7 +227,7 @@ def test_gross_work_costs_no_second_look() -> None:
 
 def test_a_proof_is_verified_with_a_second_look() -> None:
     """By an engine, to the document; torch's own rounding is beyond such thresholds everywhere."""
-    training = trained.honest()
+    training = digits_training.honest()
     subject = ExaminedProof(training.store, training.task, training.proof)
     strictest: Three = (1, 1, 1)
     alone = examine_proof(subject, [1], strictest, LocalEngine(1), looks=0)
@@ -253,7 +253,7 @@ def test_many_second_looks_are_remarked_upon(needed: int, of: int, told: int) ->
 
 
 def test_the_terms_commit_to_the_programs_of_looks_after_those_of_the_profile() -> None:
-    program = trained.loaded().program
+    program = digits_training.loaded().program
     hashes = rerun_programs(program, 2, 3)
     assert hashes[:2] == rerun_programs(program, 2)
     assert hashes[2:] == [program_hash(other) for other in look_programs(program, 3)]

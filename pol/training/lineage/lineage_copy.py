@@ -5,11 +5,12 @@ from __future__ import annotations
 from pol.training.lineage import lineage
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
+from pol.training.storage.sealing import MAX_RECIPIENTS, sealed_size
 from pol.training.storage.store import LIMIT, Store
 
 
 class CopyingStore(Store):
-    """A store whose objects are copied into ``target`` as they are read."""
+    """A store whose objects are copied into ``target`` as they are read, byte for byte: sealed ones stay sealed."""
 
     def __init__(self, source: Store, target: Store):
         super().__init__(source.url, source.options, source.patience)
@@ -17,9 +18,8 @@ class CopyingStore(Store):
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """As `Store.get` of the source."""
-        data = self._source.get(digest, limit=limit)
-        self._target.put(data)
-        return data
+        self.get_public(digest, limit=sealed_size(limit, MAX_RECIPIENTS))
+        return self._source.get(digest, limit=limit)
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """As `Store.get_public` of the source."""

@@ -136,15 +136,19 @@ class SealedStore(Store):
         return super().put(b"".join(seal([data], self._recipients, self._entropy)))
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
-        """The plaintext of an object, with the digest of its sealed bytes checked.
+        """The plaintext of an object, with the digest of its stored bytes checked.
+
+        An object that was never sealed, such as a document of a public base, is returned as it is.
 
         Raises:
             ProtocolError: malformed, or too long.
             CorruptObjectError: the stored bytes don't hash to it.
             OperationalError: not sealed to this store's key, not there, or it can't be read.
         """
-        sealed = super().get(digest, limit=sealed_size(limit, MAX_RECIPIENTS))
-        return open_sealed(sealed, self._require_key(), f"object {digest}")
+        stored = super().get(digest, limit=sealed_size(limit, MAX_RECIPIENTS))
+        if not stored.startswith(MAGIC) and len(stored) <= limit:
+            return stored
+        return open_sealed(stored, self._require_key(), f"object {digest}")
 
     def put_file(self, name: str, pieces: Pieces) -> None:
         """Seal and store a file, under another ending."""

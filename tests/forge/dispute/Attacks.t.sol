@@ -5,11 +5,11 @@ import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes} from "../../../contracts/dispute/Disputes.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
-import {Payloads} from "../../../contracts/dispute/Payloads.sol";
-import {Picks} from "../../../contracts/dispute/Picks.sol";
+import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
+import {PickedPart} from "../../../contracts/dispute/PickedPart.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
-import {Walk} from "../../../contracts/dispute/Walk.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
+import {Transition} from "../../../contracts/dispute/Transition.sol";
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {GameTest} from "./GameTest.sol";
@@ -38,7 +38,7 @@ contract AttacksTest is GameTest {
     }
 
     function _length(uint256 actual, uint256 expected) private pure returns (bytes memory) {
-        return abi.encodeWithSelector(Payloads.WrongPayloadLength.selector, actual, expected);
+        return abi.encodeWithSelector(MovePayload.WrongPayloadLength.selector, actual, expected);
     }
 
     function _cut(bytes memory data, uint256 bytes_) private pure returns (bytes memory result) {
@@ -95,7 +95,7 @@ contract AttacksTest is GameTest {
         _refuseLengths();
         // A slot of another component has nothing to open.
         (bytes memory call,) = _describeSlot(0);
-        _refuse(asserter, abi.encodePacked(call, bytes32(0)), _error(Reader.LeftOver.selector, 32));
+        _refuse(asserter, abi.encodePacked(call, bytes32(0)), _error(PackedReader.LeftOver.selector, 32));
     }
 
     function test_a_move_that_ends_early() public {
@@ -121,12 +121,12 @@ contract AttacksTest is GameTest {
         challengerVersion = 0;
         (bytes memory call,) = _describe(2);
         challengerVersion = 1;
-        _refuse(challenger, call, _error(Payloads.Agreed.selector));
+        _refuse(challenger, call, _error(MovePayload.Agreed.selector));
         _move();
         // The challenger's leaf lies open; the asserter's body ends in the challenger's word.
         (call,) = _prepare();
         _endIn(call, outputs[_key(1, STEP)][2][0]);
-        _refuse(asserter, call, _error(Payloads.Agreed.selector));
+        _refuse(asserter, call, _error(MovePayload.Agreed.selector));
     }
 
     function _endIn(bytes memory call, uint32 word) private pure {
@@ -141,12 +141,12 @@ contract AttacksTest is GameTest {
         challengerVersion = 0;
         (bytes memory call,) = _describe(3);
         challengerVersion = 1;
-        _refuse(challenger, call, _error(Payloads.Agreed.selector));
+        _refuse(challenger, call, _error(MovePayload.Agreed.selector));
         _move();
         asserterVersion = 1;
         (call,) = _answerLeaf(1);
         asserterVersion = 0;
-        _refuse(asserter, call, _error(Payloads.Agreed.selector));
+        _refuse(asserter, call, _error(MovePayload.Agreed.selector));
     }
 
     function test_accumulators_that_end_where_the_other_side_said() public {
@@ -154,7 +154,7 @@ contract AttacksTest is GameTest {
         _moves(2);
         (bytes memory call,) = _prepare();
         _endIn(call, outputs[_key(1, STEP)][1][0]);
-        _refuse(asserter, call, _error(Payloads.Agreed.selector));
+        _refuse(asserter, call, _error(MovePayload.Agreed.selector));
     }
 
     function test_sums_that_add_up_to_what_the_other_side_said() public {
@@ -164,7 +164,7 @@ contract AttacksTest is GameTest {
         _start(_distance(3));
         leafSums[0][0] += 1;
         (bytes memory call,) = _prepare();
-        _refuse(asserter, call, _error(Payloads.Agreed.selector));
+        _refuse(asserter, call, _error(MovePayload.Agreed.selector));
     }
 
     function test_a_state_that_does_not_lead_to_the_own_root() public {
@@ -173,7 +173,7 @@ contract AttacksTest is GameTest {
         _move();
         (bytes memory call,) = _prepare();
         call[call.length - 1] ^= 0x01;
-        _refuse(challenger, call, _error(Walk.WrongOpening.selector));
+        _refuse(challenger, call, _error(Transition.WrongOpening.selector));
     }
 
     function test_garbage_in_the_padding_of_a_state() public {
@@ -196,7 +196,7 @@ contract AttacksTest is GameTest {
         (bytes memory call,) = _prepare();
         // Its fourth slot cannot be shown, and nothing else hashes to it.
         _refuse(challenger, abi.encodePacked(call, roots[3]), _length(128, 96));
-        _refuse(challenger, call, _error(Walk.WrongOpening.selector));
+        _refuse(challenger, call, _error(Transition.WrongOpening.selector));
     }
 
     function test_garbage_past_the_end_of_a_tensor() public {
@@ -206,11 +206,11 @@ contract AttacksTest is GameTest {
         // Three words, then zeros.
         for (uint256 offset = 12; offset < 256; offset += 61) {
             call[call.length - 256 + offset] = 0x80;
-            _refuse(challenger, call, _error(Payloads.DirtyLeaf.selector));
+            _refuse(challenger, call, _error(MovePayload.DirtyLeaf.selector));
             call[call.length - 256 + offset] = 0;
         }
         call[call.length - 1] = 0x01;
-        _refuse(challenger, call, _error(Payloads.DirtyLeaf.selector));
+        _refuse(challenger, call, _error(MovePayload.DirtyLeaf.selector));
     }
 
     function test_garbage_past_the_end_of_the_second_leaf() public {
@@ -219,7 +219,7 @@ contract AttacksTest is GameTest {
         (bytes memory call, At memory next) = _prepare();
         vm.assertTrue(next.level == Level.LEAF && next.lo == 1);
         call[call.length - 256 + 8] = 0x01;
-        _refuse(asserter, call, _error(Payloads.DirtyLeaf.selector));
+        _refuse(asserter, call, _error(MovePayload.DirtyLeaf.selector));
     }
 
     // --- picks ---
@@ -228,9 +228,9 @@ contract AttacksTest is GameTest {
     function _refuseIndex(uint256 parts) private {
         (bytes memory call,) = _prepare();
         call[4 + 56] = bytes1(uint8(parts));
-        _refuse(_onTurn(), call, _error(Picks.NoSuchPart.selector, parts));
+        _refuse(_onTurn(), call, _error(PickedPart.NoSuchPart.selector, parts));
         call[4 + 56] = 0xff;
-        _refuse(_onTurn(), call, _error(Picks.NoSuchPart.selector, 255));
+        _refuse(_onTurn(), call, _error(PickedPart.NoSuchPart.selector, 255));
     }
 
     function test_picks_beyond_the_parts() public {
@@ -284,7 +284,7 @@ contract AttacksTest is GameTest {
     // --- moves of another level ---
 
     function _refuseVerbs(bytes4[] memory selectors) private {
-        bytes memory wrong = abi.encodeWithSelector(Walk.WrongLevel.selector, p.level);
+        bytes memory wrong = abi.encodeWithSelector(Transition.WrongLevel.selector, p.level);
         for (uint256 i = 0; i < selectors.length; i++) {
             bytes memory rest = selectors[i] == game.openState.selector
                 ? abi.encodePacked(_openingRoot(), new bytes(400))
@@ -353,7 +353,7 @@ contract AttacksTest is GameTest {
         _lie(1, 0);
         _moves(3);
         (bytes memory call,) = _openBody(2);
-        _refuse(challenger, call, abi.encodeWithSelector(Walk.WrongLevel.selector, Level.BODY));
+        _refuse(challenger, call, abi.encodeWithSelector(Transition.WrongLevel.selector, Level.BODY));
     }
 
     function test_an_element_of_one_instruction_is_not_unfolded() public {
@@ -361,7 +361,7 @@ contract AttacksTest is GameTest {
         _moves(2);
         bytes memory rest = abi.encodePacked(facts.beforeNode, _outline(), new bytes(4));
         _refuse(
-            asserter, _call(game.unfold.selector, 0, rest), abi.encodeWithSelector(Walk.WrongLevel.selector, Level.BODY)
+            asserter, _call(game.unfold.selector, 0, rest), abi.encodeWithSelector(Transition.WrongLevel.selector, Level.BODY)
         );
     }
 
@@ -385,10 +385,10 @@ contract AttacksTest is GameTest {
         (bytes memory call, At memory next) = _prepare();
         _refuseChanges(call, 4 + 57, call.length - next.opened.length);
         call[4 + 57 + 32 * 4 + 40] ^= 0x01;
-        _refuse(challenger, call, _error(Walk.WrongFrame.selector));
+        _refuse(challenger, call, _error(Transition.WrongFrame.selector));
         call[4 + 57 + 32 * 4 + 40] ^= 0x01;
         call[call.length - 257] ^= 0x01;
-        _refuse(challenger, call, _error(Walk.WrongDescriptor.selector));
+        _refuse(challenger, call, _error(Transition.WrongDescriptor.selector));
         _move();
         (call, next) = _prepare();
         _refuseChanges(call, 4 + 57 + 32 * 4, call.length - next.opened.length);
@@ -398,7 +398,7 @@ contract AttacksTest is GameTest {
     function _refuseFacts(uint256 offset) private {
         (bytes memory call,) = _prepare();
         call[offset] ^= 0x01;
-        _refuse(_onTurn(), call, _error(Walk.WrongFrame.selector));
+        _refuse(_onTurn(), call, _error(Transition.WrongFrame.selector));
         _move();
     }
 
@@ -428,9 +428,9 @@ contract AttacksTest is GameTest {
         (bytes memory call,) = _describe(3);
         // Node 3's branch and descriptor for node 2.
         bytes memory rest = abi.encodePacked(_stepFacts(), _branch(_nodeHashes(), 3), _sized(nodes[3]), new bytes(256));
-        _refuse(challenger, _call(game.describe.selector, 2, rest), _error(Walk.WrongDescriptor.selector));
+        _refuse(challenger, _call(game.describe.selector, 2, rest), _error(Transition.WrongDescriptor.selector));
         rest = abi.encodePacked(_stepFacts(), _branch(_nodeHashes(), 2), _sized(nodes[3]), new bytes(256));
-        _refuse(challenger, _call(game.describe.selector, 2, rest), _error(Walk.WrongDescriptor.selector));
+        _refuse(challenger, _call(game.describe.selector, 2, rest), _error(Transition.WrongDescriptor.selector));
         call = abi.encodePacked(_stepFacts(), _branch(_nodeHashes(), 2), uint16(60000), nodes[2], new bytes(256));
         vm.prank(challenger);
         (bool success,) = address(game).call(_call(game.describe.selector, 2, call));
@@ -453,10 +453,10 @@ contract AttacksTest is GameTest {
         (bytes memory call,) = _prepare();
         // All behind the witness is bound: facts, descriptor, root and branch.
         _refuseChanges(call, 4 + 57 + 3 * 32, call.length);
-        _refuse(asserter, abi.encodePacked(call, uint8(0)), _error(Reader.LeftOver.selector, 1));
-        _refuse(asserter, _cut(call, 32), _error(Reader.MissingBytes.selector, 32));
+        _refuse(asserter, abi.encodePacked(call, uint8(0)), _error(PackedReader.LeftOver.selector, 1));
+        _refuse(asserter, _cut(call, 32), _error(PackedReader.MissingBytes.selector, 32));
         call[call.length - 1] ^= 0x01;
-        _refuse(asserter, call, _error(Walk.WrongTrace.selector));
+        _refuse(asserter, call, _error(Transition.WrongTrace.selector));
         call[call.length - 1] ^= 0x01;
         // A slot about which both sides agree: what was produced is what stands there.
         bytes memory other = _call(game.proveSlot.selector, 0, _slotProof(0));
@@ -472,7 +472,7 @@ contract AttacksTest is GameTest {
         vm.assertTrue(p.level == Level.LEAF && !isAsserterOnTurn);
         // The liar's own word: executed it is what the other side said.
         _refuse(challenger, call, _error(DisputeGame.Upheld.selector));
-        _refuse(challenger, abi.encodePacked(call, uint8(0)), _error(Reader.LeftOver.selector, 1));
+        _refuse(challenger, abi.encodePacked(call, uint8(0)), _error(PackedReader.LeftOver.selector, 1));
         call[call.length - 1] ^= 0x01;
         vm.prank(challenger);
         (bool success,) = address(game).call(call);

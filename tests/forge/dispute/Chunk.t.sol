@@ -5,7 +5,7 @@ import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 import {Chunk} from "../../../contracts/dispute/Chunk.sol";
 import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Openings} from "../../../contracts/dispute/Opening.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {StepBase} from "./StepBase.sol";
 
 /// @notice Several terms of a fold in one proof: which folds and which reads it is for, and that it is what the terms
@@ -157,7 +157,7 @@ contract ChunkTest is StepBase {
         pair = abi.encodePacked(other, _open(1, 0, 0));
         _refuse(_product(0, 0), 0, 64, pair, Openings.WrongInclusionProof.selector);
         pair = abi.encodePacked(_open(1, 0, 0), other, uint8(0));
-        _refuse(_product(0, 0), 0, 64, pair, Reader.LeftOver.selector);
+        _refuse(_product(0, 0), 0, 64, pair, PackedReader.LeftOver.selector);
     }
 
     function test_second_row() public view {
@@ -291,7 +291,7 @@ contract ChunkTest is StepBase {
         a = _open(1, 0, 0);
         descriptor = _folder(_plain(0), _plain(0), hex"02000100", hex"000105000001");
         vm.assertEq(_prove(descriptor, 0, 8, a), expected);
-        _refuse(descriptor, 0, 8, abi.encodePacked(a, a), Reader.LeftOver.selector);
+        _refuse(descriptor, 0, 8, abi.encodePacked(a, a), PackedReader.LeftOver.selector);
         descriptor = _folder(_plain(0), _plain(0), hex"020002000100", FMA);
         vm.assertEq(_prove(descriptor, 0, 8, abi.encodePacked(a, a)), expected);
     }

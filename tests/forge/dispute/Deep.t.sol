@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Payloads} from "../../../contracts/dispute/Payloads.sol";
+import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {Level, Part, Position} from "../../../contracts/dispute/Position.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
-import {Walk} from "../../../contracts/dispute/Walk.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
+import {Transition} from "../../../contracts/dispute/Transition.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {PlainProofs} from "./PlainProofs.sol";
 
@@ -14,15 +14,15 @@ contract DeepWalker {
         pure
         returns (Position memory)
     {
-        return Walk.describe(p, part, Reader.over(rest), width);
+        return Transition.describe(p, part, PackedReader.over(rest), width);
     }
 
     function openState(Position memory p, bytes calldata rest, uint256 width) external pure returns (Position memory) {
-        return Walk.openState(p, Reader.over(rest), width);
+        return Transition.openState(p, PackedReader.over(rest), width);
     }
 
     function unfold(Position memory p, Part memory part, bytes calldata rest) external pure returns (Position memory) {
-        return Walk.unfold(p, part, Reader.over(rest));
+        return Transition.unfold(p, part, PackedReader.over(rest));
     }
 }
 
@@ -70,10 +70,10 @@ contract DeepTest is PlainProofs {
             vm.assertEq(next.opening, NaiveTree.tree(_words(payload)));
             // The opening of another level, or a height of which not all lies open.
             position.frame ^= bytes32(uint256(1));
-            vm.expectRevert(Walk.WrongFrame.selector);
+            vm.expectRevert(Transition.WrongFrame.selector);
             walker.describe(position, part, rest, width);
             (position.frame, position.height) = (position.frame ^ bytes32(uint256(1)), width + 1);
-            vm.expectRevert(abi.encodeWithSelector(Walk.WrongLevel.selector, Level.NODES));
+            vm.expectRevert(abi.encodeWithSelector(Transition.WrongLevel.selector, Level.NODES));
             walker.describe(position, part, rest, width);
         }
     }
@@ -83,7 +83,7 @@ contract DeepTest is PlainProofs {
         (Position memory position,) = _aboveNode(2);
         bytes memory rest = abi.encodePacked(_stepFacts(), new bytes(96));
         for (position.lo = 0; position.lo < 6; position.lo += 2) {
-            vm.expectRevert(abi.encodeWithSelector(Walk.WrongLevel.selector, Level.NODES));
+            vm.expectRevert(abi.encodeWithSelector(Transition.WrongLevel.selector, Level.NODES));
             walker.openState(position, rest, 2);
         }
     }
@@ -107,7 +107,7 @@ contract DeepTest is PlainProofs {
         vm.assertEq(next.frame, frame);
         bytes memory piece = abi.encodePacked(uint8(0), uint32(77), uint32(5), uint32(6), new bytes(24));
         vm.assertEq(next.opening, keccak256(piece));
-        vm.expectRevert(Payloads.Agreed.selector);
+        vm.expectRevert(MovePayload.Agreed.selector);
         this.unfoldTo(9);
     }
 

@@ -6,7 +6,8 @@ import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
 import {Base} from "../Base.sol";
 
-/// @notice Deploys the court by the names of its contracts: `.ci/deployed.py` puts changed ones in their place.
+/// @notice Deploys the court by the names of its contracts: `.ci/mutation/deployed.py` puts changed ones in their
+/// place.
 abstract contract Deployment is Base {
     function _deployOneStep() internal returns (IOneStep) {
         return IOneStep(vm.deployCode("OneStep.sol:OneStep"));

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IOneStep, Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {InstructionBase} from "./InstructionBase.sol";
 
 /// @notice One instruction: which levels, facts and lengths are taken, and that any descriptor is answered in bounded
@@ -84,18 +84,18 @@ contract OneStepTest is InstructionBase {
         oneStep.execute(p, "", rest);
         uint256 length = rest.length;
         bytes memory longer = abi.encodePacked(rest, uint24(0));
-        vm.expectRevert(abi.encodeWithSelector(Reader.LeftOver.selector, 3));
+        vm.expectRevert(abi.encodeWithSelector(PackedReader.LeftOver.selector, 3));
         oneStep.execute(p, "", longer);
         assembly ("memory-safe") {
             mstore(rest, sub(length, 2))
         }
-        vm.expectRevert(abi.encodeWithSelector(Reader.MissingBytes.selector, 2));
+        vm.expectRevert(abi.encodeWithSelector(PackedReader.MissingBytes.selector, 2));
         oneStep.execute(p, "", rest);
         for (uint256 i = 0; i < length; i += 1 + i / 64) {
             assembly ("memory-safe") {
                 mstore(rest, i)
             }
-            vm.expectPartialRevert(Reader.MissingBytes.selector);
+            vm.expectPartialRevert(PackedReader.MissingBytes.selector);
             oneStep.execute(p, "", rest);
         }
     }

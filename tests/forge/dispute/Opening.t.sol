@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {TypeView} from "../../../contracts/dispute/Descriptor.sol";
 import {Openings} from "../../../contracts/dispute/Opening.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {Base} from "../Base.sol";
 
 /// @notice Openings from calldata, of a vector with so many elements.
@@ -14,7 +14,7 @@ contract OpeningsReader {
         pure
         returns (bytes calldata leaves, bytes32 root)
     {
-        return Openings.leavesOf(Reader.over(data), TypeView(0, 6, 1, elements), index, descriptor);
+        return Openings.leavesOf(PackedReader.over(data), TypeView(0, 6, 1, elements), index, descriptor);
     }
 }
 

@@ -5,7 +5,7 @@ import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Openings} from "../../../contracts/dispute/Opening.sol";
 import {Operands} from "../../../contracts/dispute/Operands.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {InstructionBase} from "./InstructionBase.sol";
 
@@ -59,11 +59,11 @@ contract OperandsTest is InstructionBase {
         opening[3] = 0x04;
         _refuseRead(_reader(1, 2, hex"00"), opening, Openings.WrongInclusionProof.selector);
         opening[3] = 0x05;
-        _refuseRead(_reader(1, 2, hex"00"), opening, Reader.MissingBytes.selector);
+        _refuseRead(_reader(1, 2, hex"00"), opening, PackedReader.MissingBytes.selector);
         opening[3] = 0x02;
         _refuseRead(_reader(1, 2, hex"00"), opening, MerkleBranch.IndexOutOfRange.selector);
         opening[0] = 0xff;
-        _refuseRead(_reader(1, 2, hex"00"), opening, Reader.MissingBytes.selector);
+        _refuseRead(_reader(1, 2, hex"00"), opening, PackedReader.MissingBytes.selector);
     }
 
     /// @dev The constants' root where the state is meant, and everything else fits: the domain keeps the lists apart.
@@ -82,10 +82,10 @@ contract OperandsTest is InstructionBase {
         bytes memory twice = abi.encodePacked(_open(1, 2, 0), _open(1, 2, 0));
         bytes memory sameRegister = _describe(hex"00", hex"00", 0, plain, hex"0200", hex"000120000000");
         vm.assertEq(_read(sameRegister, _open(1, 2, 0)), 80);
-        _refuseRead(sameRegister, twice, Reader.LeftOver.selector);
+        _refuseRead(sameRegister, twice, PackedReader.LeftOver.selector);
         bytes memory sameOperand = _describe(hex"00", hex"00", 0, plain, hex"02000200", hex"000120000100");
         vm.assertEq(_read(sameOperand, twice), 80);
-        _refuseRead(sameOperand, _open(1, 2, 0), Reader.MissingBytes.selector);
+        _refuseRead(sameOperand, _open(1, 2, 0), PackedReader.MissingBytes.selector);
     }
 
     // --- earlier nodes ---
@@ -121,8 +121,8 @@ contract OperandsTest is InstructionBase {
     function test_branch_to_a_disputed_root() public {
         _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 0, 6), Openings.WrongInclusionProof.selector);
         _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 1, 4), Openings.WrongInclusionProof.selector);
-        _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 2, 1), Reader.MissingBytes.selector);
-        _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 2, 3), Reader.LeftOver.selector);
+        _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 2, 1), PackedReader.MissingBytes.selector);
+        _refuseRead(_reader(3, 28, hex"00"), _openNode(28, 2, 3), PackedReader.LeftOver.selector);
     }
 
     function test_node_that_is_not_earlier() public {
@@ -187,10 +187,10 @@ contract OperandsTest is InstructionBase {
         bytes memory reader = _reader(1, 0, abi.encodePacked(hex"0100", int64(1), int64(41)));
         vm.assertEq(_read(reader, both), _float(41));
         _refuseRead(reader, abi.encodePacked(_open(1, 0, 0), index), Openings.WrongInclusionProof.selector);
-        _refuseRead(reader, index, Reader.MissingBytes.selector);
+        _refuseRead(reader, index, PackedReader.MissingBytes.selector);
         reader = _reader(1, 0, abi.encodePacked(hex"0100", int64(1), int64(40)));
         vm.assertEq(_read(reader, index), 9);
-        _refuseRead(reader, both, Reader.LeftOver.selector);
+        _refuseRead(reader, both, PackedReader.LeftOver.selector);
         // 3 * 40 stands in the second leaf; 5 * 40 past the end of the tensor.
         reader = _reader(1, 0, abi.encodePacked(hex"0100", int64(3), int64(41)));
         vm.assertEq(_read(reader, abi.encodePacked(index, _open(1, 0, 1))), _float(121));
@@ -243,7 +243,7 @@ contract OperandsTest is InstructionBase {
         // The opening of a word that is not read is left over.
         (Facts memory f, Picked memory p) = _ofWord(free, 202);
         bytes memory rest = _rest(f, LEAF, _open(1, 0, 3));
-        vm.expectPartialRevert(Reader.LeftOver.selector);
+        vm.expectPartialRevert(PackedReader.LeftOver.selector);
         oneStep.execute(p, "", rest);
     }
 

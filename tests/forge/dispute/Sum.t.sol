@@ -5,7 +5,7 @@ import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
 import {IOneStep, Picked} from "../../../contracts/dispute/IOneStep.sol";
 import {Openings} from "../../../contracts/dispute/Opening.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {StepBase} from "./StepBase.sol";
 
@@ -148,14 +148,14 @@ contract SumTest is StepBase {
     function test_length_is_exact() public {
         (Picked memory p, bytes memory rest) = _case(0, 1, 3);
         bytes memory longer = abi.encodePacked(rest, uint8(0));
-        vm.expectPartialRevert(Reader.LeftOver.selector);
+        vm.expectPartialRevert(PackedReader.LeftOver.selector);
         oneStep.sum(p, longer);
         uint256 length = rest.length;
         for (uint256 i = 0; i < length; i += 1 + i / 32) {
             assembly ("memory-safe") {
                 mstore(rest, i)
             }
-            vm.expectPartialRevert(Reader.MissingBytes.selector);
+            vm.expectPartialRevert(PackedReader.MissingBytes.selector);
             oneStep.sum(p, rest);
         }
     }

@@ -6,10 +6,10 @@ import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {Disputes, Verb} from "../../../contracts/dispute/Disputes.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
-import {Payloads} from "../../../contracts/dispute/Payloads.sol";
+import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
-import {Reader} from "../../../contracts/dispute/Reader.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {KIND_PUBLISHED, KIND_REFERENCE} from "../../../contracts/dispute/DisputeKinds.sol";
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Vm} from "../Base.sol";
@@ -155,23 +155,23 @@ contract TurnsTest is GameTest {
         StartParams memory s = _replay(2);
         bytes memory header = _header();
         bytes memory payload = abi.encodePacked(_stateRoot(STEP), s.end);
-        vm.expectRevert(Payloads.Agreed.selector);
+        vm.expectRevert(MovePayload.Agreed.selector);
         resolver.start(game, s, header, payload);
         for (uint256 length = 63; length < 66; length += 2) {
-            vm.expectRevert(abi.encodeWithSelector(Payloads.WrongPayloadLength.selector, length, 64));
+            vm.expectRevert(abi.encodeWithSelector(MovePayload.WrongPayloadLength.selector, length, 64));
             resolver.start(game, s, header, new bytes(length));
         }
         _sum(1);
         s = _distance(1);
         payload = abi.encodePacked(slotSums[0][0], slotSums[0][1], slotSums[0][2]);
-        vm.expectRevert(Payloads.Agreed.selector);
+        vm.expectRevert(MovePayload.Agreed.selector);
         resolver.start(game, s, header, payload);
         // The sum modulo 2^256; saturated it is infinite.
         s.sum = 10;
         payload = abi.encodePacked(type(uint256).max, uint256(11), uint256(0));
         resolver.start(game, s, header, payload);
         s.sum = type(uint256).max;
-        vm.expectRevert(Payloads.Agreed.selector);
+        vm.expectRevert(MovePayload.Agreed.selector);
         resolver.start(game, s, header, payload);
     }
 
@@ -381,7 +381,7 @@ contract TurnsTest is GameTest {
         _refuse(challenger, call, abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
         bytes memory picking = _call(game.resign.selector, 1, abi.encodePacked(_openingRoot()));
         _refuse(asserter, picking, abi.encodeWithSelector(DisputeGame.WrongIndex.selector));
-        _refuse(asserter, abi.encodePacked(call, uint8(0)), abi.encodeWithSelector(Reader.LeftOver.selector, 1));
+        _refuse(asserter, abi.encodePacked(call, uint8(0)), abi.encodeWithSelector(PackedReader.LeftOver.selector, 1));
         _send(asserter, call);
         _expectResult(false);
     }

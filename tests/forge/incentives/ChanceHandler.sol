@@ -16,7 +16,7 @@ contract ChanceHandler is ChanceBase {
         uint256 tickets;
     }
 
-    struct Walk {
+    struct Transition {
         bytes32 id;
         uint8 stage; // 0 to be opened, 1 watched, 2 not watched any more, 3 closed
         uint32 seatings;
@@ -40,7 +40,7 @@ contract ChanceHandler is ChanceBase {
     mapping(bytes32 ticket => uint256) private _catches;
     mapping(bytes32 taskId => mapping(uint32 seating => bytes32)) private _secrets;
     mapping(bytes32 taskId => mapping(uint32 seating => bool)) private _isForced;
-    Walk[WALKS] private _walks;
+    Transition[WALKS] private _walks;
     uint256 private _time;
 
     constructor() {
@@ -115,7 +115,7 @@ contract ChanceHandler is ChanceBase {
 
     /// @notice Takes some task one step further.
     function advance(uint256 which, uint256 choice) external timed {
-        Walk storage walk = _walks[which % WALKS];
+        Transition storage walk = _walks[which % WALKS];
         if (walk.stage == 0) _open(walk, choice);
         else if (walk.stage == 1) _commit(walk, choice);
         else if (walk.stage == 2) _close(walk, choice);
@@ -164,7 +164,7 @@ contract ChanceHandler is ChanceBase {
         given += amount;
     }
 
-    function _open(Walk storage walk, uint256 choice) private {
+    function _open(Transition storage walk, uint256 choice) private {
         uint256 amount = bound(choice, SHARES, 10 ether);
         if (jackpot.available() < amount) _give(amount);
         walk.id = keccak256(abi.encode("task", ids.length));
@@ -174,7 +174,7 @@ contract ChanceHandler is ChanceBase {
         if (choice % 16 < 12) _commit(walk, choice);
     }
 
-    function _seat(Walk storage walk, uint128 amount, bool forced) private {
+    function _seat(Transition storage walk, uint128 amount, bool forced) private {
         bytes32 secret = _toWatchAgain(walk.id, amount, forced);
         ++walk.seatings;
         (_secrets[walk.id][walk.seatings], _isForced[walk.id][walk.seatings]) = (secret, forced);
@@ -182,7 +182,7 @@ contract ChanceHandler is ChanceBase {
     }
 
     /// @dev All drawn tickets commit, three of four to the truth.
-    function _commit(Walk storage walk, uint256 choice) private {
+    function _commit(Transition storage walk, uint256 choice) private {
         walk.stage = 2;
         (uint32 number, uint64 since,, uint64 until) = desk.seating(walk.id);
         if (_now() > until) return;
@@ -205,7 +205,7 @@ contract ChanceHandler is ChanceBase {
         }
     }
 
-    function _close(Walk storage walk, uint256 choice) private {
+    function _close(Transition storage walk, uint256 choice) private {
         if (choice % 2 == 0 && walk.seatings < 4) {
             desk.unseat(walk.id);
             _seat(walk, 0, choice % 8 > 0);
@@ -224,7 +224,7 @@ contract ChanceHandler is ChanceBase {
     }
 
     /// @dev Brings the catches, or ends the task.
-    function _collect(Walk storage walk, uint256 choice) private {
+    function _collect(Transition storage walk, uint256 choice) private {
         uint64 until = desk.closedAt(walk.id) + CATCH_WINDOW;
         if (_now() > until || choice % 8 == 0) {
             if (_now() <= until) vm.warp(until + 1);
@@ -240,7 +240,7 @@ contract ChanceHandler is ChanceBase {
         }
     }
 
-    function _bringClaim(Walk storage walk, uint32 number, address who, uint32 ticket) private {
+    function _bringClaim(Transition storage walk, uint32 number, address who, uint32 ticket) private {
         uint32 index = _index(walk.id, number, _secrets[walk.id][number]);
         if (jackpot.commitments(walk.id, number, who, ticket) != _found(who, walk.id, number, index)) return;
         (uint128 amount, uint32 catches) = jackpot.reserves(walk.id);

@@ -5,8 +5,8 @@ import {Conversion} from "../../../contracts/arithmetic/Conversion.sol";
 import {Float32} from "../../../contracts/arithmetic/Float32.sol";
 
 /// @notice What `Float32` and `Conversion` compute, as relations: `assert` fails exactly where `result` is the result.
-/// @dev `.ci/ieee.py` takes those failing paths from halmos and asks a solver for one whose result is not the one of
-/// IEEE 754.
+/// @dev `.ci/proofs/ieee.py` takes those failing paths from halmos and asks a solver for one whose result is not the
+/// one of IEEE 754.
 contract Float32Ieee {
     function ieee_add(uint32 a, uint32 b, uint32 result) public pure {
         assert(Float32.add(a, b) != result);

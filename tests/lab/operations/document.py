@@ -39,7 +39,7 @@ def _lines(measured: Measurements) -> Iterator[str]:
     yield f"folded in order. Then halves are joined: lane l with l + {LANES // 2}, l + {LANES // 4}, ..., l + 1."
     yield ""
     yield "Measured ([operations.json](operations.json)):"
-    yield "- **nodes**: the maps and folds of a small sample (`tests/samples.py`), after joining."
+    yield "- **nodes**: the maps and folds of a small sample (`tests/operation_samples.py`), after joining."
     yield "- **functions, ulp**: functions of its programs with their greatest errors in units in the last place. The"
     yield "  rest is primitives, each correctly rounded (0.5 ulp), in the order that the definition gives."
     yield "- **gas**: of the transaction that ends a dispute over the sample by executing the instruction that reads"

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {AuctionTerms, IAuction} from "../../../contracts/incentives/IAuction.sol";
+import {AuctionBase} from "./AuctionBase.sol";
+
+/// @notice Admission by what a solver has finished before.
+contract ThroughputLimitTest is AuctionBase {
+    uint128 private _work = ENTRY_WORK;
+
+    function _terms() internal view override returns (AuctionTerms memory t) {
+        t = super._terms();
+        t.workUnits = _work;
+    }
+
+    function test_entry_work_is_open_to_everybody() public view {
+        vm.assertTrue(auction.admits(ada, ENTRY_WORK, 60));
+        vm.assertTrue(auction.admits(ada, 1, 1));
+        vm.assertFalse(auction.admits(ada, ENTRY_WORK + 1, 365 days));
+    }
+
+    function test_an_accepted_task_proves_its_rate() public {
+        _win(ada, 1000);
+        uint256 rate = uint256(ENTRY_WORK) * 2 ** 32 / 1000;
+        vm.expectEmit(address(auction));
+        emit IAuction.RateProven(ada, rate);
+        desk.recordAccepted(TASK);
+        vm.assertEq(auction.rate(ada), rate);
+        // Four times as fast, not more.
+        vm.assertTrue(auction.admits(ada, 40 * ENTRY_WORK, 10_000));
+        vm.assertFalse(auction.admits(ada, 40 * ENTRY_WORK, 9_999));
+        vm.assertFalse(auction.admits(ada, 40 * ENTRY_WORK + ENTRY_WORK / 1e6, 10_000));
+        vm.assertFalse(auction.admits(bob, 40 * ENTRY_WORK, 10_000));
+    }
+
+    function test_only_the_best_rate_counts() public {
+        _win(ada, 1000);
+        desk.recordAccepted(TASK);
+        uint256 rate = auction.rate(ada);
+        _win(ada, 2000);
+        desk.recordAccepted(TASK);
+        vm.assertEq(auction.rate(ada), rate);
+        _win(ada, 500);
+        desk.recordAccepted(TASK);
+        vm.assertEq(auction.rate(ada), uint256(ENTRY_WORK) * 2 ** 32 / 500);
+    }
+
+    function test_recording_twice_changes_nothing() public {
+        _win(ada, 1000);
+        desk.recordAccepted(TASK);
+        vm.recordLogs();
+        desk.recordAccepted(TASK);
+        vm.assertEq(vm.getRecordedLogs().length, 0);
+        vm.assertEq(auction.rate(ada), uint256(ENTRY_WORK) * 2 ** 32 / 1000);
+    }
+
+    function test_only_the_desk_of_the_task_records_and_only_for_its_winner() public {
+        bytes memory nobody = abi.encodeWithSelector(IAuction.NoWinner.selector, bytes32(0));
+        vm.expectRevert(nobody);
+        desk.recordAccepted(TASK);
+        _win(ada, 1000);
+        vm.prank(ada);
+        vm.expectRevert(nobody);
+        auction.recordAccepted(TASK);
+        vm.expectRevert(nobody);
+        fund.recordAccepted(TASK);
+        // The winner has defaulted: its round isn't the last any more.
+        _open();
+        vm.expectRevert(abi.encodeWithSelector(IAuction.NoWinner.selector, id));
+        desk.recordAccepted(TASK);
+        _bid(bob, 1 ether, 1000);
+        _toReveals();
+        _reveal(bob, 1 ether, 1000);
+        vm.expectRevert(abi.encodeWithSelector(IAuction.NoWinner.selector, id));
+        desk.recordAccepted(TASK);
+        vm.warp(_revealUntil() + WINDOW + 1);
+        auction.expire(id);
+        vm.expectRevert(abi.encodeWithSelector(IAuction.NoWinner.selector, id));
+        desk.recordAccepted(TASK);
+        vm.assertEq(auction.rate(bob), 0);
+    }
+
+    function test_a_weak_machine_cannot_win_what_it_cannot_finish() public {
+        _win(ada, 1000);
+        desk.recordAccepted(TASK);
+        _work = 100 * ENTRY_WORK;
+        _open();
+        _bid(ada, 0, 7200);
+        _bid(bob, 9 ether / 10, 7200);
+        _toReveals();
+        vm.expectRevert(abi.encodeWithSelector(IAuction.NotAdmitted.selector, ada, auction.rate(ada)));
+        _reveal(ada, 0, 7200);
+        vm.expectRevert(abi.encodeWithSelector(IAuction.NotAdmitted.selector, bob, uint256(0)));
+        _reveal(bob, 9 ether / 10, 7200);
+        _toEnd();
+        (address winner,,) = desk.conclude(TASK);
+        vm.assertEq(winner, address(0));
+    }
+
+    /// @dev Tasks of one's own prove at most what an entry task in the shortest promise proves, and `GROWTH` times that
+    /// with each further one: every step is a task that is paid for (docs/spec/incentives.md).
+    function test_climbing_takes_a_task_for_each_step() public {
+        // Divisible by the promise: nothing is rounded.
+        _work = ENTRY_WORK - ENTRY_WORK % 60;
+        for (uint256 step = 0; step < 5; ++step) {
+            _win(ada, 60);
+            desk.recordAccepted(TASK);
+            vm.assertEq(auction.rate(ada), (uint256(_work) << 32) / 60);
+            uint128 next = _work * GROWTH;
+            vm.assertTrue(auction.admits(ada, next, 60));
+            vm.assertFalse(auction.admits(ada, next + 1, 60));
+            _work = next;
+        }
+    }
+
+    function test_the_largest_numbers_do_not_overflow() public {
+        _work = 1;
+        _win(ada, 60);
+        desk.recordAccepted(TASK);
+        vm.assertEq(auction.rate(ada), uint256(2 ** 32) / 60);
+        vm.assertFalse(auction.admits(ada, type(uint128).max, 60));
+        vm.assertFalse(auction.admits(ada, type(uint128).max, type(uint32).max));
+    }
+
+    function testFuzz_admission(uint128 work, uint32 promised, uint32 proven) public {
+        proven = uint32(bound(proven, 60, 7200));
+        _win(ada, proven);
+        desk.recordAccepted(TASK);
+        promised = uint32(bound(promised, 60, 365 days));
+        uint256 rate = uint256(ENTRY_WORK) * 2 ** 32 / proven;
+        bool expected = work <= ENTRY_WORK || uint256(work) * 2 ** 32 / promised <= rate * GROWTH;
+        vm.assertEq(auction.admits(ada, work, promised), expected);
+        // A slower promise is never worse.
+        if (expected) vm.assertTrue(auction.admits(ada, work, promised + 1));
+    }
+
+    function _win(address who, uint32 promised) private {
+        _open();
+        _bid(who, 1 ether, promised);
+        _toReveals();
+        _reveal(who, 1 ether, promised);
+        desk.conclude(TASK);
+        desk.release(TASK, who);
+    }
+}

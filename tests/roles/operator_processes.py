@@ -1,0 +1,42 @@
+"""An operator: runs ``pol`` in processes of their own against a town on a real node."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from role_market import SELDOM, Town
+
+from pol.chain.node.connection import Connection
+from pol.commitments.keccak import keccak256
+
+KEY = keccak256(b"operator")
+
+
+class Operator:
+    """Runs ``pol`` against a town."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.town = folder, Town(folder / "store", connection=Connection.to(url), market_rules=SELDOM)
+        document = folder / "deployment.json"
+        document.write_text(self.town.deployment.to_json())
+        self.place = ("--deployment", str(document), "--rpc", url, "--store", str(folder / "store"))
+        self.party = (*self.place, "--key-env", "OPERATOR_KEY")
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "pol.cli.main", *arguments]
+
+    def pol(self, *arguments: str, code: int = 0) -> str:
+        environment = {**os.environ, "OPERATOR_KEY": KEY.hex()}
+        done = subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, env=environment, timeout=300, check=False
+        )
+        assert done.returncode == code, done.stderr + done.stdout
+        return done.stdout if code == 0 else done.stderr
+
+    def run(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
+        data = str(self.folder / kind)
+        printed = self.pol("run", kind, *self.party, "--data", data, "--poll", "0.05", "--json", *arguments)
+        return [json.loads(line) for line in printed.splitlines()]

@@ -1,0 +1,183 @@
+"""A town of parties on a real node, and the way of an honest task through it.
+
+The task is small: two segments of three steps. A party is a key: who joins again under its name is a new process that
+has the key, the chain and the store.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from node_snapshots import unchanged, until_true
+from pol.chain.account.wallet import Wallet
+from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.deployment_rules import MARKET_RULES, RULES, BeaconKind, GameRules, MarketRules, Settings
+from pol.chain.node.connection import Connection
+from pol.commitments.keccak import keccak256
+from pol.demo import digits
+from pol.graph.capture import Capture, capture
+from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
+from pol.roles.party.policy import PUBLIC_CHAIN, Policy
+from pol.roles.party.role import Role
+from pol.roles.solver.solver import Solver
+from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.verification.profile.profile_document import Profile
+from pol.verification.verdict.verdict import Verdict
+from toy_market import ETHER, fund
+
+R = TypeVar("R", bound=Role)
+STEPS, INTERVAL = 6, 3
+OFFER = Offer(STEPS, INTERVAL, draws=1, rerun_count=2, profiled=2, looks=2)
+BROUGHT = 50 * ETHER
+"""Into the vault, by everybody."""
+OFTEN, SELDOM = MarketRules(rate=LARGEST_RATE), MarketRules(rate=LEAST_RATE)
+"""How often verifiers have to err."""
+
+
+@cache
+def captured() -> Capture:
+    """The task's training step: 1,797 digits, four hidden units."""
+    model = digits.DigitClassifier(4)
+    return capture(model, digits.loss_function, digits.build_optimizer(model), digits.dataset(), digits.order(1, STEPS))
+
+
+class Town:
+    """A deployment, a store and parties that know nothing else of each other."""
+
+    def __init__(
+        self,
+        folder: Path,
+        rules: GameRules = RULES,
+        connection: Connection | None = None,
+        beacon_kind: BeaconKind = BeaconKind.BLOCK,
+        market_rules: MarketRules = MARKET_RULES,
+    ) -> None:
+        self.connection = connection or Connection.embedded()
+        self.store_url = f"file://{folder}"
+        wallet = Wallet.create(self.connection, self._key("deployer"))
+        fund(self.connection, wallet.address)
+        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, rules, market_rules, beacon_kind))
+        market = self.deployment.market(self.connection)
+        market.vault.deposit(wallet, BROUGHT)
+        market.jackpot.donate(wallet, BROUGHT)
+
+    @staticmethod
+    def _key(name: str) -> bytes:
+        return keccak256(name.encode())
+
+    def join(self, kind: type[R], name: str, policy: Policy = PUBLIC_CHAIN, evidence: Path | None = None) -> R:
+        """A party; who is new brings money, and a ticket if it may be drawn for a duty."""
+        connection = Connection(self.connection.web3, self.connection.name)
+        role = kind(connection, self.deployment, self._key(name), self.store_url, policy=policy, evidence=evidence)
+        if not role.wallet.balance():
+            fund(connection, role.wallet.address)
+            role.deposit(BROUGHT)
+            if isinstance(role, Verifier | Whistleblower):
+                role.market.sortition.enrol(role.wallet, 1)
+                # A ticket counts from the next second on.
+                connection.wait_until(connection.now())
+        return role
+
+
+def gain(role: Role, *, tickets: int = 0) -> int:
+    """What a party has free in the vault more than it brought; its ``tickets`` are locked and not lost."""
+    bonds = tickets * role.market.sortition.unit()
+    return role.market.vault.free(role.wallet.address) + bonds - BROUGHT
+
+
+def submitted(town: Town, offer: Offer = OFFER) -> tuple[bytes, Submitter]:
+    """A task, of the party ``s``."""
+    submitter = town.join(Submitter, "s")
+    return submitter.submit(captured(), offer), submitter
+
+
+def seated(verifier: Verifier, task_id: bytes) -> None:
+    """The seat of the task is this party's."""
+    verifier.claim_seat(task_id)
+    assert verifier.take_seat(task_id)
+
+
+def conclude(verifier: Verifier, task_id: bytes) -> None:
+    """The posted profile is final."""
+    verifier.connection.wait_until(verifier.market.profiles.standing(task_id).deadline)
+    verifier.market.profiles.conclude(verifier.wallet, task_id)
+
+
+def profiled(verifier: Verifier, task_id: bytes) -> Profile:
+    """Measure and post the profile of the task; when this returns it is final."""
+    seated(verifier, task_id)
+    profile = verifier.profile(task_id)
+    conclude(verifier, task_id)
+    return profile
+
+
+def awarded(solver: Solver, task_id: bytes) -> None:
+    """The solver has bid and is the only one."""
+    solver.bid(task_id)
+    solver.reveal(task_id)
+    solver.market.registry.award(solver.wallet, task_id)
+
+
+def until_proof(town: Town, offer: Offer = OFFER) -> bytes:
+    """A task that ``v`` has profiled and ``t`` has trained."""
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    task_id, _ = submitted(town, offer)
+    if offer.margin:
+        profiled(verifier, task_id)
+    awarded(solver, task_id)
+    solver.train(task_id)
+    return task_id
+
+
+def seated_with_duty(verifier: Verifier, task_id: bytes, forced: bool) -> None:
+    """The seat is this party's, and the beacon says that its verdict has to be wrong, or that it has not."""
+    verifier.claim_seat(task_id)
+
+    def drawn() -> bool:
+        return verifier.take_seat(task_id) and verifier.duty(task_id).is_forced(verifier.rate) == forced
+
+    until_true(verifier.connection, drawn)
+
+
+def disclosed(verifier: Verifier, task_id: bytes) -> bool:
+    """The watch passes by and the verifier discloses; whether it had to err."""
+    verifier.open_watch(task_id)
+    verifier.connection.wait_until(verifier.market.verdicts.verdict(task_id).watch_until)
+    return verifier.disclose(task_id)
+
+
+def stated(verifier: Verifier, task_id: bytes, verdicts: Sequence[Verdict]) -> None:
+    """These verdicts are posted and can be challenged."""
+    seated(verifier, task_id)
+    verifier.post(task_id, verdicts)
+    disclosed(verifier, task_id)
+
+
+def verified(verifier: Verifier, task_id: bytes) -> list[Verdict]:
+    """What the verifier finds is posted and can be challenged."""
+    seated(verifier, task_id)
+    verdicts = verifier.verify(task_id)
+    disclosed(verifier, task_id)
+    return verdicts
+
+
+def settle(role: Role, task_id: bytes) -> None:
+    """Nobody challenges any more, and the task is closed."""
+    role.connection.wait_until(role.market.registry.task(task_id).deadline)
+    role.market.settlement.settle(role.wallet, task_id)
+
+
+@contextmanager
+def restored(town: Town, copy: Path) -> Iterator[Town]:
+    """Chain and store of a town; afterwards they are what they were. The store is copied to ``copy`` meanwhile."""
+    store = Path(town.store_url.removeprefix("file://"))
+    shutil.copytree(store, copy)
+    with unchanged(town.connection):
+        yield town
+    shutil.rmtree(store)
+    shutil.copytree(copy, store)
