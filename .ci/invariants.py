@@ -47,7 +47,7 @@ class Campaign:
 CAMPAIGNS = (
     Campaign("EtherVaultTest", "tests/forge/incentives/VaultInvariants.t.sol", 225),
     Campaign("CoinVaultTest", "tests/forge/incentives/VaultInvariants.t.sol", 225),
-    Campaign("ChanceInvariantsTest", "tests/forge/incentives/ChanceInvariants.t.sol", 225),
+    Campaign("LotteryInvariantsTest", "tests/forge/incentives/LotteryInvariants.t.sol", 225),
     Campaign("AuctionInvariantsTest", "tests/forge/incentives/AuctionInvariants.t.sol", 225),
     Campaign("ConservationTest", "tests/forge/market/Conservation.t.sol", 100),
 )

@@ -8,6 +8,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
 settings.load_profile("ci")
@@ -16,6 +18,15 @@ settings.load_profile("ci")
 collect_ignore = ["brownie"]  # `brownie test` runs them
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """A file's tests stay in one process: what they share, such as a node with a task on it, is made once."""
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits for a compiler begins first, so that no process is left alone with it at the end."""
-    items.sort(key=lambda item: item.path.name != "test_project.py")
+    """The longest files begin first, so that no process is left alone with one at the end."""
+    folders = ("tests", "roles", "zk", "demo", "dispute", "chain")
+    order = {folder: place for place, folder in enumerate(folders)}
+    items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))

@@ -11,7 +11,7 @@ from pol.claims.acceptance_rule import relative_distance
 from pol.demo import digits
 from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint

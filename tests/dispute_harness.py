@@ -79,7 +79,7 @@ class Court:
         graces = (bits, REPLAY_GRACE, MOVE_GRACE)
         self.market = deploy(url, "tests/forge/dispute/Resolver.sol", "Resolver")
         self.game = self._deploy("DisputeGame", self.market.address, step.address, starts.address, *graces)
-        self.hearing = deploy(url, "tests/forge/dispute/Hearing.sol", "Hearing")
+        self.hearing = deploy(url, "tests/forge/dispute/DisputePlayer.sol", "DisputePlayer")
         self.heard = self._deploy("DisputeGame", self.hearing.address, step.address, starts.address, *graces)
         self.seats = tuple(self.hearing.functions[side]().call() for side in ("asserter", "challenger"))
         self.disputes = 0
@@ -193,7 +193,7 @@ def params_of(claim: DisputedClaim, asserter: str, challenger: str) -> tuple[Any
 def court(bits: int = HASH_BITS, one_step: str = "OneStep", hardfork: str = "prague") -> Iterator[Court]:
     """A court on a fresh node."""
     compiled("tests/forge/dispute/Resolver.sol", "Resolver")
-    compiled("tests/forge/dispute/Hearing.sol", "Hearing")
+    compiled("tests/forge/dispute/DisputePlayer.sol", "DisputePlayer")
     with anvil_node("--gas-limit", "1000000000000", "--code-size-limit", "1000000", hardfork=hardfork) as url:
         yield Court(url, bits, one_step)
 

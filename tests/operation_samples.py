@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.execution.native.torch_executor import ALLOWED, selected
+from pol.execution.stock_torch.torch_executor import ALLOWED, selected
 from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.step_program import Component
 

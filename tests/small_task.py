@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, capture
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish

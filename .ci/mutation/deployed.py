@@ -62,7 +62,7 @@ OPENING = harness("dispute/Opening", "OpeningsReader")
 FRAMES = harness("dispute/FrameHash", "FactsReader")
 LOG = Stage(
     ("contracts/commitments/LearningLog.sol:LearningLog",),
-    ("commitments/LeafDemands.t.sol", "commitments/LearningLog.t.sol"),
+    ("commitments/RecordDemands.t.sol", "commitments/LearningLog.t.sol"),
 )
 VAULT = Stage(
     ("contracts/incentives/StakeVault.sol:StakeVault",),
@@ -91,7 +91,7 @@ CHANCE = Stage(
         "contracts/incentives/Jackpot.sol:Jackpot",
         "tests/forge/incentives/SeatingDesk.sol:SeatingDesk",
     ),
-    tuple(f"incentives/{name}.t.sol" for name in ("Jackpot", "Sortition", "JackpotFailures", "ChanceVectors")),
+    tuple(f"incentives/{name}.t.sol" for name in ("Jackpot", "Sortition", "JackpotFailures", "LotteryVectors")),
 )
 DESK = Stage(("tests/forge/incentives/PlainDesk.sol:PlainDesk",), ("incentives/Desk.t.sol",))
 
@@ -99,14 +99,14 @@ COMMITMENTS = "contracts/commitments/"
 FOLDER = "contracts/dispute/"
 # What survives one stage goes on to the next.
 FILES = {
-    COMMITMENTS + "LeafDemands.sol": (LOG,),
-    COMMITMENTS + "ChunkProofs.sol": (harness("commitments/ChunkProofs", "ChunkHarness"), LOG),
+    COMMITMENTS + "RecordDemands.sol": (LOG,),
+    COMMITMENTS + "CompleteStateLeaf.sol": (harness("commitments/CompleteStateLeaf", "ChunkHarness"), LOG),
     COMMITMENTS + "LearningLog.sol": (LOG,),
     FOLDER + "Chunk.sol": (STEP,),
     FOLDER + "Clock.sol": (GAME, PUBLISHED),
     FOLDER + "ClockExpiry.sol": (GAME,),
     FOLDER + "Descriptor.sol": (harness("dispute/Descriptor", "DescriptorHarness"), STEP, GAME, PUBLISHED),
-    FOLDER + "Disputes.sol": (GAME,),
+    FOLDER + "DisputeStorage.sol": (GAME,),
     FOLDER + "DisputeGame.sol": (GAME,),
     FOLDER + "Distance.sol": (harness("dispute/Distance", "DistanceHarness", "dispute/DistanceVectors"), STEP),
     FOLDER + "FrameHash.sol": (FRAMES, PUBLISHED),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {LeafDemands} from "./LeafDemands.sol";
+import {RecordDemands} from "./RecordDemands.sol";
 import {CheckpointLog} from "./CheckpointLog.sol";
 import {ILearningLog, Run, RunStatus} from "./ILearningLog.sol";
 
@@ -9,7 +9,7 @@ import {ILearningLog, Run, RunStatus} from "./ILearningLog.sol";
 /// @notice Heads of learning records. What is posted for a run only ever extends what was posted before. See
 /// `ILearningLog`.
 /// @dev Nobody administers it.
-contract LearningLog is LeafDemands {
+contract LearningLog is RecordDemands {
     bytes32 private constant DOMAIN =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
     bytes32 private constant HEAD = keccak256("Head(bytes32 id,uint64 size,bytes32 logRoot)");

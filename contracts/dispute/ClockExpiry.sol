@@ -2,14 +2,14 @@
 pragma solidity 0.8.37;
 
 import {Clocks} from "./Clock.sol";
-import {Disputes, Reason} from "./Disputes.sol";
+import {DisputeStorage, Reason} from "./DisputeStorage.sol";
 
 /// @title ClockExpiry
 /// @notice The rule that ends a clock. The side on turn may move before its deadline; from the deadline on nobody may
 /// move, and anybody may end the dispute for the other side. A dispute that is over has the deadline 0: neither is
 /// possible then.
 /// @dev How much time a move leaves to either side, says `Clocks.press`.
-abstract contract ClockExpiry is Disputes {
+abstract contract ClockExpiry is DisputeStorage {
     /// @notice Dispute `number` has a winner.
     error Finished(uint256 number);
     /// @notice The budget of the side on turn is exhausted since `deadline`.

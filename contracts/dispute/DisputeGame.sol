@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IDisputeGame, StartParams} from "./IDisputeGame.sol";
 import {Clocks} from "./Clock.sol";
 import {ClockExpiry} from "./ClockExpiry.sol";
-import {Disputes, Reason, Verb} from "./Disputes.sol";
+import {DisputeStorage, Reason, Verb} from "./DisputeStorage.sol";
 import {IOneStep, Outcome, Picked} from "./IOneStep.sol";
 import {IStarts} from "./IStarts.sol";
 import {PickedPart} from "./PickedPart.sol";
@@ -94,7 +94,7 @@ contract DisputeGame is IDisputeGame, StepMoves, ClockExpiry {
         uint8 width_,
         uint24 replayGrace_,
         uint24 moveGrace_
-    ) Disputes(market_, width_, replayGrace_, moveGrace_) {
+    ) DisputeStorage(market_, width_, replayGrace_, moveGrace_) {
         if (address(oneStep_) == address(0) || address(starts_) == address(0)) revert ZeroHash();
         oneStep = oneStep_;
         starts = starts_;

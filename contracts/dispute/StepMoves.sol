@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {MerkleBranch} from "../commitments/MerkleBranch.sol";
 import {Clocks} from "./Clock.sol";
-import {Dispute, Verb} from "./Disputes.sol";
+import {Dispute, Verb} from "./DisputeStorage.sol";
 import {FrameHash} from "./FrameHash.sol";
 import {MovePayload} from "./MovePayload.sol";
 import {PickedPart} from "./PickedPart.sol";

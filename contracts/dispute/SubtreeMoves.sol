@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {MerkleBranch} from "../commitments/MerkleBranch.sol";
 import {Clocks} from "./Clock.sol";
 import {Descriptor} from "./Descriptor.sol";
-import {Dispute, Disputes, Verb} from "./Disputes.sol";
+import {Dispute, DisputeStorage, Verb} from "./DisputeStorage.sol";
 import {FrameHash} from "./FrameHash.sol";
 import {MovePayload} from "./MovePayload.sol";
 import {PickedPart} from "./PickedPart.sol";
@@ -16,7 +16,7 @@ import {OpeningSize} from "./OpeningSize.sol";
 /// a dispute.
 /// @dev The rules are those of the other moves (`PickedPart`, `MovePayload`, `Transition`), without a position in
 /// memory: that halves what they cost.
-abstract contract SubtreeMoves is Disputes {
+abstract contract SubtreeMoves is DisputeStorage {
     /// @dev Offsets in a move: frame; range, that is count, lo and hi, 20 bytes, and the index behind them.
     uint256 internal constant FRAME_AT = 4;
     uint256 internal constant RANGE_AT = 36;

@@ -24,8 +24,7 @@ library Lifecycle {
             if (to == Status.Profiling) return REGISTRY; // TaskRegistry.submit: in tolerant mode
             if (to == Status.Bidding) return REGISTRY; // TaskRegistry.submit: in exact mode
         } else if (from == Status.Profiling) {
-            // Seats.decide, Profiles.post, Settlement.claimSeatDefault: a profiler sits, has posted, or has lost its
-            // seat
+            // Seats.decide, Profiles.post, Settlement.claimSeatDefault: a profiler sits, has posted, or lost its seat
             if (to == Status.Profiling) return SEATS | PROFILES | SETTLEMENT;
             if (to == Status.Bidding) return PROFILES; // Profiles.conclude: the profile can't be challenged any more
             // TaskRegistry.cancel, Settlement.abandon: before a profile is posted, or the beacon is silent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -28,6 +29,8 @@ def bench(areas: tuple[str, ...], as_json: bool, markdown: bool, epochs: int | N
     unknown = [area for area in areas if area not in measured.AREAS]
     if unknown:
         raise click.UsageError(f"no area {', '.join(unknown)}; there are: {', '.join(measured.AREAS)}")
+    if not areas:
+        import_module("torch")  # most areas need it: said before the first one takes its time
     figures: dict[str, Figure] = {}
     for area in areas or measured.AREAS:
         figures |= measured.litepaper_figures(epochs) if area == "litepaper" else measured.AREAS[area]()

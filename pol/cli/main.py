@@ -73,8 +73,8 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def _run() -> int:
     import click
 
-    from pol.extras import missing_extra
     from pol.errors import OperationalError, PolError
+    from pol.extras import missing_extra
 
     try:
         from pol.cli.commands import commands

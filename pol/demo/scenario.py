@@ -18,9 +18,9 @@ from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.acceptance_rule import relative_distance, relative_limit
 from pol.demo import digits
-from pol.demo.cast import Cast, assemble
 from pol.demo.funding import ETHER, FUND, PARTIES, Balance, Purse, balances
 from pol.demo.narrated_dispute import narrated_dispute
+from pol.demo.parties import Cast, assemble
 from pol.demo.scenario_report import ScenarioReport, ether
 from pol.errors import ProtocolError
 from pol.graph.capture import Capture

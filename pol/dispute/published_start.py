@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import climb, depth, tree
 from pol.commitments.program_hash import NODE_TAG
+from pol.commitments.published_traces import PublishedStep, traces_root
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.agreed_facts import AtNode, AtState, AtStep, AtTrace, Replayed
 from pol.dispute.disputed_claim import PublishedClaim
@@ -19,7 +20,6 @@ from pol.dispute.program_header import ProgramHeader
 from pol.dispute.rules import lay_open
 from pol.errors import ProtocolError
 
-TRACES_TAG, STEP_TAG = b"\x0a", b"\x0b"
 MAX_STEPS = 2**32 - 1
 
 
@@ -29,24 +29,6 @@ class ShownPart(IntEnum):
     NODE = 1
     LEAF = 2
     STATE = 3
-
-
-@dataclass(frozen=True)
-class PublishedStep:
-    """The state root before a step, and the root over its node roots, as the asserter says."""
-
-    pre: bytes
-    trace: bytes
-
-    @property
-    def hash(self) -> bytes:
-        """The leaf in the tree of the published traces."""
-        return keccak256(STEP_TAG + self.pre + self.trace)
-
-
-def traces_root(steps: int, above: bytes) -> bytes:
-    """The root of published traces over the tree of all steps."""
-    return keccak256(TRACES_TAG + steps.to_bytes(4, "big") + above)
 
 
 def start_published(claim: PublishedClaim, header: bytes, payload: bytes, bits: int = HASH_BITS) -> Position:

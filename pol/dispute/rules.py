@@ -29,7 +29,6 @@ from pol.dispute.agreed_facts import (
     node_of,
     step_of,
 )
-from pol.dispute.arbitration import prove_slot, prove_step, prove_sum
 from pol.dispute.moves import (
     Answer,
     Describe,
@@ -45,6 +44,7 @@ from pol.dispute.moves import (
     Unfold,
     Upheld,
 )
+from pol.dispute.one_step import prove_slot, prove_step, prove_sum
 from pol.dispute.openings import require_branch, word_in_leaf
 from pol.dispute.position import SUMS, TREES, Level, Position
 from pol.dispute.program_header import ProgramHeader

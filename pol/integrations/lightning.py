@@ -19,8 +19,8 @@ import torch
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training.record import newest_checkpoint
+from pol.training.recorder.doctor_control import store_of
 from pol.training.recorder.recorder import Recorder
-from pol.training.recorder.rehearsal import store_of
 from pol.training.state.trainer_state import module_state
 from pol.training.storage.store import Store
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pol.arithmetic.primitives import Op
 from pol.dispute.agreed_facts import step_of
-from pol.dispute.arbitration import disputed, executed
 from pol.dispute.moves import ProveStep
+from pol.dispute.one_step import disputed, executed
 from pol.dispute.position import Position
 from pol.dispute.rules import picked
 from pol.graph.node_names import ProgramNames

@@ -11,7 +11,7 @@ from lab.attacks.shortcuts import every
 from pol.claims.acceptance_rule import is_accepted, relative_limit
 from pol.demo import digits
 from pol.errors import ProtocolError
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 from pol.training.task.task_training import StepExecutor
 from pol.verification.profile.profile_threshold import FLOOR

@@ -17,9 +17,9 @@ from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.claims.distance import UNEQUAL
 from pol.demo.lying_players import Lie, LyingTrace, draw_lie
-from pol.dispute.arbitration import disputed
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep
+from pol.dispute.one_step import disputed
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer

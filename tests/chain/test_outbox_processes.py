@@ -14,6 +14,8 @@ from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, Memor
 from pol.chain.account.wallet import Wallet
 from pol.errors import OperationalError
 
+pytestmark = pytest.mark.long
+
 CHILD = Path(__file__).parent / "outbox_child.py"
 GENESIS = b"\x01" * 32
 INTENT = Intent(0, 5, "move", COUNTER, 10**20, b"\x01\x02", 100_000)

@@ -15,7 +15,7 @@ import pytest
 
 from forked_programs import PROCESSES
 from pol.errors import OperationalError, ProtocolError
-from pol.training.recorder.rehearsal import Rehearsal
+from pol.training.recorder.doctor_control import Rehearsal
 from pol.verification.runs.resume_check import (
     EXACT,
     NOT_DETERMINISTIC,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from cli_runner import Said, pol
-from pol.claims.segment_draw import MAX_DRAWS, detection_probability
+from pol.claims.sample_size import detection_probability
+from pol.claims.segment_draw import MAX_DRAWS
 
 
 def asked(*arguments: str) -> dict[str, Any]:

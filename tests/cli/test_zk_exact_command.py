@@ -15,6 +15,8 @@ from pol.zk.example import example_vectors
 from pol.zk.fixed_point import integer_step
 from pol.zk.poseidon import vector_hash
 
+pytestmark = pytest.mark.long
+
 NAME = "linear_regression"
 TASK = "0x" + "ab" * 32
 pytest.importorskip("zksnake")

@@ -135,6 +135,7 @@ def damage(out: Path) -> None:
     assert "corrupt" in done.stderr
 
 
+@pytest.mark.long
 def test_on_a_real_node() -> None:
     with anvil_node() as url:
         check(story("--rpc", url, "--seed", "3"))
@@ -184,6 +185,7 @@ def test_a_server_that_is_no_node() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_node_that_dies_in_the_middle(tmp_path: Path) -> None:
     with anvil_node() as url:
         command = [str(POL), "demo", "--rpc", url, "--out", "story"]
@@ -210,6 +212,7 @@ def test_a_funder_gets_back_what_is_left() -> None:
         assert left > 9_999 * 10**18 - stays
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seconds", "number"), [(0.3, signal.SIGINT), (1.0, signal.SIGINT), (4.5, signal.SIGINT), (4.5, signal.SIGTERM)]
 )

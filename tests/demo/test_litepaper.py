@@ -10,7 +10,7 @@ from lab.benchmarks.classifier import SMALL, Training
 from lab.benchmarks.figure import Figure
 from lab.benchmarks.honest_runs import KINDS, Tally, publish_task, run_kind
 from lab.benchmarks.verification_cost import Cost, draws_needed
-from pol.claims.segment_draw import detection_probability
+from pol.claims.sample_size import detection_probability
 from pol.demo import digits
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store

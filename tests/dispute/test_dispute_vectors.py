@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from adversaries import TamperedState
-from test_game import replay_claim, trace
+from test_rules import replay_claim, trace
 
 import toy_program
 from hostile_players import LyingSums

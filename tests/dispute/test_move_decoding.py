@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_dispute_vectors import FILE
-from test_game import replay_claim
+from test_rules import replay_claim
 
 from lab.disputes.dispute_match import play
 from pol.arithmetic.primitives import Op
@@ -18,12 +18,12 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.agreed_facts import AtNode, AtTrace
-from pol.dispute.arbitration import executed
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.move_decoding import LEVELS, PackedMove, StoredPlace, decode
 from pol.dispute.move_encoding import FUNCTIONS, encode, selector
 from pol.dispute.move_fields import _NOTHING, _STEP
 from pol.dispute.moves import Describe, DescribeSlot, Move, OpenState, ProveSlot, ProveStep, ProveSum
+from pol.dispute.one_step import executed
 from pol.dispute.openings import Opening
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer

@@ -19,6 +19,7 @@ from hostile_players import RandomPlayer
 from lab.disputes.dispute_match import Match, play
 from pol.commitments.merkle import PAD, tree
 from pol.commitments.program_hash import ProgramCommitment
+from pol.commitments.published_traces import PublishedStep
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import LyingTrace
 from pol.dispute.dispute_record import DisputeRecord
@@ -28,7 +29,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlayer
 from pol.dispute.play.trace_publication import Publication, publish, show_first_lie
 from pol.dispute.position import Level, Side
-from pol.dispute.published_start import PublishedStep, ShownPart, start_published
+from pol.dispute.published_start import ShownPart, start_published
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 

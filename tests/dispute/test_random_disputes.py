@@ -26,7 +26,7 @@ SHARES = {"mlp": 50, "cnn": 30, "gpt": 20}
 """Disputes of a hundred: the greater the model, the longer a lie takes to be worked out."""
 
 
-@pytest.fixture(scope="module", params=[4, 5])
+@pytest.fixture(scope="module", params=[pytest.param(4, marks=pytest.mark.long), 5])
 def a_court(request: pytest.FixtureRequest) -> Iterator[Court]:
     with court(bits=request.param) as found:
         yield found

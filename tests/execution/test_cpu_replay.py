@@ -171,11 +171,11 @@ if child:
 def test_a_process_that_ends_reports_no_leak() -> None:
     """Though something keeps what it executed with for as long as it lives, as parts of torch do."""
     script = """
-import ctypes, toy
+import ctypes, toy_program
 from pol.execution.cpu import CpuExecutor, CpuNode
-program = toy.build()
-executor = CpuExecutor(program, toy.constants())
-executor.advance(toy.initial_state(), 0)
+program = toy_program.build()
+executor = CpuExecutor(program, toy_program.constants())
+executor.advance(toy_program.initial_state(), 0)
 for kept in (executor, CpuNode(program.nodes[0])):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 """

@@ -8,8 +8,8 @@ import torch
 from digits_training import loaded
 from operation_samples import CASES, graph_of
 from pol.errors import ProtocolError
-from pol.execution.native.torch_executor import NativeExecutor
-from pol.execution.native.torch_graph import to_module
+from pol.execution.stock_torch.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_graph import to_module
 from pol.training.task.task_training import to_tensor
 
 

@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from pol.errors import ProtocolError
 from pol.execution.disputed_element import accumulators, body_values
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, Ref, TorchDType
 from pol.graph.capture import Capture, capture, to_words
 

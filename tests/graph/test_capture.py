@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pol.errors import UnsupportedError
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, capture, to_words
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, StepProgram

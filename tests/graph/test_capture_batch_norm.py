@@ -10,8 +10,8 @@ from torch.nn import functional
 from torch.optim import SGD
 
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Loop, capture
 from pol.training.task.task_training import to_tensor
 

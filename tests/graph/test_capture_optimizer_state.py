@@ -11,7 +11,7 @@ from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from pol.errors import UnsupportedError
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.optimizers import Lion
 from pol.training.task.task_training import to_tensor

@@ -17,8 +17,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Lion, Number, OptimizerState, Options, defines
 from pol.graph.step_program import Component

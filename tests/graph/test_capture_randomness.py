@@ -15,8 +15,8 @@ from pol.arithmetic.philox import philox
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.aten_graph import AtenGraph
 from pol.graph.capture import Capture, capture
 from pol.graph.lowering import lower

@@ -9,8 +9,8 @@ from test_lowering_operations import graph_of
 from torch import Tensor
 
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import ALLOWED
 from pol.execution.reference import ReferenceExecutor
+from pol.execution.stock_torch.torch_executor import ALLOWED
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
 from special_points import expected as expected_at

@@ -16,8 +16,8 @@ from lab.operations import Measurements, document
 from operation_samples import CASES, INTS, MORE, SPECIAL, WIDE, YES, A, B, Case, full_name, graph_of
 from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import ALLOWED, NativeExecutor
 from pol.execution.reference import ReferenceExecutor
+from pol.execution.stock_torch.torch_executor import ALLOWED, NativeExecutor
 from pol.graph.aten_graph import (
     LOWERING_VERSION,
     Argument,

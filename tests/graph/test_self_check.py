@@ -139,6 +139,7 @@ def test_a_step_that_fails_with_numbers_is_named() -> None:
 CHOICES = st.lists(st.integers(0, 2**16), min_size=16, max_size=16)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(CHOICES, st.integers(0, 2**16))
 def test_drawn_programs_are_the_users_training_or_are_refused(choices: list[int], seed: int) -> None:

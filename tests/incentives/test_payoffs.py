@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pol.claims.segment_draw import detection_probability
+from pol.claims.sample_size import detection_probability
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.game import griefing

@@ -12,6 +12,8 @@ from pol.training.record import learning_record, newest_checkpoint
 from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
+pytestmark = pytest.mark.long
+
 SCRIPT = Path(__file__).parent / "recorded_ranks.py"
 
 

@@ -215,11 +215,16 @@ def arranged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def scene(arranged: Arranged) -> Iterator[Scene]:
-    with unchanged(arranged.place.connection):
+    connection = arranged.place.connection
+    fee = connection.web3.eth.get_block("pending")["baseFeePerGas"]
+    with unchanged(connection):
         try:
             yield arranged.scene()
         finally:
-            ordered(arranged.place.connection, "evm_setAutomine", True)
+            ordered(connection, "evm_setAutomine", True)
+    # Neither what waits in the pool nor the next block's fee is put back with the chain.
+    ordered(connection, "anvil_dropAllTransactions")
+    ordered(connection, "anvil_setNextBlockBaseFeePerGas", hex(fee))
 
 
 @contextmanager
@@ -305,6 +310,7 @@ def test_a_fee_spike(scene: Scene) -> None:
     scene.play(scene.join(), between=spike)
 
 
+@pytest.mark.long
 def test_a_stuck_nonce(scene: Scene) -> None:
     """Before it starts, a transaction of its key that pays too little is in the pool, and in no journal."""
     account, connection = Account.from_key(key(scene.kind)), scene.place.connection

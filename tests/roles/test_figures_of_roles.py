@@ -6,6 +6,8 @@ import pytest
 
 from lab.benchmarks.role_drills import arena, end_to_end, false_challenges, kills
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("least", [5, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
 def test_killed_processes_lose_no_dispute_and_stake_nothing_twice(least: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
-from odd_tasks import TASKS, Desk
+from odd_tasks import HUGE_TASKS, TASKS, Desk, Odd
 from role_market import Town
 
 from anvil_node import anvil_node
@@ -27,10 +29,10 @@ Seen = dict[str, tuple[bytes | None, list[LoggedDecision]]]
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     """The decisions about each task, after all roles have had their turns; a node is faster than an embedded chain."""
     with anvil_node() as url:
-        return _seen(Town(tmp_path_factory.mktemp("odd"), connection=Connection.to(url)), tmp_path_factory)
+        return _seen(Town(tmp_path_factory.mktemp("odd"), connection=Connection.to(url)), tmp_path_factory, TASKS)
 
 
-def _seen(town: Town, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def _seen(town: Town, tmp_path_factory: pytest.TempPathFactory, tasks: Mapping[str, Odd]) -> Seen:
     desk, found = Desk(town), Seen()
     roles = (
         (town.join(Verifier, "v", evidence=tmp_path_factory.mktemp("v")), next_of_verifier),
@@ -38,7 +40,7 @@ def _seen(town: Town, tmp_path_factory: pytest.TempPathFactory) -> Seen:
         (town.join(Whistleblower, "w", evidence=tmp_path_factory.mktemp("w")), next_of_whistleblower),
         (desk.submitter, next_of_submitter),
     )
-    for name, odd in TASKS.items():
+    for name, odd in tasks.items():
         try:
             found[name] = desk.submit(odd.make(desk)), []
         except odd.refused:
@@ -63,12 +65,23 @@ def test_there_are_enough_of_them() -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_an_odd_task(seen: Seen, name: str) -> None:
-    task_id, told = seen[name]
+    _require_right(TASKS[name], *seen[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", HUGE_TASKS)
+def test_a_huge_task(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with anvil_node() as url:
+        town = Town(tmp_path_factory.mktemp("odd"), connection=Connection.to(url))
+        _require_right(HUGE_TASKS[name], *_seen(town, tmp_path_factory, HUGE_TASKS)[name])
+
+
+def _require_right(odd: Odd, task_id: bytes | None, told: list[LoggedDecision]) -> None:
     if task_id is None:
-        assert TASKS[name].refused
+        assert odd.refused
         return
     assert len(told) >= 3, "every role has looked at it"
     staked = [taken for taken in told if taken.verb in STAKES and taken.result is DecisionResult.DONE]
-    assert bool(staked) == TASKS[name].judgeable, told
+    assert bool(staked) == odd.judgeable, told
     faults = [taken for taken in told if "a fault of pol" in taken.detail]
     assert not faults, faults

@@ -15,6 +15,8 @@ from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 
+pytestmark = pytest.mark.long
+
 TURNS = 200
 
 

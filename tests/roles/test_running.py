@@ -31,6 +31,7 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
         yield Operator(tmp_path_factory.mktemp("operator"), url)
 
 
+@pytest.mark.long
 def test_a_verifier_enters_claims_a_seat_and_explains_itself(operator: Operator) -> None:
     town, place, party = operator.town, operator.place, operator.party
     verifier = Verifier(town.connection, town.deployment, KEY, town.store_url)
@@ -61,6 +62,7 @@ def test_a_verifier_enters_claims_a_seat_and_explains_itself(operator: Operator)
     assert Status.PROFILING is town.deployment.market(town.connection).registry.task(task_id).status
 
 
+@pytest.mark.long
 def test_what_a_market_needs_has_a_verb(operator: Operator) -> None:
     """The price before a submission, money for the fund, and times that a person reads."""
     town, place, party = operator.town, operator.place, operator.party

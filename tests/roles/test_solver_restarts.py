@@ -7,7 +7,7 @@ from role_market import SELDOM, Town, awarded, profiled, submitted
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import EvidenceError
-from pol.execution.native import torch_executor
+from pol.execution.stock_torch import torch_executor
 from pol.roles.party.decisions import Action, Wait
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver

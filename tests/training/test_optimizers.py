@@ -12,7 +12,7 @@ from pol.claims.distance import tensor_distance
 from pol.demo import digits
 from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Loop, capture
 from pol.graph.step_program import Component
 from pol.training.storage.store import Store

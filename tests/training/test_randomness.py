@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import normal, philox, uniform
 from pol.errors import UnsupportedError
-from pol.execution.native.torch_random import DRAWS, torch_words
+from pol.execution.stock_torch.torch_random import DRAWS, torch_words
 from pol.graph.capture.tracing.random_operations import seed_words
 from pol.training.task.task_randomness import TaskRandomness
 

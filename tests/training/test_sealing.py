@@ -193,7 +193,7 @@ def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("base_is_sealed", [False, True])
 @pytest.mark.parametrize("own_is_sealed", [False, True])
 def test_a_training_that_continues_another(tmp_path: Path, base_is_sealed: bool, own_is_sealed: bool) -> None:
-    """Documents of the base are copied byte for byte: what is sealed stays sealed, and its reader checks the lineage."""
+    """Documents of the base are copied byte for byte: sealed ones stay sealed, and their reader checks the lineage."""
     base, own = (f"file://{tmp_path}/{name}" for name in ("base", "own"))
     train(base, 2, sealing=Sealing(opening_key=KEYS[0]) if base_is_sealed else None)
     opened: Store = SealedStore(Store(base), key=KEYS[0]) if base_is_sealed else Store(base)
@@ -203,7 +203,9 @@ def test_a_training_that_continues_another(tmp_path: Path, base_is_sealed: bool,
     recorder.resume()
     recorder.close()
     copied = start.record.checkpoints[start.index].object
-    assert (tmp_path / "own" / copied[:2] / copied).read_bytes() == (tmp_path / "base" / copied[:2] / copied).read_bytes()
+    assert (tmp_path / "own" / copied[:2] / copied).read_bytes() == (
+        tmp_path / "base" / copied[:2] / copied
+    ).read_bytes()
     store: Store = SealedStore(Store(own), key=KEYS[0]) if own_is_sealed or base_is_sealed else Store(own)
     assert [level.kind for level in verify_lineage(store)] == ["record", "given"]
     if base_is_sealed:

@@ -11,7 +11,7 @@ from digits_training import checkpoints, honest, loaded, published
 from pol.arithmetic.primitives import Words
 from pol.demo import digits
 from pol.errors import ProtocolError
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import TrainingDivergedError, to_tensor, to_words, train
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture, capture_initialization
 from pol.training.lineage.base_training import take_over
 from pol.training.lineage.lineage import verify_lineage

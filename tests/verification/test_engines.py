@@ -157,6 +157,7 @@ def test_a_store_in_this_process_is_refused_by_others(
         list(engine().run([ReplayJob("memory://here", jobs[0].task, jobs[0].start, jobs[0].end, LIMITS)]))
 
 
+@pytest.mark.long
 def test_a_ray_cluster_gives_the_same_bytes_even_if_a_worker_is_killed(
     jobs: list[ReplayJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:

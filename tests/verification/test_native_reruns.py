@@ -12,13 +12,13 @@ from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, component_distances
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_graph import to_module
+from pol.execution.stock_torch.torch_graph import to_module
 from pol.graph.step_program import Component
 from pol.training.task.task_training import to_tensor, to_words
-from pol.verification.profile import native_reruns
-from pol.verification.profile.native_reruns import NativeRerun, NativeReruns, rerun_natively
-from pol.verification.profile.native_setting import NativeSetting, settings_here
+from pol.verification.profile import torch_reruns
 from pol.verification.profile.profile_claim import ProfileClaim
+from pol.verification.profile.torch_reruns import NativeRerun, NativeReruns, rerun_natively
+from pol.verification.profile.torch_setting import NativeSetting, settings_here
 from pol.verification.replay.canonical_replay import replay_end
 
 PLAIN, DOUBLE, NOWHERE = NativeSetting(), NativeSetting(precision="float64"), NativeSetting(device="meta:7")
@@ -68,14 +68,14 @@ def test_the_document() -> None:
 
 
 def test_a_process_that_dies_fails_all_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_reruns, "WORKER", "pol.nothing")
+    monkeypatch.setattr(torch_reruns, "WORKER", "pol.nothing")
     dead = rerun_natively(loaded(), CpuExecutor, profiled(), [PLAIN, DOUBLE])
     assert [setting for setting, _ in dead.failed] == [PLAIN, DOUBLE]
     assert "No module named pol.nothing" in dead.failed[0][1]
 
 
 def test_without_a_folder_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_reruns.tempfile, "tempdir", "/nowhere")
+    monkeypatch.setattr(torch_reruns.tempfile, "tempdir", "/nowhere")
     with pytest.raises(OperationalError, match="processes of their own"):
         rerun_natively(loaded(), CpuExecutor, profiled(), [PLAIN])
 

@@ -8,15 +8,14 @@ import sha3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pol.claims.segment_draw import (
-    MAX_DRAWS,
+from pol.claims.sample_size import (
     cheated_segments,
     detectable_segments,
     detection_probability,
-    draw,
     draws_for,
     required_draws,
 )
+from pol.claims.segment_draw import MAX_DRAWS, draw
 from pol.errors import ProtocolError
 
 

@@ -41,6 +41,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     return setup(load_circuit(CIRCUIT), tmp_path_factory.mktemp("keys"))
 
 
+@pytest.mark.long
 def test_a_chain_of_proofs(keys: Keys) -> None:
     """Hash by hash; each hash is that of the integers, by our own Poseidon."""
     theta, before = example_vectors(keys.circuit, 0)[0], None
@@ -171,6 +172,7 @@ def test_hashes_are_the_published_ones() -> None:
         vector_hash([1 << 23])
 
 
+@pytest.mark.long
 def test_an_exact_proof_by_the_reference_pairing(tmp_path: Path) -> None:
     pytest.importorskip("zksnake")
     circuit = load_circuit(CIRCUIT)

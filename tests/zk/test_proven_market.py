@@ -26,6 +26,8 @@ from pol.zk.exact.exact_prover import ExactKeys
 from pol.zk.network_program import tensor_types
 from toy_market import Ground, ToyMarket
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("zksnake")
 
 

@@ -16,7 +16,7 @@ from pol.chain.account.wallet import Wallet, reverting
 from pol.chain.artifacts import artifact
 from pol.chain.contract.structs import decoded
 from pol.chain.node.connection import Connection, operational
-from pol.chain.node.event_cache import EventLog
+from pol.chain.node.event_cache import EventCache
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Binding:
         self.address = address
         abi = artifact(contract or self.CONTRACT)["abi"]
         self.contract: Contract = connection.web3.eth.contract(address=address, abi=abi)
-        self.log = EventLog(connection, self.contract)
+        self.log = EventCache(connection, self.contract)
 
     def function(self, name: str, *arguments: Any) -> ContractFunction:
         """A call, not yet made or sent."""

@@ -16,7 +16,7 @@ from pol.graph.step_program import StepProgram
 
 
 class Verb(IntEnum):
-    """The kind of a move in an event (contracts/dispute/Disputes.sol)."""
+    """The kind of a move in an event (contracts/dispute/DisputeStorage.sol)."""
 
     NONE = 0
     ANSWER = 1

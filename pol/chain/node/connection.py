@@ -74,6 +74,11 @@ class Connection:
         with operational(f"read the latest block of {self.name}"):
             return self.web3.eth.block_number
 
+    def head(self) -> bytes:
+        """Hash of the latest block."""
+        with operational(f"read the latest block of {self.name}"):
+            return bytes(self.web3.eth.get_block("latest")["hash"])
+
     def now(self) -> int:
         """Time of the latest block, in seconds since 1970."""
         with operational(f"read the latest block of {self.name}"):

@@ -29,7 +29,7 @@ class Mark:
     events: int
 
 
-class EventLog:
+class EventCache:
     """All events of one contract, in order."""
 
     def __init__(self, connection: Connection, contract: Contract) -> None:

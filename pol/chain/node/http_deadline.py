@@ -45,6 +45,16 @@ def bounded_session() -> requests.Session:
     return session
 
 
+def session_to(url: str) -> requests.Session:
+    """A `bounded_session` for one URL: proxies, certificates and ~/.netrc are read once, not with each request."""
+    session = bounded_session()
+    found = session.merge_environment_settings(url, {}, None, None, None)
+    session.proxies, session.verify = found["proxies"], found["verify"]
+    session.auth = requests.utils.get_netrc_auth(url)
+    session.trust_env = False
+    return session
+
+
 class TooLong(requests.RequestException):
     """An answer is longer than its reader's limit."""
 

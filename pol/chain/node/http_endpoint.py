@@ -15,7 +15,7 @@ import requests
 from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from pol.chain.node.http_deadline import TooLong, body_of, bounded_session, is_timeout, within
+from pol.chain.node.http_deadline import TooLong, body_of, is_timeout, session_to, within
 
 LIMIT_EXCEEDED = (-32005, 429)
 """JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status)."""
@@ -73,7 +73,7 @@ class Endpoint(JSONBaseProvider):
     def __init__(self, url: str, timeout: float, now: Callable[[], float]) -> None:
         super().__init__()
         self._url, self._timeout, self._now = url, timeout, now
-        self._session = bounded_session()
+        self._session = session_to(url)
         self._lock = threading.Lock()
         self._health = Health(public_name(url))
         self._waits_until = 0.0

@@ -28,12 +28,12 @@ from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile import profile_signature
-from pol.verification.profile.native_reruns import NativeReruns, rerun_natively
-from pol.verification.profile.native_setting import settings_here
 from pol.verification.profile.profile_challenge import ProfileCharge, find_false_parts
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, RERUNS, measure_profile, rerun_programs_root, slots_apart
+from pol.verification.profile.torch_reruns import NativeReruns, rerun_natively
+from pol.verification.profile.torch_setting import settings_here
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _FILE_LIMIT = 1 << 16

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
-from pol.verification.profile.native_reruns import NativeReruns
 from pol.verification.profile.order_statistics import maximum_share, rank_for, samples_for
 from pol.verification.profile.profile_document import Profile
+from pol.verification.profile.torch_reruns import NativeReruns
 
 CONFIDENCE = Fraction(95, 100)
 SHARES = (Fraction(95, 100), Fraction(99, 100))

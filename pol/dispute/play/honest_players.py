@@ -14,7 +14,6 @@ from pol.claims.distance import saturating_sum
 from pol.commitments.merkle import branch, depth
 from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
-from pol.dispute.arbitration import disputed, execute_last_operation
 from pol.dispute.moves import (
     Answer,
     Describe,
@@ -28,6 +27,7 @@ from pol.dispute.moves import (
     ProveSum,
     Unfold,
 )
+from pol.dispute.one_step import disputed, execute_last_operation
 from pol.dispute.openings import Opening
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace, leaf_bytes, subtree

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pol.commitments.merkle import branch, depth, tree
+from pol.commitments.published_traces import PublishedStep, traces_root
 from pol.commitments.tensor import root_over_tree
 from pol.dispute.agreed_facts import AtNode, AtState, AtStep, AtTrace, Replayed
 from pol.dispute.disputed_claim import PublishedClaim
 from pol.dispute.play.execution_evidence import SegmentTrace, leaf_bytes
 from pol.dispute.play.honest_players import NothingToDispute, first_difference, opened_by
 from pol.dispute.position import HASH_BITS, Level, Position, Side
-from pol.dispute.published_start import PublishedStep, ShownPart, traces_root
+from pol.dispute.published_start import ShownPart
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import TensorType
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-import pol.execution.native.torch_random  # noqa: F401  # gives the draws their numbers
+import pol.execution.stock_torch.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import PolError, UnsupportedError
-from pol.execution.native.stable_topk import StableOrder
+from pol.execution.stock_torch.stable_topk import StableOrder
 from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.loop import Loop, scheduled_options
 from pol.graph.capture.optimizers import Options

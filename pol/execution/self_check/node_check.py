@@ -18,9 +18,9 @@ from torch import Tensor
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import DTYPES, NativeExecutor
 from pol.execution.self_check.operation_classes import EXACT, JUMPING
 from pol.execution.self_check.rounding_bound import BFLOAT16_UNIT, BINARY32_UNIT, RoundingBound
+from pol.execution.stock_torch.torch_executor import DTYPES, NativeExecutor
 from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, Ref, references
 from pol.graph.lowering import lower
 from pol.graph.step_program import StepProgram

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.execution.native.torch_executor import ALLOWED, resolved, selected
 from pol.execution.self_check.drawn_errors import DrawnErrors
 from pol.execution.self_check.operation_classes import LOG_SOFTMAX_BACKWARD, SUMS, UNSTABLE
+from pol.execution.stock_torch.torch_executor import ALLOWED, resolved, selected
 from pol.graph.aten_graph import Argument, AtenNode, Ref, references
 
 BINARY32_UNIT, BFLOAT16_UNIT = 2.0**-23, 2.0**-7

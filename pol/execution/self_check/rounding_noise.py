@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.self_check.drawn_errors import DrawnErrors
 from pol.execution.self_check.operation_classes import EXACT
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.aten_graph import AtenGraph, AtenNode, references
 
 UNIT = 2.0**-22

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, exp, log
 
-from pol.claims.segment_draw import detection_probability
+from pol.claims.sample_size import detection_probability
 from pol.errors import ProtocolError
 from pol.incentives.amounts import amount
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE

@@ -16,7 +16,7 @@ from pol.verification.verdict.verdict import Verdict
 
 
 class EndReason(IntEnum):
-    """How a dispute ended (contracts/dispute/Disputes.sol)."""
+    """How a dispute ended (contracts/dispute/DisputeStorage.sol)."""
 
     NONE = 0
     TIMEOUT = 1

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Self
@@ -107,6 +107,8 @@ class Role:
         """Tasks whose states could be read (`pol.roles.party.data_availability.unavailable_states`)."""
         self.demanded: set[bytes] = set()
         """Tasks of which this process has demanded a state on chain."""
+        self.dues: tuple[bytes, Mapping[bytes, Sequence[int]]] | None = None
+        """Hash of a block, and the deadlines of this party at it (`pol.roles.process.obligations`)."""
 
     @classmethod
     def reader(
@@ -216,6 +218,10 @@ class Role:
     def forget(self, task_id: bytes) -> None:
         """Drop the task and all executions for it."""
         self._tasks.pop(task_id, None)
+
+    def examined(self) -> Iterable[bytes]:
+        """Tasks about which this party may keep a finding secret."""
+        return ()
 
     def unsaid_until(self, task_id: bytes) -> int | None:
         """The last second to publish a finding that this party still keeps secret; None if there is none.

@@ -5,7 +5,7 @@ A party does one thing at a time, so work on one task must not outlast a deadlin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import MarketTask, Status
@@ -53,9 +53,20 @@ def next_due(role: Role, besides: bytes) -> int | None:
         OperationalError: the node failed.
     """
     now = role.connection.now()
-    others = (bytes(event["taskId"]) for event in role.market.registry.events("TaskSubmitted"))
-    found = (due for task_id in others if task_id != besides for due in _dues(role, task_id))
-    return min((due for due in found if due >= now), default=None)
+    unsaid = (role.unsaid_until(task_id) for task_id in role.examined() if task_id != besides)
+    found = (due for task_id, dues in _dues_of_all(role).items() if task_id != besides for due in dues)
+    return min((due for due in (*unsaid, *found) if due is not None and due >= now), default=None)
+
+
+def _dues_of_all(role: Role) -> Mapping[bytes, Sequence[int]]:
+    """By open task, the deadlines that follow from the chain: worked out once a block, however many tasks ask."""
+    head = role.connection.head()
+    if role.dues is None or role.dues[0] != head:
+        registry = role.market.registry
+        closed = {bytes(event["taskId"]) for event in registry.events("TaskClosed")}
+        listed = (bytes(event["taskId"]) for event in registry.events("TaskSubmitted"))
+        role.dues = head, {task_id: tuple(_dues(role, task_id)) for task_id in listed if task_id not in closed}
+    return role.dues[1]
 
 
 def _dues(role: Role, task_id: bytes) -> Iterator[int]:
@@ -68,9 +79,6 @@ def _dues(role: Role, task_id: bytes) -> Iterator[int]:
         round_id = auction.last_round(role.market.registry.address, task_id)
         if auction.has_bid(round_id, own):
             yield auction.standing(round_id).reveal_until
-    unsaid = role.unsaid_until(task_id)
-    if unsaid is not None:
-        yield unsaid
     if task.holder == own:
         yield from _seat(role, task_id, task)
     if task.solver == own:

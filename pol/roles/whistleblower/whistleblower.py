@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -135,6 +135,10 @@ class Whistleblower(ProfileChallenger):
         most = watch_limit(self.market.sortition.total(since), self.market.sortition.watchers())
         account = bytes.fromhex(self.wallet.address[2:])
         return [ticket for ticket in range(tickets) if draw.rank(account, ticket) < most]
+
+    def examined(self) -> Iterable[bytes]:
+        """As `Role.examined`."""
+        return {task_id for task_id, *_ in self._examined}
 
     def unsaid_until(self, task_id: bytes) -> int | None:
         """As `Role.unsaid_until`: the deadline of a commitment to an error in a watched verdict."""

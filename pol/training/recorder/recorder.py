@@ -28,9 +28,9 @@ from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.record.proof_of_record import COMPONENT
 from pol.training.recorder.background_job import Background, Staging
+from pol.training.recorder.doctor_control import Rehearsal, store_of
 from pol.training.recorder.recorded_task import RecordedTask
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
-from pol.training.recorder.rehearsal import Rehearsal, store_of
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState

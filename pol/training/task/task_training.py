@@ -25,7 +25,7 @@ class TrainingDivergedError(ProtocolError):
 
 
 class StepExecutor(Protocol):
-    """Runs one training step; `pol.execution.native.torch_executor.NativeExecutor` in an honest solver."""
+    """Runs one training step; `pol.execution.stock_torch.torch_executor.NativeExecutor` in an honest solver."""
 
     def run(self, state: list[Tensor], constants: list[Tensor], step: int) -> tuple[list[Tensor], Mapping[str, Tensor]]:
         """The next state, and observed values such as the loss."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pol.claims import segment_draw
+from pol.claims.sample_size import detection_probability
 from pol.claims.segment_claim import Three
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import Store
@@ -48,7 +48,7 @@ class SegmentDraw:
     @property
     def probability(self) -> Fraction:
         """The probability that at least one of ``cheated`` bad segments is drawn, if the seed was unpredictable."""
-        return segment_draw.detection_probability(self.segments, self.cheated, len(self.drawn))
+        return detection_probability(self.segments, self.cheated, len(self.drawn))
 
     @property
     def replayed(self) -> list[int]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pol.claims.acceptance_rule import EXACT
+from pol.claims.sample_size import cheated_segments, draws_for
 from pol.claims.segment_claim import Three
-from pol.claims.segment_draw import cheated_segments, draws_for
 from pol.claims.segment_draw import draw as draw_segments
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.training.record import proof_of_record

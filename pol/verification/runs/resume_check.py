@@ -16,7 +16,7 @@ from pathlib import Path
 from pol.errors import OperationalError, PolError
 from pol.training.record import learning_record
 from pol.training.record.recorded_run import RecordedRun, open_run
-from pol.training.recorder.rehearsal import Rehearsal
+from pol.training.recorder.doctor_control import Rehearsal
 from pol.training.state import readable
 from pol.verification.runs.resume_diagnosis import (
     GRADIENTS,

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {Disputes} from "../../../contracts/dispute/Disputes.sol";
+import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {PickedPart} from "../../../contracts/dispute/PickedPart.sol";
@@ -361,7 +361,9 @@ contract AttacksTest is GameTest {
         _moves(2);
         bytes memory rest = abi.encodePacked(facts.beforeNode, _outline(), new bytes(4));
         _refuse(
-            asserter, _call(game.unfold.selector, 0, rest), abi.encodeWithSelector(Transition.WrongLevel.selector, Level.BODY)
+            asserter,
+            _call(game.unfold.selector, 0, rest),
+            abi.encodeWithSelector(Transition.WrongLevel.selector, Level.BODY)
         );
     }
 

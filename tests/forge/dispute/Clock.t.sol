@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
 import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
-import {Disputes, Reason} from "../../../contracts/dispute/Disputes.sol";
+import {DisputeStorage, Reason} from "../../../contracts/dispute/DisputeStorage.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {GameTest} from "./GameTest.sol";
 import {ClockWords} from "./ClockWords.sol";
@@ -55,7 +55,7 @@ contract ClockTest is GameTest {
         _send(_onTurn(), call);
         vm.assertNotEq(game.head(2 ** 32 - 1), head);
         vm.store(address(game), bytes32(uint256(2 + 2 * 2 ** 32)), clock);
-        vm.expectRevert(abi.encodeWithSelector(Disputes.UnknownDispute.selector, 2 ** 32));
+        vm.expectRevert(abi.encodeWithSelector(DisputeStorage.UnknownDispute.selector, 2 ** 32));
         game.deadline(2 ** 32);
     }
 
@@ -124,7 +124,7 @@ contract ClockTest is GameTest {
         (bytes memory call,) = _prepare();
         _refuse(_onTurn(), call, abi.encodeWithSelector(ClockExpiry.OutOfTime.selector, deadline));
         vm.expectEmit(address(game));
-        emit Disputes.Resolved(number, asserterWins, Reason.TIMEOUT);
+        emit DisputeStorage.Resolved(number, asserterWins, Reason.TIMEOUT);
         vm.prank(account("anybody"));
         game.timeout(number);
         _expectResult(asserterWins);

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {Disputes} from "../../../contracts/dispute/Disputes.sol";
+import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
 import {GameTest} from "./GameTest.sol";
 
 /// @notice Moves that somebody else sends: those that the side on turn has signed, and proofs.
@@ -89,7 +89,7 @@ contract RelayTest is GameTest {
     function test_signed_by_somebody_else() public {
         (bytes memory call,) = _prepare();
         bytes memory relayed = _signed(CHALLENGER_KEY, call);
-        _refuse(asserter, relayed, abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
+        _refuse(asserter, relayed, abi.encodeWithSelector(DisputeStorage.WrongHead.selector, challenger));
         relayed = _signed(ASSERTER_KEY, call);
         relayed[68] = 0x00;
         _refuse(asserter, relayed, abi.encodeWithSelector(DisputeGame.WrongSignature.selector));
@@ -153,7 +153,11 @@ contract RelayTest is GameTest {
             _move();
         }
         (bytes memory call,) = _prepare();
-        _refuse(address(this), _help(challenger, call), abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
+        _refuse(
+            address(this),
+            _help(challenger, call),
+            abi.encodeWithSelector(DisputeStorage.WrongHead.selector, challenger)
+        );
         _send(account("anybody"), _help(asserter, call));
         _expectResult(true);
     }

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
 import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {Disputes} from "../../../contracts/dispute/Disputes.sol";
+import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
 import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {PickedPart} from "../../../contracts/dispute/PickedPart.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
@@ -376,7 +376,7 @@ contract StepMovesTest is Deployment {
             _put(p, 100, BUDGET);
             bytes memory payload = _next(p, 5).payload;
             bytes memory data = _move(p, 5, payload);
-            _refuse(other, data, abi.encodeWithSelector(Disputes.WrongHead.selector, other));
+            _refuse(other, data, abi.encodeWithSelector(DisputeStorage.WrongHead.selector, other));
             bytes memory reason =
                 abi.encodeWithSelector(MovePayload.WrongPayloadLength.selector, payload.length + 1, payload.length);
             _refuse(me, abi.encodePacked(data, uint8(0)), reason);

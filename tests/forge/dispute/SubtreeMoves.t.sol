@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
 import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {Disputes} from "../../../contracts/dispute/Disputes.sol";
+import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
 import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {PickedPart} from "../../../contracts/dispute/PickedPart.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
@@ -335,7 +335,7 @@ contract SubtreeMovesTest is Deployment {
     }
 
     function _wrongHead(address mover) private pure returns (bytes memory) {
-        return abi.encodeWithSelector(Disputes.WrongHead.selector, mover);
+        return abi.encodeWithSelector(DisputeStorage.WrongHead.selector, mover);
     }
 
     /// @dev Every bit of what a move says about its position and its witness.

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {Disputes, Verb} from "../../../contracts/dispute/Disputes.sol";
+import {DisputeStorage, Verb} from "../../../contracts/dispute/DisputeStorage.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
@@ -43,32 +43,32 @@ contract TurnsTest is GameTest {
     function test_zero_hashes_mean_nothing() public {
         StartParams memory s = _replay(2);
         s.start = 0;
-        _refuseStart(s, Disputes.ZeroHash.selector);
+        _refuseStart(s, DisputeStorage.ZeroHash.selector);
         s = _replay(2);
         s.end = 0;
-        _refuseStart(s, Disputes.ZeroHash.selector);
+        _refuseStart(s, DisputeStorage.ZeroHash.selector);
         s = _replay(2);
         s.constants = 0;
-        _refuseStart(s, Disputes.ZeroHash.selector);
+        _refuseStart(s, DisputeStorage.ZeroHash.selector);
         s = _replay(2);
         s.program = 0;
         _refuseStart(s, IStarts.WrongProgram.selector);
         s = _replay(2);
         s.kind = KIND_PUBLISHED;
-        _refuseStart(s, Disputes.ZeroHash.selector); // of the traces
+        _refuseStart(s, DisputeStorage.ZeroHash.selector); // of the traces
         s = _replay(2);
         s.asserter = address(0);
-        _refuseStart(s, Disputes.ZeroHash.selector);
+        _refuseStart(s, DisputeStorage.ZeroHash.selector);
         s = _replay(2);
         s.challenger = address(0);
-        _refuseStart(s, Disputes.ZeroHash.selector);
+        _refuseStart(s, DisputeStorage.ZeroHash.selector);
         _sum(1);
         s = _distance(1);
         s.x = 0;
-        _refuseStart(s, Disputes.ZeroHash.selector);
+        _refuseStart(s, DisputeStorage.ZeroHash.selector);
         s = _distance(1);
         s.y = 0;
-        _refuseStart(s, Disputes.ZeroHash.selector);
+        _refuseStart(s, DisputeStorage.ZeroHash.selector);
     }
 
     function test_numbers_outside_of_their_range_do_not_start() public {
@@ -177,14 +177,14 @@ contract TurnsTest is GameTest {
 
     function test_deployments_that_mean_nothing() public {
         (IOneStep step, IStarts starts) = (game.oneStep(), game.starts());
-        vm.expectRevert(Disputes.ZeroHash.selector);
+        vm.expectRevert(DisputeStorage.ZeroHash.selector);
         _deployGame(address(0), step, starts, 4, 1, 1);
-        vm.expectRevert(Disputes.ZeroHash.selector);
+        vm.expectRevert(DisputeStorage.ZeroHash.selector);
         _deployGame(address(resolver), IOneStep(address(0)), starts, 4, 1, 1);
-        vm.expectRevert(Disputes.ZeroHash.selector);
+        vm.expectRevert(DisputeStorage.ZeroHash.selector);
         _deployGame(address(resolver), step, IStarts(address(0)), 4, 1, 1);
         for (uint8 width = 0; width < 7; width += 6) {
-            vm.expectRevert(abi.encodeWithSelector(Disputes.UnsupportedWidth.selector, width));
+            vm.expectRevert(abi.encodeWithSelector(DisputeStorage.UnsupportedWidth.selector, width));
             _deployGame(address(resolver), step, starts, width, 1, 1);
         }
     }
@@ -203,7 +203,7 @@ contract TurnsTest is GameTest {
         (bytes memory call,) = _prepare();
         _start(_replay(2));
         call[7] = 0x02;
-        _refuse(asserter, call, abi.encodeWithSelector(Disputes.WrongHead.selector, asserter));
+        _refuse(asserter, call, abi.encodeWithSelector(DisputeStorage.WrongHead.selector, asserter));
     }
 
     // --- turns ---
@@ -212,7 +212,7 @@ contract TurnsTest is GameTest {
         _start(_replay(2));
         (bytes memory call,) = _prepare();
         call[7] = 0x02;
-        bytes memory unknown = abi.encodeWithSelector(Disputes.UnknownDispute.selector, 2);
+        bytes memory unknown = abi.encodeWithSelector(DisputeStorage.UnknownDispute.selector, 2);
         _refuse(asserter, call, unknown);
         vm.expectRevert(unknown);
         game.timeout(2);
@@ -231,7 +231,7 @@ contract TurnsTest is GameTest {
         address[3] memory senders = [asserter, challenger, address(this)];
         for (uint256 i = 0; i < 3; i++) {
             if (senders[i] == mover) continue;
-            _refuse(senders[i], call, abi.encodeWithSelector(Disputes.WrongHead.selector, senders[i]));
+            _refuse(senders[i], call, abi.encodeWithSelector(DisputeStorage.WrongHead.selector, senders[i]));
         }
         _agree();
     }
@@ -314,7 +314,7 @@ contract TurnsTest is GameTest {
         _move();
         Vm.Log[] memory logs = vm.getRecordedLogs();
         vm.assertEq(logs.length, 2);
-        vm.assertEq(logs[0].topics[0], Disputes.Refuted.selector);
+        vm.assertEq(logs[0].topics[0], DisputeStorage.Refuted.selector);
         vm.assertEq(logs[0].topics[1], bytes32(number));
         (Verb verb, bytes memory detail) = abi.decode(logs[0].data, (Verb, bytes));
         vm.assertTrue(verb == Verb.PROVE_STEP);
@@ -340,7 +340,7 @@ contract TurnsTest is GameTest {
         while (p.level != Level.SUM_LEAVES) _move();
         (bytes memory call,) = _prepare();
         vm.expectEmit(address(game));
-        emit Disputes.Refuted(number, Verb.PROVE_SUM, abi.encodePacked(leafSums[1][0], leafSums[0][0]));
+        emit DisputeStorage.Refuted(number, Verb.PROVE_SUM, abi.encodePacked(leafSums[1][0], leafSums[0][0]));
         _send(_onTurn(), call);
     }
 
@@ -378,7 +378,7 @@ contract TurnsTest is GameTest {
     function test_resign() public {
         _start(_replay(2));
         bytes memory call = _call(game.resign.selector, 0, abi.encodePacked(_openingRoot()));
-        _refuse(challenger, call, abi.encodeWithSelector(Disputes.WrongHead.selector, challenger));
+        _refuse(challenger, call, abi.encodeWithSelector(DisputeStorage.WrongHead.selector, challenger));
         bytes memory picking = _call(game.resign.selector, 1, abi.encodePacked(_openingRoot()));
         _refuse(asserter, picking, abi.encodeWithSelector(DisputeGame.WrongIndex.selector));
         _refuse(asserter, abi.encodePacked(call, uint8(0)), abi.encodeWithSelector(PackedReader.LeftOver.selector, 1));

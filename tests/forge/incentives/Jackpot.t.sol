@@ -6,12 +6,12 @@ import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {ChanceBase} from "./ChanceBase.sol";
+import {LotteryBase} from "./LotteryBase.sol";
 import {SeatingDesk} from "./SeatingDesk.sol";
 
 /// @notice A fund that reserves, pays catches and takes back the rest. Three tickets are enrolled, so all of them
 /// watch.
-contract JackpotTest is ChanceBase {
+contract JackpotTest is LotteryBase {
     bytes32 private constant TASK = "task";
     uint128 private constant RESERVE = 6 ether + 5;
 

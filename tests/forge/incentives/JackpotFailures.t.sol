@@ -4,12 +4,12 @@ pragma solidity 0.8.37;
 import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
 import {ISortition} from "../../../contracts/incentives/ISortition.sol";
-import {ChanceBase} from "./ChanceBase.sol";
+import {LotteryBase} from "./LotteryBase.sol";
 import {SeatingDesk} from "./SeatingDesk.sol";
 
 /// @notice The known failures of Truebit's jackpot, and identities without number. Its rate of forced errors is in
 /// ForcedErrors.t.sol.
-contract JackpotFailuresTest is ChanceBase {
+contract JackpotFailuresTest is LotteryBase {
     bytes32 private constant TASK = "task";
     uint128 private constant RESERVE = 64 ether + 63;
     uint32 private constant MOST = 32;

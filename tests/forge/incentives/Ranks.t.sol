@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Ranks} from "../../../contracts/incentives/Ranks.sol";
 import {Base} from "../Base.sol";
 
-/// @notice How many ranks watch, at all sizes; with whole draws in Sortition.t.sol and ChanceVectors.t.sol.
+/// @notice How many ranks watch, at all sizes; with whole draws in Sortition.t.sol and LotteryVectors.t.sol.
 contract RanksTest is Base {
     function testFuzz_a_limit_is_the_share_of_all_ranks(uint256 total, uint32 watchers, uint256 rank) public pure {
         total = bound(total, 1, type(uint256).max);

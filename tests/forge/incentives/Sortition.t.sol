@@ -4,10 +4,10 @@ pragma solidity 0.8.37;
 import {ISortition} from "../../../contracts/incentives/ISortition.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {ChanceBase} from "./ChanceBase.sol";
+import {LotteryBase} from "./LotteryBase.sol";
 
 /// @notice Tickets cost a bond, count from the next second on, and go at once; their bond goes late.
-contract SortitionTest is ChanceBase {
+contract SortitionTest is LotteryBase {
     bytes32 private constant TASK = "task";
 
     function test_enrolling_locks_a_bond_and_counts_from_the_next_second_on() public {

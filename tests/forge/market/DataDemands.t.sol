@@ -9,10 +9,10 @@ import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {IVerdicts, Placed} from "../../../contracts/market/IVerdicts.sol";
 import {Claim, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
-import {DataBase} from "./DataBase.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
 
 /// @notice Whoever can't get a state asks for it, and the solver answers for it with its stake.
-contract DataDemandsTest is DataBase {
+contract DataDemandsTest is DataDemandsBase {
     event Answered(
         bytes32 indexed taskId,
         bytes32 indexed key,

@@ -8,7 +8,7 @@ import {G1Point, Quicknet} from "../../../contracts/market/Quicknet.sol";
 import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
 import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Drand} from "./Drand.sol";
-import {LifeBase} from "./LifeBase.sol";
+import {BlockBeaconBase} from "./BlockBeaconBase.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 contract DrandBeaconTest is Drand {
@@ -222,7 +222,7 @@ contract DrandMarketTest is MarketBase, Drand {
     }
 }
 
-contract PrevrandaoBeaconTest is LifeBase {
+contract PrevrandaoBeaconTest is BlockBeaconBase {
     PrevrandaoBeacon private randao;
 
     function _newBeacon() internal override returns (IBeacon) {

@@ -5,11 +5,11 @@ import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {Vm} from "../Base.sol";
-import {DataBase} from "./DataBase.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
 import {EventReplay} from "./EventReplay.sol";
 
 /// @notice The chain is the database: after every stage, events alone give the state that the views of all desks give.
-contract EventsTest is DataBase {
+contract EventsTest is DataDemandsBase {
     EventReplay private bot;
 
     function setUp() public override {

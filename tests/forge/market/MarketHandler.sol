@@ -8,10 +8,10 @@ import {Seating} from "../../../contracts/market/ISeats.sol";
 import {Disclosure, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Charge, Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
 import {Ending, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {DataBase} from "./DataBase.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
 
 /// @notice Drives up to five tasks at once through moves that are allowed, and throws moves that are not at them.
-contract MarketHandler is DataBase {
+contract MarketHandler is DataDemandsBase {
     uint256 public intrusions;
     uint256 public moot;
     uint256 public leaks;

@@ -18,11 +18,11 @@ import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {Charge, Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {Relaying} from "../incentives/Relaying.sol";
-import {DataBase} from "./DataBase.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
 
 /// @notice Verbs of parties, signed by the party and relayed by somebody else: roles, money and events are the
 /// signer's. Mallory is nobody.
-contract RelayedTest is DataBase, Relaying {
+contract RelayedTest is DataDemandsBase, Relaying {
     uint256 private constant SUBMITTER = 0x50b;
     uint256 private constant SOLVER = 0x501;
     uint256 private constant VERIFIER = 0x5e2;

@@ -4,11 +4,11 @@ pragma solidity 0.8.37;
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {Disclosure, IVerdicts, Look} from "../../../contracts/market/IVerdicts.sol";
 import {Claim, LogProof, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
-import {DataBase} from "./DataBase.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
 
 /// @notice One test per row of the settlement table, in literal amounts: maximum price 8 (one bid: it is paid),
 /// treasury 0.04, fees of profiler and verifier 1 each, tax 0.3125, stakes 5 and 3, bond 1.
-contract SettlementTableTest is DataBase {
+contract SettlementTableTest is DataDemandsBase {
     function test_the_escrow() public {
         _submit();
         vm.assertEq(vault.locked(address(settlement), id, submitter), 10.3525 ether);

@@ -5,10 +5,10 @@ import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Piece, StateLeaf} from "../../../contracts/commitments/StateLeaf.sol";
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {DataBase} from "./DataBase.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
 
 /// @notice Only states of the program have answers for all of their places.
-contract StateLeafTest is DataBase {
+contract StateLeafTest is DataDemandsBase {
     function rootOf(Piece calldata piece, uint256 position, uint256 leaf) external pure returns (bytes32) {
         return StateLeaf.root(piece, _program(), position, leaf);
     }

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 
-/// @notice A beacon whose seeds the test names: draws can be looked for. Real beacons meet the market in Beacon.t.sol
+/// @notice A beacon whose seeds the test names: draws can be looked for. Real beacons meet the market in BlockBeacon.t.sol
 /// and in Python.
 contract ToyBeacon is IBeacon {
     uint64 public round = 7;

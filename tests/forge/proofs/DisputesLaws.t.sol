@@ -3,13 +3,13 @@ pragma solidity 0.8.37;
 
 import {Clocks, Result} from "../../../contracts/dispute/Clock.sol";
 import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
-import {Disputes, Reason} from "../../../contracts/dispute/Disputes.sol";
+import {DisputeStorage, Reason} from "../../../contracts/dispute/DisputeStorage.sol";
 import {IDisputeResolver} from "../../../contracts/dispute/IDisputeResolver.sol";
 import {Base} from "../Base.sol";
 
 /// @notice Whatever clock a dispute has, and the two ways of asking whether it runs.
 contract Hall is ClockExpiry {
-    constructor(address market_) Disputes(market_, 1, 0, 0) {}
+    constructor(address market_) DisputeStorage(market_, 1, 0, 0) {}
 
     function put(uint256 number, uint256 clock) external {
         _disputes[number].clock = clock;

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from lab.benchmarks.measured_models import GPT, GPTSize, Llama, LlamaSize, next_token_loss
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 from pol.graph.step_program import Component
 

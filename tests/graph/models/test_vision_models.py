@@ -13,8 +13,8 @@ from vision import CNN, Autoencoder, UNet, Waves
 
 from lab.benchmarks.measured_models import ResNet18
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import NativeExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 
 Case = tuple[Callable[[], nn.Module], tuple[int, ...], Callable[[Any, Any], Tensor]]

@@ -13,7 +13,7 @@ from lab.attacks.attack_target import State, Target
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import relative_distance
 from pol.claims.distance import component_distances
-from pol.execution.native.torch_executor import NativeExecutor
+from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.step_program import Component
 from pol.training.task.task_training import to_tensor
 

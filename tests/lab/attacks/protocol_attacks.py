@@ -10,7 +10,8 @@ import numpy as np
 from lab.attacks.attack_target import Floats, State
 from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.shortcuts import FOLKLORE, skipped
-from pol.claims.segment_draw import MAX_DRAWS, detection_probability, draw
+from pol.claims.sample_size import detection_probability
+from pol.claims.segment_draw import MAX_DRAWS, draw
 from pol.commitments.keccak import keccak256
 from pol.graph.step_program import Component
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from lab.attacks.attack_target import Target
 from lab.attacks.forgery import Attack, Forgery, Workshop, publish
 from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
-from pol.claims.segment_draw import detection_probability
+from pol.claims.sample_size import detection_probability
 from pol.errors import ProtocolError
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof

@@ -24,7 +24,8 @@ from lab.benchmarks.figure import Figure
 from lab.benchmarks.honest_runs import usual_profile
 from lab.benchmarks.verification_cost import CHEATED, CONFIDENCE, draws_needed, verification_figures
 from pol.arithmetic.primitives import Op
-from pol.claims.segment_draw import MAX_DRAWS, cheated_segments, detection_probability, draw
+from pol.claims.sample_size import cheated_segments, detection_probability
+from pol.claims.segment_draw import MAX_DRAWS, draw
 from pol.commitments.keccak import keccak256
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor

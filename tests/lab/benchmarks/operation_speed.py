@@ -22,7 +22,7 @@ from torch import Tensor
 
 from lab.benchmarks.operation_calls import Call, calls
 from pol.execution.cpu import CpuExecutor
-from pol.execution.native.torch_executor import ALLOWED, selected
+from pol.execution.stock_torch.torch_executor import ALLOWED, selected
 from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower

@@ -11,7 +11,7 @@ import torch
 
 from lab.benchmarks import training_steps
 from lab.benchmarks.figure import Figure, side_by_side
-from pol.claims.segment_draw import cheated_segments, draws_for
+from pol.claims.sample_size import cheated_segments, draws_for
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture

@@ -19,6 +19,7 @@ from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import tree
 from pol.commitments.program_hash import ProgramCommitment
+from pol.commitments.published_traces import PublishedStep
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.disputed_claim import PublishedClaim, ReplayClaim
@@ -27,7 +28,6 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.play.trace_publication import Publication, show_first_lie
 from pol.dispute.position import HASH_BITS, ClaimKind, Side
-from pol.dispute.published_start import PublishedStep
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source

@@ -1,7 +1,7 @@
 """Replaces torch's random operations by draws from a counter-based generator, which a step program can hold.
 
 The draws are operations of their own, `pol::uniform`, `pol::normal`, `pol::bernoulli` and `pol::integers`
-(docs/spec/randomness.md). Here they have shapes only; pol.execution.native.torch_random implements them.
+(docs/spec/randomness.md). Here they have shapes only; pol.execution.stock_torch.torch_random implements them.
 """
 
 from __future__ import annotations

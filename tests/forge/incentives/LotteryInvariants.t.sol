@@ -5,12 +5,12 @@ import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Base} from "../Base.sol";
-import {ChanceHandler} from "./ChanceHandler.sol";
-import {ChanceReplay} from "./ChanceReplay.sol";
+import {LotteryHandler} from "./LotteryHandler.sol";
+import {LotteryReplay} from "./LotteryReplay.sol";
 
 /// @notice What holds of tickets, bonds and the fund after every call, whoever calls, whenever.
 /// forge-config: default.invariant.check-interval = 16
-contract ChanceInvariantsTest is Base {
+contract LotteryInvariantsTest is Base {
     struct FuzzSelector {
         address addr;
         bytes4[] selectors;
@@ -18,13 +18,13 @@ contract ChanceInvariantsTest is Base {
 
     uint128 private constant UNIT = 1 ether;
     uint32 private constant SHARES = 6;
-    ChanceHandler private handler;
+    LotteryHandler private handler;
     StakeVault private vault;
     Sortition private sortition;
     Jackpot private jackpot;
 
     function setUp() public {
-        handler = new ChanceHandler();
+        handler = new LotteryHandler();
         (vault, sortition, jackpot) = handler.contracts();
     }
 
@@ -35,16 +35,16 @@ contract ChanceInvariantsTest is Base {
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
         bytes4[] memory selectors = new bytes4[](13);
-        selectors[0] = ChanceHandler.enrol.selector;
-        selectors[1] = ChanceHandler.enrol.selector;
-        selectors[2] = ChanceHandler.resign.selector;
-        selectors[3] = ChanceHandler.finish.selector;
-        selectors[4] = ChanceHandler.donate.selector;
-        selectors[5] = ChanceHandler.pass.selector;
-        selectors[6] = ChanceHandler.intrude.selector;
+        selectors[0] = LotteryHandler.enrol.selector;
+        selectors[1] = LotteryHandler.enrol.selector;
+        selectors[2] = LotteryHandler.resign.selector;
+        selectors[3] = LotteryHandler.finish.selector;
+        selectors[4] = LotteryHandler.donate.selector;
+        selectors[5] = LotteryHandler.pass.selector;
+        selectors[6] = LotteryHandler.intrude.selector;
         // Most calls take a task further, or hardly any would come to its catches.
         for (uint256 i = 7; i < selectors.length; ++i) {
-            selectors[i] = ChanceHandler.advance.selector;
+            selectors[i] = LotteryHandler.advance.selector;
         }
         targets = new FuzzSelector[](1);
         targets[0] = FuzzSelector(address(handler), selectors);
@@ -133,7 +133,7 @@ contract ChanceInvariantsTest is Base {
     }
 
     function rule_events_rebuild_the_state() public view {
-        ChanceReplay replay = handler.replay();
+        LotteryReplay replay = handler.replay();
         vm.assertEq(replay.total(), sortition.totalNow());
         vm.assertEq(replay.reserved(), jackpot.reserved());
         vm.assertEq(replay.fund(), vault.pot(address(jackpot), "fund"));
@@ -185,7 +185,7 @@ contract ChanceInvariantsTest is Base {
         rule_events_rebuild_the_state();
     }
 
-    function _compareCommitments(ChanceReplay replay, bytes32 id) private view {
+    function _compareCommitments(LotteryReplay replay, bytes32 id) private view {
         for (uint32 number = 1; number <= handler.seatingsOf(id); ++number) {
             for (uint256 a = 0; a < handler.ACTORS(); ++a) {
                 for (uint32 ticket = 0; ticket < 4; ++ticket) {

@@ -6,10 +6,10 @@ import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Ranks} from "../../../contracts/incentives/Ranks.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
 import {Claim} from "../../../contracts/market/TaskTypes.sol";
-import {ChanceBase} from "./ChanceBase.sol";
+import {LotteryBase} from "./LotteryBase.sol";
 
 /// @notice What `pol.incentives` computes of draws, planted errors and the jackpot is what the contracts compute.
-contract ChanceVectorsTest is ChanceBase {
+contract LotteryVectorsTest is LotteryBase {
     string private json;
     address[] private accounts;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ChunkProofs} from "../../../contracts/commitments/ChunkProofs.sol";
+import {CompleteStateLeaf} from "../../../contracts/commitments/CompleteStateLeaf.sol";
 import {Chunk, Demand, ILearningLog, Run, RunStatus} from "../../../contracts/commitments/ILearningLog.sol";
 import {PullPayments} from "../../../contracts/commitments/PullPayments.sol";
 import {Vm} from "../Base.sol";
 import {LearningLogBase} from "./LearningLogBase.sol";
 
 /// @notice Demands are answered or the stake is lost; nothing else moves a wei.
-contract LeafDemandsTest is LearningLogBase {
+contract RecordDemandsTest is LearningLogBase {
     function setUp() public override {
         super.setUp();
         _open();
@@ -149,7 +149,7 @@ contract LeafDemandsTest is LearningLogBase {
         logs.answer(d, chunk);
         chunk = _chunk(d);
         chunk.leaf = "";
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidLeaf.selector, 0, 256));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidLeaf.selector, 0, 256));
         logs.answer(d, chunk);
         vm.assertTrue(logs.isOpen(_key(d)));
         vm.assertEq(logs.runOf(id).open, 1);

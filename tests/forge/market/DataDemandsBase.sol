@@ -7,7 +7,7 @@ import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice A market whose log is of states of a program: 150 numbers, one integer and 64 numbers.
-abstract contract DataBase is MarketBase {
+abstract contract DataDemandsBase is MarketBase {
     uint256 internal constant SLOTS = 3;
 
     function _program() internal pure virtual override returns (bytes32) {

@@ -1,6 +1,7 @@
 """A captured step as a torch.fx module, for torch.compile and for double precision.
 
-For measurements only. A solver trains with `pol.execution.native.torch_executor`, which checks the type of every value.
+For measurements only. A solver trains with `pol.execution.stock_torch.torch_executor`, which checks the types of
+all values.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from pol.execution.native.torch_executor import ALLOWED, CREATED, allowed, resolved
+from pol.execution.stock_torch.torch_executor import (
+    ALLOWED,
+    CREATED,
+    allowed,
+    resolved,
+)
 from pol.graph.aten_graph import Argument, AtenGraph, AtenNode
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.native import torch_random
-from pol.execution.native.stable_topk import stable_topk
+from pol.execution.stock_torch import torch_random
+from pol.execution.stock_torch.stable_topk import stable_topk
 from pol.graph.aten_graph import (
     WORD_TYPES,
     Argument,

@@ -6,7 +6,7 @@ import {Outcome} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice A market of a beacon of blocks: rounds come with blocks, and nobody names a seed.
-abstract contract LifeBase is MarketBase {
+abstract contract BlockBeaconBase is MarketBase {
     /// @dev One task to its end, whatever is drawn.
     function _live() internal {
         _toCommitted();

@@ -1,6 +1,6 @@
 """The process in which torch executes portions in given settings.
 
-``python -m pol.verification.profile.native_worker FOLDER`` starts it.
+``python -m pol.verification.profile.torch_worker FOLDER`` starts it.
 
 It is a process of its own because some settings are read when it starts, and because torch may end it: an instruction
 that the processor lacks is fatal. The folder holds files of the parent process only; see `native_reruns`.
@@ -17,12 +17,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.execution.native.torch_executor import DTYPES, NativeExecutor
-from pol.execution.native.torch_graph import to_module
+from pol.execution.stock_torch.torch_executor import DTYPES, NativeExecutor
+from pol.execution.stock_torch.torch_graph import to_module
 from pol.graph.aten_graph import AtenGraph, AtenInput
 from pol.training.task.task_training import environment, to_tensor, to_words
-from pol.verification.profile.native_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack
-from pol.verification.profile.native_setting import NativeSetting
+from pol.verification.profile.torch_job import (
+    CONSTANTS,
+    GRAPH,
+    JOB,
+    end_name,
+    pack,
+    start_name,
+    unpack,
+)
+from pol.verification.profile.torch_setting import NativeSetting
 
 Step = Callable[[list[Tensor], list[Tensor], int], list[Tensor]]
 

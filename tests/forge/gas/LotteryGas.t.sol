@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ChanceBase} from "../incentives/ChanceBase.sol";
+import {LotteryBase} from "../incentives/LotteryBase.sol";
 
 /// @notice Gas of tickets and of the jackpot, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without
 /// calldata and the 21,000 of a transaction.
-contract ChanceGas is ChanceBase {
+contract LotteryGas is LotteryBase {
     bytes32 private constant TASK = "task";
     bytes32 private constant CLOSED = "closed task";
     uint128 private constant RESERVE = 6 ether;

@@ -5,7 +5,7 @@ import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
 import {Base} from "../Base.sol";
-import {LifeBase} from "./LifeBase.sol";
+import {BlockBeaconBase} from "./BlockBeaconBase.sol";
 
 contract BlockBeaconTest is Base {
     BlockBeacon private beacon = new BlockBeacon();
@@ -115,7 +115,7 @@ contract SegmentDrawTest is Base {
 }
 
 /// @notice A task whose every draw is of a block.
-contract BlockMarketTest is LifeBase {
+contract BlockMarketTest is BlockBeaconBase {
     function _newBeacon() internal override returns (IBeacon) {
         return new BlockBeacon();
     }

@@ -9,7 +9,7 @@ import {Base} from "../Base.sol";
 /// the field above; so two fields hold every fraction there is. These are compared with the definition, and with the
 /// least and the greatest two fields. Subnormal numbers are compared with the definition one by one. What is zero,
 /// negative, infinite or NaN: `Float32.t.sol`.
-contract RootsTest is Base {
+contract SquareRootsTest is Base {
     uint256 private constant HIDDEN = 2 ** 23;
     uint256 private constant ONE = 127 << 23;
     /// @dev 126 in the field, and 63.

@@ -101,8 +101,8 @@ def test_test_modules_have_names_of_their_own() -> None:
 OWN_JSON = {
     "pol/commitments/canonical_json.py": "the bounded reader itself",
     "pol/chain/artifacts.py": "files of the package",
-    "pol/verification/profile/native_reruns.py": "lines of a process that pol has started",
-    "pol/verification/profile/native_worker.py": "the job that pol gave its process",
+    "pol/verification/profile/torch_reruns.py": "lines of a process that pol has started",
+    "pol/verification/profile/torch_worker.py": "the job that pol gave its process",
     "pol/verification/runs/resume_check.py": "what the recorder wrote beside the user's own program",
     "pol/zk/native_process.py": "the answer of a process that pol has started",
     "pol/zk/ezkl/worker.py": "the request of the process that started it, and what EZKL wrote for it",

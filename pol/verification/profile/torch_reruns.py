@@ -25,15 +25,23 @@ from pol.errors import OperationalError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.native_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack
-from pol.verification.profile.native_setting import NativeSetting
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profile_threshold import ratio
+from pol.verification.profile.torch_job import (
+    CONSTANTS,
+    GRAPH,
+    JOB,
+    end_name,
+    pack,
+    start_name,
+    unpack,
+)
+from pol.verification.profile.torch_setting import NativeSetting
 from pol.verification.replay.canonical_replay import replay_end
 
 KIND = "pol/native-reruns"
 VERSION = 1
-WORKER = "pol.verification.profile.native_worker"
+WORKER = "pol.verification.profile.torch_worker"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {Vm} from "../Base.sol";
 
 /// @notice A bot that lost its disk: rebuilds tickets, reserves, commitments and the fund from nothing but events.
-contract ChanceReplay {
+contract LotteryReplay {
     mapping(address account => uint32) public tickets;
     uint256 public total;
     mapping(bytes32 taskId => uint256) public left;

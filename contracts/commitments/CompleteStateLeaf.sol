@@ -9,9 +9,9 @@ uint8 constant TAG_COMPLETE_STATE = 0x0c;
 uint8 constant TAG_ENTRY = 0x0d;
 uint8 constant TAG_DOCUMENT = 0x0e;
 
-/// @title ChunkProofs
+/// @title CompleteStateLeaf
 /// @notice The complete root that follows from one leaf of one entry and its branches.
-library ChunkProofs {
+library CompleteStateLeaf {
     uint256 private constant MAX_RANK = 32;
     uint256 private constant MAX_BYTES = 2 ** 40;
     uint256 private constant MAX_ENTRIES = 2 ** 24;

@@ -2,15 +2,15 @@
 pragma solidity 0.8.37;
 
 import {CheckpointLog} from "./CheckpointLog.sol";
-import {ChunkProofs} from "./ChunkProofs.sol";
+import {CompleteStateLeaf} from "./CompleteStateLeaf.sol";
 import {Chunk, Demand, ILearningLog, Run, RunStatus} from "./ILearningLog.sol";
 import {PullPayments} from "./PullPayments.sol";
 
-/// @title LeafDemands
+/// @title RecordDemands
 /// @notice Demands for leaves of posted checkpoints, and the stake that answers for them. See `ILearningLog`.
 /// @dev One word for each open demand, no loop over demands or runs. Wei held = wei credited + stakes + bonds of open
 /// demands, after every call. The first word of the ledger's events is the id of the run.
-abstract contract LeafDemands is ILearningLog, PullPayments {
+abstract contract RecordDemands is ILearningLog, PullPayments {
     /// @notice Gas that a bond pays for, at the base fee of the demand: above that of answers of a usual size.
     uint256 public constant ANSWER_GAS = 200_000;
     /// @notice One part in so many of a slashed stake goes to the demander; the rest is burned.
@@ -47,7 +47,7 @@ abstract contract LeafDemands is ILearningLog, PullPayments {
         // their own.
         uint256 publishersOwn = d.deadline - r.window / 2;
         if (block.timestamp <= publishersOwn && msg.sender != r.publisher) revert PublisherFirst(publishersOwn);
-        bytes32 completeRoot = ChunkProofs.root(chunk, d.position, d.leaf);
+        bytes32 completeRoot = CompleteStateLeaf.root(chunk, d.position, d.leaf);
         if (!CheckpointLog.isIncluded(completeRoot, d.index, d.size, d.logRoot, chunk.logPath)) {
             revert NotInLog(completeRoot);
         }

@@ -37,9 +37,9 @@ struct Dispute {
     uint256 clock; // `Clocks`
 }
 
-/// @title Disputes
+/// @title DisputeStorage
 /// @notice Heads and clocks: who is on turn, and where. When a clock ends: `ClockExpiry`.
-abstract contract Disputes {
+abstract contract DisputeStorage {
     /// @notice A side has moved. The only topic is the number, and the data are no ABI encoding but the bytes
     /// `u8 verb || u8 index || payload`: a topic and the lengths would cost 1,127 gas.
     event Moved(uint256 indexed number, bytes move) anonymous;

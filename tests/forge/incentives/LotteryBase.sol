@@ -11,7 +11,7 @@ import {Base} from "../Base.sol";
 import {SeatingDesk} from "./SeatingDesk.sol";
 
 /// @notice A vault with tickets, a jackpot and a desk that takes tasks along their path.
-abstract contract ChanceBase is Base {
+abstract contract LotteryBase is Base {
     uint64 internal constant EXIT_DELAY = 30 days;
     uint128 internal constant UNIT = 1 ether;
     uint32 internal constant WATCHERS = 3;

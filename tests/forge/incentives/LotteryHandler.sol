@@ -5,12 +5,12 @@ import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
 import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {ChanceBase} from "./ChanceBase.sol";
-import {ChanceReplay} from "./ChanceReplay.sol";
+import {LotteryBase} from "./LotteryBase.sol";
+import {LotteryReplay} from "./LotteryReplay.sol";
 
 /// @notice Four verifiers and three tasks at once: enrols, resigns, watches, catches, lets time go by, and tries what
 /// isn't allowed. It writes down, in the simplest way, what the contracts have to say.
-contract ChanceHandler is ChanceBase {
+contract LotteryHandler is LotteryBase {
     struct Change {
         uint64 at;
         uint256 tickets;
@@ -25,7 +25,7 @@ contract ChanceHandler is ChanceBase {
     uint256 public constant ACTORS = 4;
     uint256 public constant WALKS = 3;
     address[ACTORS] public actors;
-    ChanceReplay public replay;
+    LotteryReplay public replay;
     bytes32[] public ids;
 
     mapping(address who => uint256) public bonds;
@@ -46,7 +46,7 @@ contract ChanceHandler is ChanceBase {
     constructor() {
         setUp();
         actors = [alice, bob, account("carol"), account("dave")];
-        replay = new ChanceReplay(address(jackpot));
+        replay = new LotteryReplay(address(jackpot));
         _time = block.timestamp;
     }
 

@@ -7,7 +7,7 @@ import {StepBase} from "./StepBase.sol";
 /// @notice What a proof costs on a program of 1,024 nodes whose tensors have 65,536 words: openings of 20 siblings
 /// each.
 /// @dev The bytes decide: EIP-7623 asks at least 10 gas for a zero byte and 40 for any other one.
-contract StepGasTest is StepBase {
+contract ProofGasTest is StepBase {
     uint256 private constant TRANSACTION = 21_000;
     uint256 private constant TENSOR_DEPTH = 10;
     uint256 private constant LIST_DEPTH = 10;

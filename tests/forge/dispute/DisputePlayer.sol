@@ -17,7 +17,7 @@ interface IHeard is IDisputeGame {
 }
 
 /// @notice Whole disputes in one call: the resolver, and both players.
-contract Hearing is IDisputeResolver {
+contract DisputePlayer is IDisputeResolver {
     /// @notice Move `index` was refused.
     error Refused(uint256 index, bytes reason);
     /// @notice The vain proof was none.

@@ -6,10 +6,10 @@ import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
 import {ISortition} from "../../../contracts/incentives/ISortition.sol";
 import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {ChanceBase} from "./ChanceBase.sol";
+import {LotteryBase} from "./LotteryBase.sol";
 
 /// @notice What constructors fix for ever.
-contract ChanceDeploymentTest is ChanceBase {
+contract LotteryDeploymentTest is LotteryBase {
     function test_a_deployment_needs_a_price_and_a_watcher() public {
         vm.expectRevert(ISortition.BadDeployment.selector);
         this.newSortition(0, 1);

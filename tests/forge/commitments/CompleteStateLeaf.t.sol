@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ChunkProofs} from "../../../contracts/commitments/ChunkProofs.sol";
+import {CompleteStateLeaf} from "../../../contracts/commitments/CompleteStateLeaf.sol";
 import {Chunk, Demand} from "../../../contracts/commitments/ILearningLog.sol";
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {LearningLogBase} from "./LearningLogBase.sol";
@@ -9,15 +9,15 @@ import {LearningLogBase} from "./LearningLogBase.sol";
 /// @notice Puts chunks into calldata, where the library wants them.
 contract ChunkHarness {
     function root(Chunk calldata chunk, uint256 position, uint256 leaf) external pure returns (bytes32) {
-        return ChunkProofs.root(chunk, position, leaf);
+        return CompleteStateLeaf.root(chunk, position, leaf);
     }
 
     function leavesOf(bytes calldata form) external pure returns (uint256) {
-        return ChunkProofs.leavesOf(form);
+        return CompleteStateLeaf.leavesOf(form);
     }
 }
 
-contract ChunkProofsTest is LearningLogBase {
+contract CompleteStateLeafTest is LearningLogBase {
     ChunkHarness private harness = new ChunkHarness();
 
     function _at(uint64 index, uint32 position, uint64 leaf) private view returns (Chunk memory) {
@@ -90,12 +90,12 @@ contract ChunkProofsTest is LearningLogBase {
             abi.encodePacked(hex"020902", uint32(2 ** 31), uint32(2 ** 10))
         ];
         for (uint256 i = 0; i < wrong.length; ++i) {
-            vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidForm.selector, wrong[i]));
+            vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidForm.selector, wrong[i]));
             harness.leavesOf(wrong[i]);
         }
         // A zero does not hide sizes that overflow; 2^40 bytes are allowed.
         bytes memory hidden = abi.encodePacked(hex"020903", uint32(0), uint32(2 ** 31), uint32(2 ** 31));
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidForm.selector, hidden));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidForm.selector, hidden));
         harness.leavesOf(hidden);
         vm.assertEq(harness.leavesOf(abi.encodePacked(hex"020902", uint32(2 ** 31), uint32(2 ** 9))), 2 ** 32);
     }
@@ -103,31 +103,31 @@ contract ChunkProofsTest is LearningLogBase {
     function test_malformed_chunks() public {
         Chunk memory chunk = _at(0, 2, 0);
         chunk.count = 0;
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidCount.selector, 0));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidCount.selector, 0));
         harness.root(chunk, 2, 0);
         chunk.count = 2 ** 24 + 1;
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidCount.selector, 2 ** 24 + 1));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidCount.selector, 2 ** 24 + 1));
         harness.root(chunk, 2, 0);
         chunk.count = 2 ** 24;
         vm.expectRevert(abi.encodeWithSelector(MerkleBranch.WrongBranchLength.selector, 3, 24));
         harness.root(chunk, 2, 0);
         chunk = _at(0, 2, 0);
         chunk.name = "";
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidName.selector, 0));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidName.selector, 0));
         harness.root(chunk, 2, 0);
         // The longest name.
         chunk.name = new bytes(1024);
         harness.root(chunk, 2, 0);
         chunk.name = new bytes(1025);
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidName.selector, 1025));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidName.selector, 1025));
         harness.root(chunk, 2, 0);
         chunk = _at(0, 2, 0);
         chunk.leaf = new bytes(255);
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidLeaf.selector, 255, 256));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidLeaf.selector, 255, 256));
         harness.root(chunk, 2, 0);
         chunk = _at(0, 1, 0);
         chunk.leaf = new bytes(256);
-        vm.expectRevert(abi.encodeWithSelector(ChunkProofs.InvalidLeaf.selector, 256, 0));
+        vm.expectRevert(abi.encodeWithSelector(CompleteStateLeaf.InvalidLeaf.selector, 256, 0));
         harness.root(chunk, 1, 0);
         chunk = _at(0, 1, 0);
         chunk.branch = new bytes32[](1);
