@@ -419,7 +419,7 @@ def test_a_node_that_changes_its_chain(gateways: list[Gateway]) -> None:
     assert gateways[0].count("eth_gasPrice") == 0
 
 
-@pytest.mark.parametrize("liar", [0, 1, 2])
+@pytest.mark.parametrize("liar", [0, *(pytest.param(liar, marks=pytest.mark.long) for liar in (1, 2))])
 def test_one_liar_of_three_is_outvoted(gateways: list[Gateway], liar: int) -> None:
     def lies(method: str, params: list[Any], node: Pass) -> Any:
         answer = node(method, params)

@@ -20,6 +20,7 @@ from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
+pytestmark = pytest.mark.long
 TURNS = 2
 STAKES = {"claim the seat", "bid", "challenge", "challenge the profile"}
 Seen = dict[str, tuple[bytes | None, list[LoggedDecision]]]
@@ -68,7 +69,6 @@ def test_an_odd_task(seen: Seen, name: str) -> None:
     _require_right(TASKS[name], *seen[name])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", HUGE_TASKS)
 def test_a_huge_task(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     with anvil_node() as url:
