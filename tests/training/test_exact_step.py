@@ -159,9 +159,8 @@ def test_what_changes_between_two_steps_is_followed() -> None:
     own, model = plain(), plain()
     eager, optimizer = (AdamW(each.parameters(), 1e-2) for each in (own, model))
     step = exact(model, optimizer)
-    for number, (x, y) in enumerate(batches()):
-        if number == 2:
-            x, y = x[:5], y[:5]
+    for number, batch in enumerate(batches()):
+        x, y = (tensor[:5] if number == 2 else tensor for tensor in batch)
         for each, its in ((own, eager), (model, optimizer)):
             if number == 3:
                 each.eval()

@@ -98,13 +98,10 @@ class TrainingTensors:
             parameter = self._parameters[name]
             if id(parameter) not in groups:
                 continue
-            counted = self._optimizer.state.get(parameter, {}).get(STEP)
-            if counted is None:
-                counted = _first_count(self._optimizer, groups[id(parameter)])
-            else:
-                counted = counted + 1
-            if counted is not None:
-                self._optimizer.state[parameter][STEP] = counted
+            before = self._optimizer.state.get(parameter, {}).get(STEP)
+            now = _first_count(self._optimizer, groups[id(parameter)]) if before is None else before + 1
+            if now is not None:
+                self._optimizer.state[parameter][STEP] = now
 
 
 def _first_count(optimizer: Optimizer, group: Mapping[str, object]) -> Tensor | None:
