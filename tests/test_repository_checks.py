@@ -17,7 +17,11 @@ from forked_programs import run_program
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+LONG = {"replay"}  # runs the demo
+GUIDES = [
+    pytest.param(guide, marks=pytest.mark.long if guide.stem in LONG else (), id=guide.stem)
+    for guide in sorted((ROOT / "docs" / "guides").glob("*.md"))
+]
 
 
 def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
@@ -37,6 +41,7 @@ def test_style() -> None:
     run(BIN / "ruff", "format", "--check")
 
 
+@pytest.mark.long
 def test_types() -> None:
     run(BIN / "mypy")
 
@@ -175,7 +180,7 @@ def test_a_bot_operator_needs_no_torch() -> None:
     run(sys.executable, "-c", check)
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("guide", GUIDES)
 def test_guides_run(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All Python of a guide as one program, all shell lines in order; "# ends with 1" says which exit code is right.
 

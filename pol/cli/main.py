@@ -17,6 +17,8 @@ EXIT_PROTOCOL, EXIT_USAGE, EXIT_OPERATIONAL, EXIT_BUG, EXIT_INTERRUPTED, EXIT_UN
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a full or broken disk; they are no bug."""
 
+_interrupted = threading.Event()
+
 
 def main() -> None:
     """Run one command.
@@ -35,6 +37,11 @@ def main() -> None:
     except SystemExit as ended:
         # click exits with 0 after it has completed a line of a shell, and with another code if the output is closed.
         code = EXIT_UNREAD if ended.code else 0
+    except Exception:
+        # An import that is interrupted may end with any error, even that of a module without a part of itself.
+        if not _interrupted.is_set():
+            raise
+        code = _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -49,6 +56,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
     Cleaning up after an interrupt isn't interrupted.
     """
+    _interrupted.set()
     again = threading.Timer(AGAIN_SECONDS, _repeat, (number,))
     again.daemon = True
     again.start()
@@ -89,7 +97,7 @@ def _run() -> int:
     except PolError as error:
         return _fail(str(error), EXIT_OPERATIONAL if isinstance(error, OperationalError) else EXIT_PROTOCOL)
     except Exception as error:  # the last resort: report a bug with its traceback
-        if _is_interrupt(error):
+        if _interrupted.is_set():
             raise KeyboardInterrupt from error
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             return _unwritten(error)

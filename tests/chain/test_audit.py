@@ -62,6 +62,7 @@ def told(scene: Desks, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return change
 
 
+@pytest.mark.long
 def test_what_is_recomputed(scene: Desks) -> None:
     assert wrong(scene) == set()
     told = sorted(finding.what for finding in findings(scene))

@@ -46,6 +46,7 @@ def happened(result: SimulationResult) -> Epoch:
     return Epoch(**{name: sum(getattr(epoch, name) for epoch in result.epochs) for name in names})
 
 
+@pytest.mark.long
 def test_vault_and_mirror_agree_to_the_wei(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task whose first verdict is a lie that falls, and whose second one is challenged without a ground."""
     replays = chain([False], repeat(True))

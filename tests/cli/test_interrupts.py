@@ -40,6 +40,25 @@ import pol.cli.commands
 pol.cli.commands.commands = command
 run = entry._run
 """
+LOST = """
+import click
+
+def half_import():
+    try:
+        interrupt()
+    except BaseException:
+        pass
+    raise ImportError("a module without a part of itself")
+
+@click.command()
+def command():
+    half_import()
+
+import pol.cli.commands
+pol.cli.commands.commands = command
+run = entry._run
+"""
+LOST_EARLY = LOST + "run = half_import"
 CLEANING_UP = """
 def run():
     try:
@@ -51,7 +70,11 @@ def run():
 """
 
 
-@pytest.mark.parametrize("program", [SWALLOWED, DISGUISED, CLEANING_UP], ids=["swallowed", "disguised", "cleaning up"])
+@pytest.mark.parametrize(
+    "program",
+    [SWALLOWED, DISGUISED, LOST, LOST_EARLY, CLEANING_UP],
+    ids=["swallowed", "disguised", "lost", "lost early", "cleaning up"],
+)
 @pytest.mark.parametrize("number", ["signal.SIGINT", "signal.SIGTERM"])
 def test_interrupts(tmp_path: Path, program: str, number: str) -> None:
     text = PROLOGUE.format(number=number) + program + "\nentry._run = run\nentry.main()\n"

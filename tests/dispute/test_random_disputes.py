@@ -26,7 +26,7 @@ SHARES = {"mlp": 50, "cnn": 30, "gpt": 20}
 """Disputes of a hundred: the greater the model, the longer a lie takes to be worked out."""
 
 
-@pytest.fixture(scope="module", params=[pytest.param(4, marks=pytest.mark.long), 5])
+@pytest.fixture(scope="module", params=[4, 5])
 def a_court(request: pytest.FixtureRequest) -> Iterator[Court]:
     with court(bits=request.param) as found:
         yield found
@@ -75,6 +75,7 @@ def convict(court: Court, disputes: int, seed: str) -> Counter[str]:
     return seen
 
 
+@pytest.mark.long
 def test_the_truth_wins_disputes_about_trainings(a_court: Court) -> None:
     seen = convict(a_court, 80, f"fast {a_court.bits}")
     assert min(seen[kind] for kind in TAMPERED if kind != "fill") > 0

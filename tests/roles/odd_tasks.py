@@ -275,6 +275,6 @@ TASKS: dict[str, Odd] = {
     "the optimizer's largest state": Odd(
         lambda d: d.terms(step_of(optimizer=lambda p: torch.optim.Adam(p, 1e3))), True
     ),
-    "ten thousand slots": Odd(lambda d: d.terms(slots_of(10_000), True)),
+    "three thousand slots": Odd(lambda d: d.terms(slots_of(3_000), True)),
 }
 HUGE_TASKS = {"a hundred thousand slots": Odd(lambda d: d.terms(slots_of(100_000), True))}

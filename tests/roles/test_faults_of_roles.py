@@ -242,6 +242,7 @@ def sent(params: Sequence[Any]) -> dict[str, Any]:
 # --- the chain --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "depth", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 7, pytest.param(32, marks=SLOW)]
 )

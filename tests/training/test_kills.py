@@ -18,6 +18,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, dict[str, int]]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.long
 def test_killed_and_resumed(tmp_path: Path) -> None:
     """After each kill the record is whole and only grows; the run ends with the root that it would have had."""
     found = run(tmp_path, 30, 1)
