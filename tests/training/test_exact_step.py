@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop, lr_scheduler
 
-from pol import Loop, Recorder, UnsupportedError, capture
+from pol import Loop, Recorder, Sampling, Store, UnsupportedError, capture, load, publish, verify
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture.optimizers import Lion
 from pol.training.exact.exact_step import ExactStep
+from pol.training.task.learning_proof import ARITHMETIC, CANONICAL
+from pol.verification.verdict.verdict import Outcome
 
 ROWS, BATCH, STEPS = 40, 8, 6
 X, LABELS = torch.randn(ROWS, 6, generator=torch.manual_seed(2)), torch.arange(ROWS) % 3
@@ -275,3 +278,38 @@ def test_models_that_share_weights_and_compute_in_bfloat16() -> None:
     assert model[0].weight.dtype == torch.bfloat16
     assert np.array_equal(model[0].weight.detach().float().numpy(), expected)
     assert optimizer.state[model[0].weight]["momentum_buffer"].dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kind", ["exact", "eager", "half"])
+def test_the_proof_of_a_recorded_task_says_whether_it_is_exact(tmp_path: Path, kind: str) -> None:
+    """And `verify` compares exactly if it does; a proof that lies about it is rejected."""
+    store, interval = Store(f"file://{tmp_path}"), 2
+    model = plain()
+    captured = capture(model, functional.cross_entropy, AdamW(model.parameters(), 1e-2), (X, LABELS), ORDER, check=False)
+    task = load(store, publish(store, captured, steps=STEPS, interval=interval)[0])
+    own = plain()
+    optimizer = AdamW(own.parameters(), 1e-2)
+    step = ExactStep(own, functional.cross_entropy, optimizer, steps=STEPS, check=False)
+    recorder = Recorder(store, own, optimizer, task=task, parts={"exact": step})
+    recorder.resume()
+    for number, (x, y) in enumerate(batches()):
+        if kind == "exact" or (kind == "half" and number < 4):
+            step(x, y)
+        else:
+            optimizer.zero_grad()
+            functional.cross_entropy(own(x), y).backward()
+            optimizer.step()
+        recorder.step()
+    recorder.close()
+    digest, proof = recorder.learning_proof()
+    assert proof.is_exact == (kind == "exact")
+    everything = Sampling(everything=True)
+    if kind == "exact":
+        found = verify(store.url, digest, sampling=everything)
+        assert found.is_exact
+        assert found.verdict.outcome is Outcome.ACCEPTED
+        return
+    with pytest.raises(ProtocolError, match="doesn't say that its training is exact"):
+        verify(store.url, digest, sampling=everything)
+    lie = replace(proof, environment={**proof.environment, ARITHMETIC: CANONICAL})
+    assert verify(store.url, store.put(lie.encode()), sampling=everything).verdict.outcome is Outcome.REJECTED
