@@ -6,6 +6,7 @@ from .errors import ProtocolError as ProtocolError
 from .errors import UnsupportedError as UnsupportedError
 from .graph.capture.assemble import capture as capture
 from .graph.capture.loop import Loop as Loop
+from .training.exact.exact_loop import exact as exact
 from .training.recorder.recorder import Recorder as Recorder
 from .training.storage.store import Store as Store
 from .training.task.published_task import load as load

@@ -36,6 +36,7 @@ class CpuExecutor:
         program.validate()
         check_tensors("constant", program.constants, constants)
         self._state_types = [slot.type for slot in program.slots]
+        self._constant_types = list(program.constants)
         self._constants = list(constants)
         self._threads = threads
         types = [node.type for node in program.nodes]
@@ -66,14 +67,19 @@ class CpuExecutor:
         self._outputs.keep(outputs)
         return outputs
 
-    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+    def advance(
+        self, state: Sequence[Words], step: int, constants: Sequence[Words] | None = None
+    ) -> tuple[list[Words], list[Words]]:
         """The next state and the observed nodes' outputs; ProtocolError if the state is not of the program's types.
 
         The bits of `run`, but the outputs of all other nodes share memory and are lost: faster, enough for replays.
+        ``constants`` replace those of the executor in this step; they are of the same types.
         """
         self._check(state, step)
+        if constants is not None:
+            check_tensors("constant", self._constant_types, constants)
         results = self._results.take()
-        self._kernel.advance(step, state, self._constants, results, self._threads)
+        self._kernel.advance(step, state, self._constants if constants is None else constants, results, self._threads)
         self._results.keep(results)
         return [results[i] for i in self._state_places], [results[i] for i in self._observed_places]
 

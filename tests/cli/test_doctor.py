@@ -20,6 +20,7 @@ from pol.verification.runs.resume_check import (
     EXACT,
     NOT_DETERMINISTIC,
     NOT_EXACT,
+    NOT_PORTABLE,
     OTHER_ROOTS,
     ProgramExit,
     ResumeReport,
@@ -191,3 +192,21 @@ def test_the_command_says_what_it_cannot_run() -> None:
     done = subprocess.run([str(POL), "doctor", "--", "/nowhere/python"], capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "can't run /nowhere/python" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["exact", "eager"])
+def test_other_instructions_and_threads(tmp_path: Path, kind: str) -> None:
+    """Processes of their own: torch chooses its instructions once."""
+    trainer = [sys.executable, str(TRAINER.with_name("trainer_exact.py")), kind]
+    done = subprocess.run(
+        [POL, "doctor", "--exact", "--steps", "8", "--json", "--", *trainer],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    if kind == "exact":
+        assert (done.returncode, found["verdict"]) == (0, EXACT), done.stdout
+        return
+    assert (done.returncode, found["verdict"]) == (1, NOT_PORTABLE), done.stdout
+    assert found["first_difference"]["step"] == 1
+    assert "take the steps with pol.exact" in found["advice"][0]["remedy"]

@@ -29,10 +29,13 @@ OUTPUT_SHOWN = 2000
 @click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far each run goes.")
 @click.option("--timeout", type=click.IntRange(1), default=3600, show_default=True, metavar="S", help="Of each run.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the runs here.")
+@click.option("--exact", is_flag=True, help="Run it with other instructions and threads as well: are its bits defined?")
 @json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @unsupported_is_unseen
-def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, as_json: bool) -> int:
+def doctor(
+    command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, exact: bool, as_json: bool
+) -> int:
     """Run COMMAND (after --) four times, kill it once, and compare: is a resumed training an uninterrupted one?
 
     The program has to use pol.training.Recorder or one of the integrations. It records every step into a folder of
@@ -47,7 +50,11 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
 
     with _folder(keep) as folder:
         found = check_resumption(
-            run, folder, steps, lambda line: None if as_json else terminal.print(line, soft_wrap=True)
+            run,
+            folder,
+            steps,
+            lambda line: None if as_json else terminal.print(line, soft_wrap=True),
+            _other_threads() if exact else None,
         )
     if as_json:
         print(json.dumps(_document(found), indent=2))
@@ -55,6 +62,11 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
         for line in _lines(found, keep):
             terminal.print(line, soft_wrap=True)
     return FINE if found.verdict == EXACT else DIFFERS
+
+
+def _other_threads() -> int:
+    """Another number of threads than a program takes by itself."""
+    return 1 if len(os.sched_getaffinity(0)) > 1 else 2
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> ProgramExit:
@@ -91,7 +103,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="pol-doctor-") as folder:
             yield Path(folder)
         return
-    for name in ("whole", "again", "cut"):
+    for name in ("whole", "again", "other", "cut"):
         shutil.rmtree(keep / name, ignore_errors=True)  # of an earlier run
     yield keep
 
@@ -104,6 +116,8 @@ def _lines(found: ResumeReport, keep: Path | None) -> Iterator[str]:
         f"{found.resumed_from}, it went on as the uninterrupted run to step {found.steps}, but launched again it has "
         "other complete roots in every step: they can't be reproduced.",
         "not deterministic": f"NOT DETERMINISTIC: two uninterrupted runs differ from step {found.step} on.",
+        "not exact elsewhere": "NOT EXACT ELSEWHERE: with other instructions and another number of threads, the run "
+        f"differs from step {found.step} on.",
         "resume not exact": f"RESUME NOT EXACT: killed after step {found.killed_at} and resumed from step "
         f"{found.resumed_from}, the run differs"
         + (f" from step {found.step} on." if found.step is not None else " outside of the record."),
@@ -125,7 +139,7 @@ def _lines(found: ResumeReport, keep: Path | None) -> Iterator[str]:
     for note in found.notes:
         yield f"note: {note}"
     if found.difference is not None and keep is not None:
-        other = "again" if found.verdict == "not deterministic" else "cut"
+        other = {"not deterministic": "again", "not exact elsewhere": "other"}.get(found.verdict, "cut")
         yield f"compare the runs: pol diff {keep}/whole/store@{found.step} {keep}/{other}/store@{found.step}"
 
 

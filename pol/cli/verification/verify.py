@@ -52,7 +52,7 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option(
     "--profile", callback=_digest, metavar="DIGEST", help="The profile with the thresholds, in the same store."
 )
-@click.option("--exact", is_flag=True, help="The solver ran canonically: the roots must be equal.")
+@click.option("--exact", is_flag=True, help="Roots must be equal: the default if the proof says that it is exact.")
 @click.option(
     "--seed", callback=_hash, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
 )
@@ -102,8 +102,8 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
     """
     from pol.verification.examination.verification_report import document
 
-    if (options["profile"] is None) != options["exact"]:
-        raise click.UsageError("name the thresholds: either --profile DIGEST (pol profile makes one) or --exact")
+    if options["profile"] is not None and options["exact"]:
+        raise click.UsageError("--profile and --exact exclude each other: compare by thresholds, or exactly")
     if sum((options["everything"], options["draws"] is not None)) > 1:
         raise click.UsageError("--all and --draws exclude each other")
     if proof is None and not is_run(store):
@@ -137,7 +137,7 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
             path,
             digest,
             profile=options["profile"],
-            exact=options["exact"],
+            exact=options["exact"] or None,
             sampling=sampling,
             log_root=None if options["log_root"] is None else bytes.fromhex(options["log_root"]),
             engine=_engine(options),

@@ -74,9 +74,12 @@ class SelfCheck:
         constants = self._with_rows(attempt)
         order = self._order(constants)
         with self.own.run_on_objects() as own:
-            for step in range(min(len(order), 2)):
+            first = self.own.inputs.first
+            for step in range(first, min(first + 2, len(self.own.options))):
                 state = [_words(now, slot.type) for now, slot in zip(own.state(), self.graph.slots, strict=True)]
-                loss, gradients = own.run(torch.from_numpy(order[step].astype(np.int64)), step)
+                loss, gradients = own.run(
+                    torch.from_numpy(order[0 if self.own.inputs.same_rows else step].astype(np.int64)), step
+                )
                 if attempt == 0:
                     self._require_operations(state, constants, step, is_drawn=True)
                 difference = self._difference(state, constants, step, {"loss": loss, **_marked(gradients)}, own.state())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,39 @@ def capture(
     (docs/spec/program.md, "Self-check"). Raises UnsupportedError, with the user's line, for what has no definition, and
     where the program would be another training.
     """
+    return capture_course(model, loss, optimizer, dataset, order, loop, seed, check)
+
+
+@dataclass(frozen=True)
+class Course:
+    """Steps that are given their batches one by one: ``first`` is the next one, ``steps`` the number of all."""
+
+    steps: int
+    first: int = 0
+
+
+def capture_course(
+    model: nn.Module,
+    loss: Callable[[Any, Any], Tensor],
+    optimizer: Optimizer,
+    dataset: Sequence[Tensor],
+    order: Tensor,
+    loop: Loop,
+    seed: int,
+    check: bool,
+    course: Course | None = None,
+) -> Capture:
+    """As `capture`. With a ``course``, each step takes the one row of the order, and the data set is its batch.
+
+    Raises:
+        UnsupportedError: as `capture`.
+    """
     require_capturable(model, loss, optimizer, dataset, order, loop)
     parameters = dict(model.named_parameters())
-    options = loop.options(optimizer, len(order))
-    plan = OptimizerStep(optimizer, parameters, options)
+    steps = len(order) if course is None else course.steps
+    first = 0 if course is None else course.first
+    options = loop.options(optimizer, steps, first)
+    plan = OptimizerStep(optimizer, parameters, options, first)
     inputs = StepInputs(
         {name: parameter.detach() for name, parameter in parameters.items()},
         {name: buffer.detach() for name, buffer in model.named_buffers()},
@@ -60,6 +90,8 @@ def capture(
         order.detach(),
         plan.tables,
         seed_words(seed),
+        same_rows=course is not None,
+        first=first,
     )
     entries = _entries(inputs, plan)
     traced = trace_step(model, loss, optimizer, plan, loop, inputs)
@@ -77,7 +109,7 @@ def capture(
     tensors = [*(tensor for _, tensor in inputs.constants()), *recorder.constants]
     named = {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)}
     require_indices_in_range(aten, named)
-    require_integers_fit(aten, named, {name: tensor for name, _, tensor in inputs.slots()})
+    require_integers_fit(aten, named, {name: tensor for name, _, tensor in inputs.slots()}, steps - first)
     program, names = lower(aten)
     constants = [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)]
     state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, inputs.slots(), strict=True)]

@@ -90,24 +90,26 @@ class Loop:
         moved = torch.add(average.float(), parameter.float() - average.float(), alpha=share)
         return moved.to(average.dtype)
 
-    def options(self, optimizer: Optimizer, steps: int) -> Sequence[Sequence[Options]]:
+    def options(self, optimizer: Optimizer, steps: int, first: int = 0) -> Sequence[Sequence[Options]]:
         """The options of every parameter group at every step; optimizer and scheduler stay as they are.
 
+        They are where step `first` begins; steps before it count as the first one.
         Raises UnsupportedError for a scheduler that cannot be run in advance.
         """
         scheduler = self.scheduler
         if scheduler is None:
-            return [_options(optimizer)] * steps
+            return [options_of(optimizer)] * steps
         if not isinstance(scheduler, LRScheduler):
             with _NoTrainingTensors(optimizer):
                 factors = [float(scheduler(step)) for step in range(steps)]
-            groups = _options(optimizer)
+            groups = options_of(optimizer)
             return [[{**group, "lr": group["lr"] * factor} for group in groups] for factor in factors]
         if isinstance(scheduler, ReduceLROnPlateau):
             raise UnsupportedError("ReduceLROnPlateau depends on the course of the training: use a fixed schedule")
         if scheduler.optimizer is not optimizer:
             raise UnsupportedError("the scheduler belongs to another optimizer than the one that is captured")
-        return _simulated(optimizer, scheduler, steps)
+        course = _simulated(optimizer, scheduler, steps - first)
+        return [*([course[0]] * first), *course]
 
 
 class _NoTrainingTensors(TorchFunctionMode):
@@ -161,7 +163,7 @@ def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequ
         # Without optimizer steps in between, every scheduler warns about its first step.
         warnings.simplefilter("ignore")
         for _ in range(steps):
-            found.append(_options(twin.optimizer))
+            found.append(options_of(twin.optimizer))
             try:
                 twin.step()
             except TypeError as error:
@@ -174,7 +176,7 @@ def _simulated(optimizer: Optimizer, scheduler: LRScheduler, steps: int) -> Sequ
 def scheduled_options(optimizer: Optimizer, options: Sequence[Sequence[Options]]) -> Sequence[Sequence[str]]:
     """By parameter group: the options that differ from the present ones of the optimizer in some step."""
     found: list[dict[str, None]] = [{} for _ in optimizer.param_groups]
-    now = _options(optimizer)
+    now = options_of(optimizer)
     last = now
     for groups in options:
         if groups is not last:
@@ -184,7 +186,7 @@ def scheduled_options(optimizer: Optimizer, options: Sequence[Sequence[Options]]
     return [list(keys) for keys in found]
 
 
-def _options(optimizer: Optimizer) -> Sequence[Options]:
+def options_of(optimizer: Optimizer) -> list[Options]:
     """Options as numbers, group by group."""
     return [{key: _plain(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
 

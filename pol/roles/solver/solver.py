@@ -142,11 +142,12 @@ class Solver(Role):
             if on_checkpoint is not None:
                 on_checkpoint(index, segments)
 
-        if self.market.registry.terms(task_id).is_exact:
+        is_exact = self.market.registry.terms(task_id).is_exact
+        if is_exact:
             train_canonically(task, record, last)
         else:
             train(task, self.executor(task), record, last)
-        digest, _ = recorder.publish(environment())
+        digest, _ = recorder.publish(environment(is_exact))
         return self.commit(task_id, digest)
 
     def _kept_as(self, task_id: bytes) -> str:
@@ -157,10 +158,16 @@ class Solver(Role):
         """Commit a learning proof from the store, e.g. of a user's own loop (`Recorder.learning_proof`).
 
         Raises:
-            ProtocolError: it isn't a complete proof of this task, or its log doesn't extend the posted roots.
+            ProtocolError: it isn't a complete proof of this task, its log doesn't extend the posted roots, or the task
+                asks for an exact training and the proof says nothing of the kind.
             OperationalError: the node or the store failed.
         """
         proof = learning_proof.load(self.store, digest, self.task(task_id))
+        if self.market.registry.terms(task_id).is_exact and not proof.is_exact:
+            raise ProtocolError(
+                f"the task compares bits, and proof {digest} is of a training with torch's own: take its steps with "
+                "pol.exact (docs/guides/exact.md), or lose the stake"
+            )
         log = CheckpointLog([entry.state_root for entry in proof.checkpoints])
         posted = self.market.proofs.proof(task_id).size
         consistency = log.consistency(posted) if posted else []

@@ -23,6 +23,7 @@ from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError, UnsupportedError
+from pol.training.exact.exact_step import ExactStep
 from pol.training.lineage.base_training import FromTask, StartOfRecord
 from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
@@ -88,6 +89,7 @@ class Recorder:
         self.store = store_of(store)
         if sealing is not None:
             self.store = sealing.over(self.store)
+        self._exact = next((part for part in (parts or {}).values() if isinstance(part, ExactStep)), None)
         self.state = _trainer_state(model, optimizer, scheduler, scaler, parts or {}, checkpoints.gradients)
         self._task = None if task is None else RecordedTask(self.store, task, self.state.updated("optimizer"))
         self._start: StartOfRecord | None = start if task is None else FromTask(task)
@@ -189,6 +191,8 @@ class Recorder:
     def learning_proof(self) -> tuple[str, LearningProof]:
         """The learning proof of the finished task, for the market; its digest and itself.
 
+        If a `pol.exact` among the parts has taken all steps, the proof says that the training is exact.
+
         Raises:
             ProtocolError: no task is recorded, or its training isn't finished.
             OperationalError: the store failed.
@@ -196,7 +200,8 @@ class Recorder:
         if self._task is None:
             raise ProtocolError("only the training of a task has a learning proof: give the recorder the task=")
         self.flush()
-        return self._task.proof(environment())
+        is_exact = self._exact is not None and self._exact.number == self.steps
+        return self._task.proof(environment(is_exact))
 
     def __enter__(self) -> Recorder:
         return self

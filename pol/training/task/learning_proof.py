@@ -15,6 +15,8 @@ from pol.training.task import task_tensors
 from pol.training.task.task_document import LoadedTask
 
 KIND, VERSION = "pol/learning-proof", 1
+ARITHMETIC, CANONICAL = "arithmetic", "canonical"
+"""What the environment of an exact training says."""
 DOCUMENT_LIMIT = 1 << 28
 
 
@@ -39,6 +41,11 @@ class LearningProof:
     checkpoints: tuple[TaskCheckpoint, ...]
     log_root: bytes
     environment: Mapping[str, str]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the solver says that every step has the program's bits."""
+        return self.environment.get(ARITHMETIC) == CANONICAL
 
     def encode(self) -> bytes:
         """The canonical bytes of the document."""

@@ -13,6 +13,7 @@ from pol.errors import ProtocolError
 from pol.graph import capture
 from pol.graph.aten_graph import WORD_TYPES, AtenType
 from pol.graph.tensor_type import DType
+from pol.training.task.learning_proof import ARITHMETIC, CANONICAL
 from pol.training.task.task_document import LoadedTask
 
 OnCheckpoint = Callable[[int, list[Words]], None]
@@ -72,9 +73,10 @@ def tensors(task: LoadedTask, state: Sequence[Words] | None = None) -> tuple[lis
     return constants, [to_tensor(entry.type, w) for entry, w in zip(graph.slots, words, strict=True)]
 
 
-def environment() -> dict[str, str]:
-    """A fingerprint of this machine, for people who search the cause of a large distance."""
+def environment(exact: bool = False) -> dict[str, str]:
+    """A fingerprint of this machine, for people who search the cause of a distance; of an exact training there is none."""
     return {
+        **({ARITHMETIC: CANONICAL} if exact else {}),
         "torch": str(torch.__version__),
         "threads": str(torch.get_num_threads()),
         "capability": str(torch.backends.cpu.get_cpu_capability()),

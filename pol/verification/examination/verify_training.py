@@ -60,7 +60,7 @@ def verify(
     proof: str | None = None,
     *,
     profile: str | None = None,
-    exact: bool = False,
+    exact: bool | None = None,
     sampling: Sampling = Sampling(),
     log_root: bytes | None = None,
     engine: Engine | None = None,
@@ -75,16 +75,17 @@ def verify(
         store: the store, or its folder or URL.
         proof: digest in hex; None if the store is a learning record whose training had a task.
         profile: digest of the profile that holds the thresholds; excludes ``exact``.
-        exact: the solver ran canonically, so roots have to be equal.
+        exact: roots have to be equal; by default if the proof says that the solver trained canonically.
         log_root: root of the checkpoint log that the solver committed to before the draw, if it is known.
         engine: where segments are replayed; this process by default.
         looks: reruns of a second look at a segment beyond the thresholds; 0 for none.
 
     Raises:
-        ProtocolError: both or neither of ``profile`` and ``exact``, more draws than segments, or a store with options.
+        ProtocolError: both of ``profile`` and ``exact``, or neither for a proof that isn't exact; more draws than
+            segments; a store with options.
         OperationalError: the profile can't be used, or the engine can't work.
     """
-    if (profile is None) != exact:
+    if profile is not None and exact or (profile is None and exact is False):
         raise ProtocolError("a verification compares by a profile or exactly: give one of profile= and exact=True")
     store = open_store(store) if isinstance(store, str) else store
     if store.options:
@@ -103,6 +104,10 @@ def verify(
             subject = proof_examination.checked_proof(store, task, learning_proof, log_root)
     except (ProtocolError, OperationalError, UnsupportedError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
+    if profile is None and exact is None and not subject.proof.is_exact:
+        raise ProtocolError(
+            "the proof doesn't say that its training is exact: give profile= (pol profile makes one) or exact=True"
+        )
     found = replace(found, subject=subject, thresholds=_thresholds(subject, profile))
     if sampling.suspicious:
         with progress("screening all checkpoints") as advance:

@@ -26,15 +26,21 @@ from pol.verification.runs.resume_diagnosis import (
     UnrecordedState,
     explain_different_runs,
     explain_lost,
+    explain_not_portable,
     explain_resumption,
     explain_unseeded,
 )
 from pol.verification.runs.run_comparison import StateComparison, compare_states
 
 EXACT, NOT_DETERMINISTIC, NOT_EXACT = "exact", "not deterministic", "resume not exact"
+NOT_PORTABLE = "not exact elsewhere"
+"""The training repeats itself here, and has other bits with other instructions and another number of threads."""
 OTHER_ROOTS = "two launches differ in root"
 """A resumption is exact, but another launch of the program has other complete roots."""
 MIN_STEPS = 6
+OTHER_MACHINE = {"ATEN_CPU_CAPABILITY": "default", "POL_ISA": "baseline"}
+"""Variables that let torch and the kernels of `pol` compute with other instructions."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,16 @@ class _Run:
 
 
 def check_resumption(
-    run: ProgramRunner, folder: Path, steps: int, tell: Callable[[str], None] = lambda _: None
+    run: ProgramRunner,
+    folder: Path,
+    steps: int,
+    tell: Callable[[str], None] = lambda _: None,
+    other_threads: int | None = None,
 ) -> ResumeReport:
     """Examine a trainer over its first ``steps`` steps; the runs are kept in ``folder``.
+
+    With ``other_threads``, a further run has so many threads and other instructions, as another machine would: an exact
+    training (`pol.exact`) has the same bits there.
 
     Raises:
         OperationalError: the program failed, recorded nothing, or is too short to be cut.
@@ -92,6 +105,14 @@ def check_resumption(
     if (found := _first_difference(whole.recorded, again.recorded, unused, -1)) is not None:
         advice = explain_different_runs(_facts(whole, again, found, unused))
         return ResumeReport(NOT_DETERMINISTIC, steps, None, None, found.step, found, tuple(advice), tuple(notes))
+    if other_threads is not None:
+        tell(f"one more: with the plainest instructions, threads: {other_threads}")
+        machine = {**OTHER_MACHINE, **dict.fromkeys(THREADS, str(other_threads))}
+        other = _uninterrupted(lambda variables: run({**variables, **machine}), folder / "other", steps)
+        found = _first_difference(whole.recorded, other.recorded, unused | _of_machine(whole.recorded), -1)
+        if found is not None:
+            advice = [explain_not_portable(found)]
+            return ResumeReport(NOT_PORTABLE, steps, None, None, found.step, found, tuple(advice), tuple(notes))
     begin = _cut(whole.recorded, steps)
     kill = begin + min(2, begin - 1)
     tell(f"3 of 4: killed after step {kill}, in an epoch, {kill - begin} after the checkpoint of step {begin}")
@@ -194,6 +215,12 @@ def _never_drawn(a: RecordedRun, b: RecordedRun) -> set[str]:
                     found[entry.name].add(entry.content)
     one, other = contents
     return {name for name in one if len(one[name]) == 1 == len(other[name]) and one[name] != other[name]}
+
+
+def _of_machine(run: RecordedRun) -> set[str]:
+    """Entries of a state that name the machine."""
+    entries = run.document(run.record.checkpoints[0]).entries
+    return {entry.name for entry in entries if entry.name.partition("/")[0] == "environment"}
 
 
 def _cut(run: RecordedRun, steps: int) -> int:

@@ -119,6 +119,22 @@ def explain_different_runs(facts: RunDifference) -> list[Advice]:
     return advice or [Advice(f"{', '.join(sorted(found))} differ", "compare the runs with pol diff")]
 
 
+def explain_not_portable(difference: StateComparison) -> Advice:
+    """Why a training has other bits with other instructions or threads."""
+    trained = sorted(_TRAINED & set(difference.components))
+    if trained:
+        return Advice(
+            f"{', '.join(trained)} differ from step {difference.step} on: torch computed them, and its sums, products "
+            "and functions depend on the processor and on the number of threads",
+            "take the steps with pol.exact, and draw the first weights inside of "
+            "pol.TaskRandomness(seed).initialization() (docs/guides/exact.md)",
+        )
+    names = ", ".join(sorted(difference.components))
+    return Advice(
+        f"{names} differ from step {difference.step} on", "make it from seeds and integers alone, or leave it out of parts="
+    )
+
+
 def _resumption(facts: RunDifference) -> Iterator[Advice]:
     found = facts.components
     held = [item for item in facts.beside if item.kind in _HELD]

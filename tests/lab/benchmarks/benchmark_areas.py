@@ -143,6 +143,13 @@ def step_figures() -> dict[str, Figure]:
     return figures()
 
 
+def exact_figures() -> dict[str, Figure]:
+    """Exact training in the user's own loop beside eager torch."""
+    from lab.benchmarks.exact_training import exact_figures as figures
+
+    return figures()
+
+
 def capture_figures() -> dict[str, Figure]:
     """A GPT-2 of 124 million parameters: capture, program file and memory; drawn programs: is any another training?"""
     from lab.benchmarks import drawn_programs
@@ -301,6 +308,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "execution": execution_figures,
     "ops": operation_figures,
     "step": step_figures,
+    "exact": exact_figures,
     "capture": capture_figures,
     "court": court_figures,
     "commitments": commitment_figures,

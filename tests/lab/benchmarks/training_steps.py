@@ -103,7 +103,7 @@ def step_figures() -> dict[str, Figure]:
 def _beside_eager(name: str, make: Callable[[], Workload], captured: Capture) -> dict[str, Figure]:
     figures = {}
     for threads, suffix in ((1, ""), (2, "_two_threads")):
-        replay, peer = _interleaved(_replay(captured, threads), make().eager_step(), threads)
+        replay, peer = interleaved(_replay(captured, threads), make().eager_step(), threads)
         figures[f"{name}_step_ratio{suffix}"] = Figure(
             replay * 1e3, "ms", f"eager torch, threads: {threads}", replay / peer
         )
@@ -115,7 +115,7 @@ def _beside_compiled(captured: Capture) -> dict[str, Figure]:
     import torch
 
     workload = gpt()
-    replay, peer = _interleaved(_replay(captured, 1), workload.eager_step(torch.compile(workload.model)), 1)
+    replay, peer = interleaved(_replay(captured, 1), workload.eager_step(torch.compile(workload.model)), 1)
     return {"gpt_step_compiled_ratio": Figure(replay * 1e3, "ms", "torch.compile, threads: 1", replay / peer)}
 
 
@@ -125,9 +125,7 @@ def _trace_figures(captured: Capture) -> dict[str, Figure]:
 
     outputs = CpuExecutor(captured.program, captured.constants, 2).run(captured.state, 0)
     types = [node.type for node in captured.program.nodes]
-    step, hashing = _interleaved(
-        _replay(captured, 2), lambda: list_root(ListTag.TRACE, tensor_roots(types, outputs)), 2
-    )
+    step, hashing = interleaved(_replay(captured, 2), lambda: list_root(ListTag.TRACE, tensor_roots(types, outputs)), 2)
     size = sum(words.nbytes for words in outputs) / MEGABYTE
     return {
         "trace_ratio": Figure(hashing * 1e3, "ms", "the step itself, threads: 2", hashing / step),
@@ -142,7 +140,7 @@ def _replay(captured: Capture, threads: int) -> Callable[[], object]:
     return lambda: executor.advance(captured.state, 0)
 
 
-def _interleaved(ours: Callable[[], object], peer: Callable[[], object], threads: int) -> tuple[float, float]:
+def interleaved(ours: Callable[[], object], peer: Callable[[], object], threads: int) -> tuple[float, float]:
     """Median seconds of both, called in turn; of one thread its own time, of several the wall clock's."""
     import torch
 

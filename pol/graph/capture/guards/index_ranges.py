@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,26 +14,47 @@ from pol.graph.capture.tracing.aten_recorder import VIEWS
 from pol.graph.capture.tracing.step_inputs import DATA, ORDER
 
 
+@dataclass(frozen=True)
+class Lookup:
+    """A constant whose integers choose from ``size`` rows; ``ignored`` stands for none."""
+
+    constant: str
+    size: int
+    ignored: int | None
+    rows: str
+    source: str
+
+    def require(self, indices: Tensor) -> None:
+        """Raises UnsupportedError for an index that does not exist."""
+        wrong = indices[((indices < 0) | (indices >= self.size)) & (indices != self.ignored)]
+        if wrong.numel():
+            raise UnsupportedError(
+                f"{self.source} -- {self.constant} holds {int(wrong[0])}, but there are {self.size} {self.rows}: 0 .. "
+                f"{self.size - 1}. Renumber it, or change the size of the layer"
+            )
+
+
 def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor]) -> None:
     """Raises UnsupportedError for an index in the data that the step looks up and that does not exist.
 
     `constants` are the constants of the graph by name. Only rows that the order names count. Indices that the step
     computes are not checked: an executor reads NaN where they are out of range.
     """
+    for lookup in lookups_of(graph):
+        used = constants[lookup.constant]
+        if not used.is_floating_point():
+            lookup.require(used[torch.unique(constants[ORDER])] if lookup.constant.startswith(DATA) else used)
+
+
+def lookups_of(graph: AtenGraph) -> list[Lookup]:
+    """Where the step chooses rows by integers of its constants."""
+    found = []
     for node in graph.nodes:
-        for indices, size, ignored, what in _lookups(graph, node):
+        for indices, size, ignored, rows in _lookups(graph, node):
             name = _origin(graph, indices)
-            if name is None or constants[name].is_floating_point():
-                continue
-            used = constants[name]
-            if name.startswith(DATA):
-                used = used[torch.unique(constants[ORDER])]
-            wrong = used[((used < 0) | (used >= size)) & (used != ignored)]
-            if wrong.numel():
-                raise UnsupportedError(
-                    f"{node.source} -- {name} holds {int(wrong[0])}, but there are {size} {what}: 0 .. {size - 1}. "
-                    f"Renumber it, or change the size of the layer"
-                )
+            if name is not None:
+                found.append(Lookup(name, size, ignored, rows, node.source))
+    return found
 
 
 def _lookups(graph: AtenGraph, node: AtenNode) -> Iterator[tuple[Ref, int, int | None, str]]:

@@ -31,7 +31,9 @@ from pol.graph.capture.tracing.step_inputs import ORDER
 from pol.graph.step_program import MAX_STEPS
 
 
-def require_integers_fit(graph: AtenGraph, constants: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
+def require_integers_fit(
+    graph: AtenGraph, constants: Mapping[str, Tensor], state: Mapping[str, Tensor], steps: int | None = None
+) -> None:
     """Check every integer of the step. `constants` and `state` are the tensors of the graph's inputs by name.
 
     An integer slot that changes may grow in each step of the task by as much as in the first.
@@ -39,9 +41,21 @@ def require_integers_fit(graph: AtenGraph, constants: Mapping[str, Tensor], stat
     Raises:
         UnsupportedError: 32 bits may not hold an integer; names the user's line.
     """
-    slots = {name: interval_of(tensor) for name, tensor in state.items()}
-    steps = len(constants[ORDER]) if ORDER in constants else MAX_STEPS
-    inputs = {**{name: interval_of(tensor) for name, tensor in constants.items()}, **slots}
+    if steps is None:
+        steps = len(constants[ORDER]) if ORDER in constants else MAX_STEPS
+    fixed = {name: interval_of(tensor) for name, tensor in constants.items()}
+    require_intervals_fit(graph, fixed, {name: interval_of(tensor) for name, tensor in state.items()}, steps)
+
+
+def require_intervals_fit(
+    graph: AtenGraph, constants: Mapping[str, Interval], slots: Mapping[str, Interval], steps: int
+) -> None:
+    """As `require_integers_fit`, for all constants and first states within these intervals.
+
+    Raises:
+        UnsupportedError: as `require_integers_fit`.
+    """
+    inputs = {**constants, **slots}
     after = _next_state(graph, inputs, steps)
     grown = {name: _grown(slots[name], after[name], steps) for name in slots}
     if grown != slots:

@@ -29,7 +29,7 @@ class _Member:
 
 
 class OptimizerStep:
-    """The update of every step. `options` are those of each group at each step.
+    """The update of every step. `options` are those of each group at each step; `first` steps were taken before.
 
     `initial` holds copies of its state of every updated parameter, in the order of `parameters`; `tables` the numbers
     that are not the same in all steps, float32 of shape (steps,). Raises UnsupportedError, with what to do, for an
@@ -37,8 +37,13 @@ class OptimizerStep:
     """
 
     def __init__(
-        self, optimizer: Optimizer, parameters: Mapping[str, Tensor], options: Sequence[Sequence[Options]]
+        self,
+        optimizer: Optimizer,
+        parameters: Mapping[str, Tensor],
+        options: Sequence[Sequence[Options]],
+        first: int = 0,
     ) -> None:
+        self._first = first
         self.tables: dict[str, Tensor] = {}
         self._optimizer = optimizer
         self._rule = RULES.get(type(optimizer))
@@ -109,7 +114,8 @@ class OptimizerStep:
         state = {key: present.get(key, value).detach().clone() for key, value in made.items()}
         taken = int(present["step"]) if "step" in present else int(any(key in present for key in made))
         if (index, taken) not in self._known:
-            self._known[index, taken] = self._numbers(self._rule, [groups[index] for groups in options], taken)
+            course = [groups[index] for groups in options]
+            self._known[index, taken] = self._numbers(self._rule, course, taken - self._first)
         return _Member(index, state, self._known[index, taken])
 
     def _require_same_state(self, rule: OptimizerRule, options: Sequence[Sequence[Options]]) -> None:
@@ -126,7 +132,8 @@ class OptimizerStep:
                     )
 
     def _numbers(self, rule: OptimizerRule, options: Sequence[Options], taken: int) -> Mapping[str, float | str]:
-        steps = [rule.numbers(entry, taken + step) for step, entry in enumerate(options, 1)]
+        # Steps of the past, which are not executed, count from the first one.
+        steps = [rule.numbers(entry, max(1, taken + step)) for step, entry in enumerate(options, 1)]
         return {key: self._number(key, np.array([float(numbers[key]) for numbers in steps])) for key in steps[0]}
 
     def _number(self, key: str, values: NDArray[np.float64]) -> float | str:

@@ -29,6 +29,10 @@ class StepInputs:
     order: Tensor
     tables: Mapping[str, Tensor]
     seed: Tensor
+    same_rows: bool = False
+    """Every step takes the first row of the order: the caller puts a new batch into the data set."""
+    first: int = 0
+    """The step of these tensors."""
 
     def arguments(self) -> tuple[Any, ...]:
         """The arguments of a TrainingStep; the number of the step comes last. The seed is not traced."""

@@ -71,7 +71,7 @@ def trace_step(
     Raises UnsupportedError, with the user's line, where the code has no graph.
     """
     own = {f"model.{name}": tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
-    step = TrainingStep(model, loss, plan, loop, inputs.seed)
+    step = TrainingStep(model, loss, plan, loop, inputs.seed, inputs.same_rows)
     lines = step.lines
     arguments = inputs.arguments()
     with (

@@ -50,6 +50,7 @@ class TrainingStep:
         optimizer: OptimizerStep,
         loop: Loop,
         seed: Tensor,
+        same_rows: bool = False,
     ) -> None:
         self.lines = LineRecorder(model, loss)
         self._assignments = DataAssignments(self.lines.running)
@@ -57,6 +58,7 @@ class TrainingStep:
         self._optimizer = optimizer
         self._loop = loop
         self._seed = seed
+        self._same_rows = same_rows
 
     def __call__(
         self,
@@ -165,7 +167,8 @@ class TrainingStep:
         parts = self._loop.accumulation
         with fx_traceback.annotate({PHASE: "batch", SOURCE: "batch = dataset[order[step]]"}):
             with fx_traceback.annotate({ROLE: "batch.rows"}):
-                rows = order.index_select(0, number.reshape(1)).reshape(order.shape[1])
+                row = order if self._same_rows else order.index_select(0, number.reshape(1))
+                rows = row.reshape(order.shape[1])
             if parts == 1:
                 return [_examples(dataset, rows, "")]
             micro = rows.reshape(parts, order.shape[1] // parts)

@@ -1,0 +1,40 @@
+"""The public way into exact training: ``step = pol.exact(...)``, then ``step(x, y)`` for every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from pol.graph.capture.loop import Loop
+from pol.training.exact.exact_step import ExactStep
+
+
+def exact(
+    model: nn.Module,
+    loss: Callable[[Any, Any], Tensor],
+    optimizer: Optimizer,
+    loop: Loop = Loop(),  # noqa: B008  # immutable
+    *,
+    steps: int,
+    seed: int = 0,
+    threads: int | None = None,
+    check: bool = True,
+) -> ExactStep:
+    """A training step with defined bits, in place of forward, backward and update: ``value = step(x, y)``.
+
+    Args:
+        model, loss, optimizer: a step computes ``loss(model(*inputs), target)``; the last tensor of a batch is the
+            target.
+        loop: all that happens around the update; its scheduler is stepped by the step.
+        steps: number of steps of the whole training.
+        seed: 64 bits that decide dropout and other random numbers of the forward pass.
+        threads: of the kernels, which change no bit; torch's number of threads by default.
+        check: run two of the user's own eager steps beside the first program.
+
+    Raises:
+        UnsupportedError: at the first batch, with the user's line, for what has no definition.
+    """
+    return ExactStep(model, loss, optimizer, loop, steps=steps, seed=seed, threads=threads, check=check)

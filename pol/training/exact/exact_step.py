@@ -1,0 +1,185 @@
+"""One call in place of forward, backward and update: a training step with the bits of its captured program.
+
+step = exact(model, loss, optimizer, Loop(scheduler=scheduler), steps=1000)
+for x, y in loader:
+    value = step(x, y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from pol.arithmetic.primitives import Words
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.graph.aten_graph import WORD_TYPES, AtenGraph, AtenInput
+from pol.graph.capture.assemble import Course, capture_course
+from pol.graph.capture.guards.index_ranges import lookups_of
+from pol.graph.capture.guards.interval import Interval, interval_of
+from pol.graph.capture.guards.number_ranges import require_intervals_fit
+from pol.graph.capture.loop import Loop, options_of
+from pol.graph.capture.optimizers import Options
+from pol.graph.capture.tracing.step_inputs import AVERAGE, DATA
+from pol.graph.captured_step import Capture
+from pol.graph.tensor_type import DType
+from pol.training.exact.training_tensors import TrainingTensors, words_of
+from pol.training.task.task_training import to_tensor
+
+LOSS = "loss"
+MOST_SHAPES = 8
+"""Programs that are kept, one for each shape of a batch."""
+
+
+class ExactStep:
+    """Executes training steps canonically: the same bytes on every processor, with any number of threads.
+
+    model, loss, optimizer, loop, seed, check: as for `pol.capture`; a step computes ``loss(model(*inputs), target)``.
+    steps: of the whole training; the schedule is worked out for them.
+    threads: of the kernels; torch's number of threads by default.
+
+    After each call, parameters, buffers, optimizer and scheduler hold the values of the next step, as after the user's
+    own loop. Evaluation, `state_dict()` and changes of the learning rate between steps work as usual. Gradients are
+    not kept in ``.grad``. ``averages`` holds the moving averages of the weights, if the loop has any.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[[Any, Any], Tensor],
+        optimizer: Optimizer,
+        loop: Loop = Loop(),  # noqa: B008  # immutable
+        *,
+        steps: int,
+        seed: int = 0,
+        threads: int | None = None,
+        check: bool = True,
+    ) -> None:
+        self.number = 0
+        """Steps that were taken; the next one draws the random numbers of this number."""
+        self.averages: dict[str, Tensor] = {}
+        self._model, self._loss, self._optimizer, self._loop = model, loss, optimizer, loop
+        self._steps, self._seed, self._check = steps, seed, check
+        self._threads = threads
+        self._programs: dict[Any, _Program] = {}
+        self._setting: Any = None
+        self._base: list[Options] = []
+        self._options: Sequence[Sequence[Options]] = []
+
+    def __call__(self, *batch: Tensor) -> Tensor:
+        """One step on a batch, the target last; the loss, a scalar outside of any autograd graph.
+
+        Raises:
+            UnsupportedError: the step has no definition, or the batch's integers have no meaning in it.
+            ProtocolError: all steps were taken.
+        """
+        if self.number >= self._steps:
+            raise ProtocolError(
+                f"all {self._steps} steps were taken: create the exact step with steps= of your training"
+            )
+        setting = self._present_setting()
+        if setting != self._setting or not self._follows_schedule():
+            self._programs.clear()
+            self._setting = setting
+        shape = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
+        program = self._programs.pop(shape, None) or self._captured(batch)
+        while len(self._programs) >= MOST_SHAPES:
+            del self._programs[next(iter(self._programs))]
+        self._programs[shape] = program
+        value = program.advance(batch, self.number)
+        self.number += 1
+        if isinstance(self._loop.scheduler, LRScheduler):
+            self._optimizer._opt_called = True  # type: ignore[attr-defined]  # else the scheduler warns that no step came before
+            self._loop.scheduler.step()
+        return value
+
+    def state_dict(self) -> dict[str, Any]:
+        """The number of the next step, and the moving averages of the weights."""
+        return {"number": self.number, "averages": dict(self.averages)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue at the number of a `state_dict`; model, optimizer and scheduler are loaded by themselves."""
+        self.number = int(state["number"])
+        self.averages = {name: tensor.clone() for name, tensor in state["averages"].items()}
+        self._programs.clear()
+
+    def _captured(self, batch: Sequence[Tensor]) -> _Program:
+        """The program of batches of this shape, from the present state on."""
+        rows = torch.arange(len(batch[0]) if batch and batch[0].dim() else 0)[None]
+        course = Course(self._steps, self.number)
+        data = [tensor.detach() for tensor in batch]
+        own = self._model, self._loss, self._optimizer
+        captured = capture_course(*own, data, rows, self._loop, self._seed, self._check, course)
+        for slot, words in zip(captured.aten.slots, captured.state, strict=True):
+            name = slot.name.removeprefix(AVERAGE)
+            if slot.name.startswith(AVERAGE) and name not in self.averages:
+                self.averages[name] = to_tensor(slot.type, words)
+        self._base, self._options = options_of(self._optimizer), self._loop.options(*own[2:], self._steps, self.number)
+        tensors = TrainingTensors(captured, self._model, self._optimizer, self.averages)
+        threads = torch.get_num_threads() if self._threads is None else self._threads
+        return _Program(captured, tensors, threads, self._steps - self.number)
+
+    def _present_setting(self) -> Any:
+        """All that a program depends on besides numbers: the tensors, what is trained, and the modes of modules."""
+        members = tuple((id(parameter), parameter.requires_grad) for parameter in self._model.parameters())
+        modes = tuple(module.training for module in self._model.modules())
+        return members, modes, tuple(map(id, self._model.buffers()))
+
+    def _follows_schedule(self) -> bool:
+        """Whether the options of the optimizer are those for which the programs were made."""
+        if not self._programs:
+            return True
+        scheduled = isinstance(self._loop.scheduler, LRScheduler)
+        expected = self._options[self.number] if scheduled else self._base
+        return bool(options_of(self._optimizer) == expected)
+
+
+class _Program:
+    """The program of one shape of batches."""
+
+    def __init__(self, captured: Capture, tensors: TrainingTensors, threads: int, steps: int) -> None:
+        self._tensors, self._steps = tensors, steps
+        self._graph = graph = captured.aten
+        self._data = [entry for entry in graph.constants if entry.name.startswith(DATA)]
+        self._rest = captured.constants[len(self._data) :]
+        self._lookups = [lookup for lookup in lookups_of(graph) if lookup.constant.startswith(DATA)]
+        self._fixed = _intervals(graph.constants, captured.constants)
+        self._slots = _intervals(graph.slots, captured.state)
+        self._bounded = {entry.name for entry in self._data if _is_bounded(graph, entry)}
+        self._executor = CpuExecutor(captured.program, captured.constants, threads, [captured.names.observed[LOSS]])
+
+    def advance(self, batch: Sequence[Tensor], step: int) -> Tensor:
+        """One step; the loss."""
+        self._require_defined(batch)
+        words = [words_of(entry.name, tensor) for entry, tensor in zip(self._data, batch, strict=True)]
+        after, (loss,) = self._executor.advance(self._tensors.words(), step, [*words, *self._rest])
+        self._tensors.write(after)
+        return torch.from_numpy(loss.copy().view(np.float32)).reshape(())
+
+    def _require_defined(self, batch: Sequence[Tensor]) -> None:
+        """What a capture checks of a data set: indices that exist, and integers that stay within 32 bits."""
+        named = {entry.name: tensor for entry, tensor in zip(self._data, batch, strict=True)}
+        for lookup in self._lookups:
+            if not named[lookup.constant].is_floating_point():
+                lookup.require(named[lookup.constant])
+        wider = {name: self._fixed[name] | interval_of(named[name]) for name in self._bounded}
+        if any(self._fixed[name] != interval for name, interval in wider.items()):
+            require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
+            self._fixed.update(wider)
+
+
+def _intervals(entries: Sequence[AtenInput], words: Sequence[Words]) -> dict[str, Interval]:
+    return {entry.name: interval_of(to_tensor(entry.type, w)) for entry, w in zip(entries, words, strict=True)}
+
+
+def _is_bounded(graph: AtenGraph, entry: AtenInput) -> bool:
+    """Whether 64-bit integers of the step may depend on the size of this constant's numbers."""
+    if WORD_TYPES[entry.type.dtype] is DType.I32:
+        return entry.type.dtype != "bool"
+    return any(type_.dtype == "int64" for node in graph.nodes for type_ in node.outputs)

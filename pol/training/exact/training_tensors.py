@@ -1,0 +1,114 @@
+"""The state of a captured step as the user's own tensors: read before a step, written after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from pol.arithmetic.primitives import Words
+from pol.graph.capture import to_words
+from pol.graph.capture.optimizers import RULES
+from pol.graph.capture.tracing.step_inputs import AVERAGE
+from pol.graph.captured_step import Capture
+from pol.training.task.task_training import to_tensor
+
+STEP = "step"
+"""Key of an optimizer's state with the number of updates; a program has the numbers that follow from it instead."""
+
+
+def words_of(what: str, tensor: Tensor) -> Words:
+    """The words of a tensor; of contiguous float32 a view, without a copy.
+
+    Raises:
+        UnsupportedError: it holds an integer that doesn't fit in 32 bits.
+    """
+    plain = tensor.detach()
+    if plain.dtype == torch.float32 and plain.device.type == "cpu" and plain.is_contiguous():
+        found: Words = plain.numpy().view(np.uint32)
+        return found
+    return to_words(what, plain)
+
+
+class TrainingTensors:
+    """Parameters, buffers, averages of the weights and state of the optimizer, in the order of a program's slots.
+
+    Args:
+        captured: the step; its state stands in for tensors that the optimizer makes in its first step.
+        averages: moving averages of the weights, by parameter.
+    """
+
+    def __init__(
+        self, captured: Capture, model: nn.Module, optimizer: Optimizer, averages: Mapping[str, Tensor]
+    ) -> None:
+        self._captured, self._optimizer = captured, optimizer
+        self._parameters = dict(model.named_parameters())
+        self._own = {**self._parameters, **dict(model.named_buffers())}
+        self._averages = averages
+        graph = captured.aten
+        self._changes = [ref.value != place for place, ref in enumerate(graph.next_state)]
+        moved = {slot.name for slot, changes in zip(graph.slots, self._changes, strict=True) if changes}
+        self._updated = [name for name in self._parameters if name in moved]
+
+    def words(self) -> list[Words]:
+        """The present state.
+
+        Raises:
+            UnsupportedError: an integer doesn't fit in 32 bits.
+        """
+        found = []
+        for slot, initial in zip(self._captured.aten.slots, self._captured.state, strict=True):
+            tensor = self._tensor(slot.name)
+            found.append(initial if tensor is None else words_of(slot.name, tensor))
+        return found
+
+    def write(self, words: Sequence[Words]) -> None:
+        """Take over the state after a step."""
+        slots = self._captured.aten.slots
+        with torch.no_grad():
+            for slot, changes, new in zip(slots, self._changes, words, strict=True):
+                tensor = self._tensor(slot.name)
+                if tensor is None:
+                    if changes:
+                        name, _, key = slot.name.rpartition(":")
+                        self._optimizer.state[self._parameters[name]][key] = to_tensor(slot.type, new)
+                elif changes:
+                    tensor.copy_(torch.from_numpy(new.view(np.float32 if tensor.is_floating_point() else np.int32)))
+            self._count()
+
+    def _tensor(self, slot: str) -> Tensor | None:
+        """The user's tensor of a slot; None if the optimizer hasn't made it."""
+        if slot in self._own:
+            return self._own[slot]
+        if slot.startswith(AVERAGE):
+            return self._averages[slot.removeprefix(AVERAGE)]
+        name, _, key = slot.rpartition(":")
+        found = self._optimizer.state.get(self._parameters[name], {}).get(key)
+        return found if isinstance(found, Tensor) else None
+
+    def _count(self) -> None:
+        """One more update of every updated parameter, where the optimizer counts them."""
+        if type(self._optimizer) not in RULES:
+            return  # it counts in tensors, which are slots
+        groups = {id(p): group for group in self._optimizer.param_groups for p in group["params"]}
+        for name in self._updated:
+            parameter = self._parameters[name]
+            if id(parameter) not in groups:
+                continue
+            before = self._optimizer.state.get(parameter, {}).get(STEP)
+            now = _first_count(self._optimizer, groups[id(parameter)]) if before is None else before + 1
+            if now is not None:
+                self._optimizer.state[parameter][STEP] = now
+
+
+def _first_count(optimizer: Optimizer, group: Mapping[str, object]) -> Tensor | None:
+    """The state ``step`` after the first update by an optimizer of this kind; None if it has none."""
+    probe = nn.Parameter(torch.zeros(1))
+    probe.grad = torch.zeros(1)
+    own = type(optimizer)([{**group, "params": [probe]}])  # type: ignore[call-arg]  # a rule's optimizer has defaults
+    own.step()
+    count = own.state[probe].get(STEP)
+    return count if isinstance(count, Tensor) else None
