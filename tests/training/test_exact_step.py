@@ -87,7 +87,13 @@ LOOPS: dict[str, Callable[[Optimizer], Loop]] = {
 
 
 @pytest.mark.parametrize(
-    ("name", "loop"), [*((name, "everything") for name in OPTIMIZERS), ("momentum", "factors"), ("adam", "plain")]
+    ("name", "loop"),
+    [
+        *(pytest.param(name, "everything", marks=pytest.mark.long) for name in OPTIMIZERS),
+        ("adamw", "everything"),
+        ("momentum", "factors"),
+        ("adam", "plain"),
+    ],
 )
 def test_the_bits_are_those_of_the_captured_program(name: str, loop: str) -> None:
     model = network()
@@ -285,7 +291,9 @@ def test_the_proof_of_a_recorded_task_says_whether_it_is_exact(tmp_path: Path, k
     """And `verify` compares exactly if it does; a proof that lies about it is rejected."""
     store, interval = Store(f"file://{tmp_path}"), 2
     model = plain()
-    captured = capture(model, functional.cross_entropy, AdamW(model.parameters(), 1e-2), (X, LABELS), ORDER, check=False)
+    captured = capture(
+        model, functional.cross_entropy, AdamW(model.parameters(), 1e-2), (X, LABELS), ORDER, check=False
+    )
     task = load(store, publish(store, captured, steps=STEPS, interval=interval)[0])
     own = plain()
     optimizer = AdamW(own.parameters(), 1e-2)

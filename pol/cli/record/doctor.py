@@ -33,9 +33,7 @@ OUTPUT_SHOWN = 2000
 @json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @unsupported_is_unseen
-def doctor(
-    command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, exact: bool, as_json: bool
-) -> int:
+def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, exact: bool, as_json: bool) -> int:
     """Run COMMAND (after --) four times, kill it once, and compare: is a resumed training an uninterrupted one?
 
     The program has to use pol.training.Recorder or one of the integrations. It records every step into a folder of

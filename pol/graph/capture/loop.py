@@ -177,7 +177,7 @@ def scheduled_options(optimizer: Optimizer, options: Sequence[Sequence[Options]]
     """By parameter group: the options that differ from the present ones of the optimizer in some step."""
     found: list[dict[str, None]] = [{} for _ in optimizer.param_groups]
     now = options_of(optimizer)
-    last = now
+    last: Sequence[Options] = now
     for groups in options:
         if groups is not last:
             for keys, group, current in zip(found, groups, now, strict=True):

@@ -74,7 +74,7 @@ def tensors(task: LoadedTask, state: Sequence[Words] | None = None) -> tuple[lis
 
 
 def environment(exact: bool = False) -> dict[str, str]:
-    """A fingerprint of this machine, for people who search the cause of a distance; of an exact training there is none."""
+    """A fingerprint of this machine, for people who search the cause of a distance. An exact training has none."""
     return {
         **({ARITHMETIC: CANONICAL} if exact else {}),
         "torch": str(torch.__version__),

@@ -85,7 +85,7 @@ def verify(
             segments; a store with options.
         OperationalError: the profile can't be used, or the engine can't work.
     """
-    if profile is not None and exact or (profile is None and exact is False):
+    if (profile is not None and exact) or (profile is None and exact is False):
         raise ProtocolError("a verification compares by a profile or exactly: give one of profile= and exact=True")
     store = open_store(store) if isinstance(store, str) else store
     if store.options:

@@ -131,7 +131,8 @@ def explain_not_portable(difference: StateComparison) -> Advice:
         )
     names = ", ".join(sorted(difference.components))
     return Advice(
-        f"{names} differ from step {difference.step} on", "make it from seeds and integers alone, or leave it out of parts="
+        f"{names} differ from step {difference.step} on",
+        "make it from seeds and integers alone, or leave it out of parts=",
     )
 
 
