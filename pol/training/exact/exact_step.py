@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.graph.aten_graph import WORD_TYPES, AtenGraph, AtenInput
+from pol.graph.aten_graph import AtenGraph, AtenInput, references
 from pol.graph.capture.assemble import Course, capture_course
 from pol.graph.capture.guards.index_ranges import lookups_of
 from pol.graph.capture.guards.interval import Interval, interval_of
@@ -28,11 +28,13 @@ from pol.graph.capture.loop import Loop, options_of
 from pol.graph.capture.optimizers import Options
 from pol.graph.capture.tracing.step_inputs import AVERAGE, DATA
 from pol.graph.captured_step import Capture
-from pol.graph.tensor_type import DType
 from pol.training.exact.training_tensors import TrainingTensors, words_of
 from pol.training.task.task_training import to_tensor
 
 LOSS = "loss"
+FLOATS = frozenset({"float32", "bfloat16"})
+PLACES = frozenset({"aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim", "aten.topk.default"})
+"""Operations whose integers are places, whatever the floats."""
 MOST_SHAPES = 8
 """Programs that are kept, one for each shape of a batch."""
 
@@ -180,6 +182,13 @@ def _intervals(entries: Sequence[AtenInput], words: Sequence[Words]) -> dict[str
 
 def _is_bounded(graph: AtenGraph, entry: AtenInput) -> bool:
     """Whether 64-bit integers of the step may depend on the size of this constant's numbers."""
-    if WORD_TYPES[entry.type.dtype] is DType.I32:
-        return entry.type.dtype != "bool"
-    return any(type_.dtype == "int64" for node in graph.nodes for type_ in node.outputs)
+    derived = {place for place, own in enumerate(graph.inputs) if own == entry}
+    for place, node in enumerate(graph.nodes, len(graph.inputs)):
+        used = [ref for ref in references(node.all_arguments) if ref.value in derived]
+        if not used:
+            continue
+        derived.add(place)
+        floats = all(graph.type_of(ref).dtype in FLOATS for ref in used)
+        if any(type_.dtype == "int64" for type_ in node.outputs) and not (floats and node.operation in PLACES):
+            return True
+    return False

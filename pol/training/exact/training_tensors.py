@@ -14,6 +14,7 @@ from pol.graph.capture import to_words
 from pol.graph.capture.optimizers import RULES
 from pol.graph.capture.tracing.step_inputs import AVERAGE
 from pol.graph.captured_step import Capture
+from pol.graph.step_program import Component
 from pol.training.task.task_training import to_tensor
 
 STEP = "step"
@@ -70,13 +71,18 @@ class TrainingTensors:
         slots = self._captured.aten.slots
         with torch.no_grad():
             for slot, changes, new in zip(slots, self._changes, words, strict=True):
+                if not changes:
+                    continue
                 tensor = self._tensor(slot.name)
                 if tensor is None:
-                    if changes:
-                        name, _, key = slot.name.rpartition(":")
-                        self._optimizer.state[self._parameters[name]][key] = to_tensor(slot.type, new)
-                elif changes:
-                    tensor.copy_(torch.from_numpy(new.view(np.float32 if tensor.is_floating_point() else np.int32)))
+                    name, _, key = slot.name.rpartition(":")
+                    self._optimizer.state[self._parameters[name]][key] = to_tensor(slot.type, new)
+                    continue
+                now = torch.from_numpy(new.view(np.float32 if tensor.is_floating_point() else np.int32))
+                if slot.component is Component.OPTIMIZER and tensor.dtype == now.dtype and tensor.is_contiguous():
+                    tensor.data = now  # nobody else has a view of it; parameters may have others
+                else:
+                    tensor.copy_(now)
             self._count()
 
     def _tensor(self, slot: str) -> Tensor | None:

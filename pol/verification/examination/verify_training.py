@@ -106,7 +106,8 @@ def verify(
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     if profile is None and exact is None and not subject.proof.is_exact:
         raise ProtocolError(
-            "the proof doesn't say that its training is exact: give profile= (pol profile makes one) or exact=True"
+            "the proof doesn't say that its training is exact: give the digest of a profile (--profile or profile=; "
+            "pol profile makes one), or compare bits (--exact or exact=True)"
         )
     found = replace(found, subject=subject, thresholds=_thresholds(subject, profile))
     if sampling.suspicious:

@@ -46,6 +46,9 @@ def interval_of(tensor: Tensor) -> Interval:
     if not tensor.numel():
         return ZERO
     if tensor.is_floating_point():
+        low, high = (float(end) for end in tensor.aminmax())  # NaN if there is one
+        if isfinite(low) and isfinite(high):
+            return Interval(low, high)
         finite = tensor[tensor.isfinite()]
         return Interval(float(finite.min()), float(finite.max())) if finite.numel() else ZERO
     return Interval(int(tensor.min()), int(tensor.max()))
