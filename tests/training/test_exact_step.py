@@ -189,6 +189,53 @@ def test_what_changes_between_two_steps_is_followed() -> None:
     torch.testing.assert_close(dict(model.state_dict()), dict(own.state_dict()), rtol=1e-3, atol=1e-5)
 
 
+def test_what_the_user_does_to_the_objects_is_no_other_training() -> None:
+    """A checkpoint of another step is loaded, a step of torch's own is taken, the weight of the loss changes."""
+    weight = 1.0
+
+    def loss(logits: Tensor, target: Tensor) -> Tensor:
+        return weight * functional.cross_entropy(logits, target)
+
+    own, model = plain(), plain()
+    eager, optimizer = (AdamW(each.parameters(), 1e-2) for each in (own, model))
+    step = ExactStep(model, loss, optimizer, steps=STEPS, check=False)
+
+    def ordinary(each: nn.Module, its: Optimizer, x: Tensor, y: Tensor) -> Tensor:
+        its.zero_grad()
+        value = loss(each(x), y)
+        value.backward()
+        its.step()
+        return value.detach()
+
+    kept = None
+    for number, (x, y) in enumerate(batches()):
+        if number == 1:
+            kept = copy.deepcopy((own.state_dict(), eager.state_dict()))
+        if number == 3 and kept is not None:
+            for each, its in ((own, eager), (model, optimizer)):
+                each.load_state_dict(copy.deepcopy(kept[0]))
+                its.load_state_dict(copy.deepcopy(kept[1]))
+        if number == 4:
+            for each, its in ((own, eager), (model, optimizer)):
+                ordinary(each, its, x, y)
+        if number == 5:
+            weight = 0.5
+        torch.testing.assert_close(step(x, y), ordinary(own, eager, x, y), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(dict(model.state_dict()), dict(own.state_dict()), rtol=1e-3, atol=1e-5)
+    assert [int(state["step"]) for state in optimizer.state.values()] == [5] * 4
+
+
+def test_a_rate_of_dropout_that_changes() -> None:
+    model = network()
+    step = exact(model, SGD(model.parameters(), 0.0))
+    x, y = next(batches())
+    with_dropout = [float(step(x, y)) for _ in range(2)]
+    assert with_dropout[0] != with_dropout[1]
+    model[3].p = 0.0
+    without = [float(step(x, y)) for _ in range(2)]
+    assert without[0] == without[1]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_change_no_bit(threads: int) -> None:
     def trained(number: int) -> dict[str, bytes]:

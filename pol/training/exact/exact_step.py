@@ -35,6 +35,7 @@ LOSS = "loss"
 FLOATS = frozenset({"float32", "bfloat16"})
 PLACES = frozenset({"aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim", "aten.topk.default"})
 """Operations whose integers are places, whatever the floats."""
+PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 MOST_SHAPES = 8
 """Programs that are kept, one for each shape of a batch."""
 
@@ -125,18 +126,30 @@ class ExactStep:
         self._base, self._options = options_of(self._optimizer), self._loop.options(*own[2:], self._steps, self.number)
         tensors = TrainingTensors(captured, self._model, self._optimizer, self.averages)
         threads = torch.get_num_threads() if self._threads is None else self._threads
-        return _Program(captured, tensors, threads, self._steps - self.number)
+        return _Program(captured, tensors, threads, self.number, self._steps)
 
     def _present_setting(self) -> Any:
-        """All that a program depends on besides numbers: the tensors, what is trained, and the modes of modules."""
-        members = tuple((id(parameter), parameter.requires_grad) for parameter in self._model.parameters())
-        modes = tuple(module.training for module in self._model.modules())
-        return members, modes, tuple(map(id, self._model.buffers()))
+        """All that a program depends on besides the numbers in tensors, as far as it can be seen at little cost.
+
+        Tensors and what is trained, the optimizer's groups, plain attributes of modules (their mode, a rate of dropout)
+        and plain values that the loss function closes over.
+        """
+        tensors = [*self._model.parameters(), *self._model.buffers()]
+        modules = [*self._model.modules(), *(self._loss.modules() if isinstance(self._loss, nn.Module) else ())]
+        cells = getattr(self._loss, "__closure__", None) or ()
+        return (
+            [(id(tensor), tensor.requires_grad, tensor.dtype, tensor.shape) for tensor in tensors],
+            [[id(member) for member in group["params"]] for group in self._optimizer.param_groups],
+            [[item for item in vars(module).items() if _is_plain(item[1])] for module in modules],
+            [cell.cell_contents for cell in cells if _is_plain(cell.cell_contents)],
+        )
 
     def _follows_schedule(self) -> bool:
-        """Whether the options of the optimizer are those for which the programs were made."""
+        """Whether options and counters of the optimizer are those for which the programs were made."""
         if not self._programs:
             return True
+        if not all(program.is_counted(self.number) for program in self._programs.values()):
+            return False
         scheduled = isinstance(self._loop.scheduler, LRScheduler)
         expected = self._options[self.number] if scheduled else self._base
         return bool(options_of(self._optimizer) == expected)
@@ -145,8 +158,9 @@ class ExactStep:
 class _Program:
     """The program of one shape of batches."""
 
-    def __init__(self, captured: Capture, tensors: TrainingTensors, threads: int, steps: int) -> None:
-        self._tensors, self._steps = tensors, steps
+    def __init__(self, captured: Capture, tensors: TrainingTensors, threads: int, first: int, steps: int) -> None:
+        self._tensors, self._steps = tensors, steps - first
+        self._uncounted = tensors.counts() - first
         self._graph = graph = captured.aten
         self._data = [entry for entry in graph.constants if entry.name.startswith(DATA)]
         self._rest = captured.constants[len(self._data) :]
@@ -164,6 +178,10 @@ class _Program:
         self._tensors.write(after)
         return torch.from_numpy(loss.copy().view(np.float32)).reshape(())
 
+    def is_counted(self, number: int) -> bool:
+        """Whether the optimizer has counted the updates for which the program computes step ``number``."""
+        return bool((self._tensors.counts() - number == self._uncounted).all())
+
     def _require_defined(self, batch: Sequence[Tensor]) -> None:
         """What a capture checks of a data set: indices that exist, and integers that stay within 32 bits."""
         named = {entry.name: tensor for entry, tensor in zip(self._data, batch, strict=True)}
@@ -174,6 +192,10 @@ class _Program:
         if any(self._fixed[name] != interval for name, interval in wider.items()):
             require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
             self._fixed.update(wider)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(isinstance(item, PLAIN) for item in value))
 
 
 def _intervals(entries: Sequence[AtenInput], words: Sequence[Words]) -> dict[str, Interval]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -52,7 +53,11 @@ class TrainingTensors:
         graph = captured.aten
         self._changes = [ref.value != place for place, ref in enumerate(graph.next_state)]
         moved = {slot.name for slot, changes in zip(graph.slots, self._changes, strict=True) if changes}
-        self._updated = [name for name in self._parameters if name in moved]
+        self._counted = {
+            name: first
+            for name, first in _first_counts(optimizer, self._parameters).items()
+            if name in moved and first is not None
+        }
 
     def words(self) -> list[Words]:
         """The present state.
@@ -85,6 +90,11 @@ class TrainingTensors:
                     tensor.copy_(now)
             self._count()
 
+    def counts(self) -> NDArray[np.int64]:
+        """The number of updates of every parameter for which the optimizer counts them."""
+        states = (self._optimizer.state.get(self._parameters[name], {}) for name in self._counted)
+        return np.array([int(state.get(STEP, 0)) for state in states], np.int64)
+
     def _tensor(self, slot: str) -> Tensor | None:
         """The user's tensor of a slot; None if the optimizer hasn't made it."""
         if slot in self._own:
@@ -97,24 +107,22 @@ class TrainingTensors:
 
     def _count(self) -> None:
         """One more update of every updated parameter, where the optimizer counts them."""
-        if type(self._optimizer) not in RULES:
-            return  # it counts in tensors, which are slots
-        groups = {id(p): group for group in self._optimizer.param_groups for p in group["params"]}
-        for name in self._updated:
-            parameter = self._parameters[name]
-            if id(parameter) not in groups:
-                continue
-            before = self._optimizer.state.get(parameter, {}).get(STEP)
-            now = _first_count(self._optimizer, groups[id(parameter)]) if before is None else before + 1
-            if now is not None:
-                self._optimizer.state[parameter][STEP] = now
+        for name, first in self._counted.items():
+            before = self._optimizer.state.get(self._parameters[name], {}).get(STEP)
+            self._optimizer.state[self._parameters[name]][STEP] = first.clone() if before is None else before + 1
 
 
-def _first_count(optimizer: Optimizer, group: Mapping[str, object]) -> Tensor | None:
-    """The state ``step`` after the first update by an optimizer of this kind; None if it has none."""
-    probe = nn.Parameter(torch.zeros(1))
-    probe.grad = torch.zeros(1)
-    own = type(optimizer)([{**group, "params": [probe]}])  # type: ignore[call-arg]  # a rule's optimizer has defaults
-    own.step()
-    count = own.state[probe].get(STEP)
-    return count if isinstance(count, Tensor) else None
+def _first_counts(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Tensor | None]:
+    """By parameter: the state ``step`` after the first update by an optimizer of this kind, None if it has none."""
+    if type(optimizer) not in RULES:
+        return {}  # it counts in tensors, which are slots
+    names = {id(parameter): name for name, parameter in parameters.items()}
+    found = {}
+    for group in optimizer.param_groups:
+        probe = nn.Parameter(torch.zeros(1))
+        probe.grad = torch.zeros(1)
+        own = type(optimizer)([{**group, "params": [probe]}])  # type: ignore[call-arg]  # a rule's optimizer has defaults
+        own.step()
+        first = own.state[probe].get(STEP)
+        found.update({names[id(member)]: first for member in group["params"] if id(member) in names})
+    return found
