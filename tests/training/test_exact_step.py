@@ -368,3 +368,56 @@ def test_the_proof_of_a_recorded_task_says_whether_it_is_exact(tmp_path: Path, k
         verify(store.url, digest, sampling=everything)
     lie = replace(proof, environment={**proof.environment, ARITHMETIC: CANONICAL})
     assert verify(store.url, store.put(lie.encode()), sampling=everything).verdict.outcome is Outcome.REJECTED
+
+
+def test_what_is_given_wrongly_is_said(tmp_path: Path) -> None:
+    model = plain()
+    optimizer = SGD(model.parameters(), 0.1)
+    for wrong, said in (
+        ({"steps": 0}, "steps=0: give the number"),
+        ({"steps": "5"}, "steps='5'"),
+        ({"steps": True}, "steps=True"),
+        ({"threads": -2}, "threads=-2"),
+        (
+            {"loop": lr_scheduler.StepLR(SGD(plain().parameters()), 2)},
+            r"the loop is a StepLR: give pol.Loop\(scheduler\)",
+        ),
+    ):
+        arguments: dict[str, Any] = {"loop": Loop(), "steps": STEPS, **wrong}
+        with pytest.raises(UnsupportedError, match=said):
+            ExactStep(model, functional.cross_entropy, optimizer, **arguments)
+    step = exact(model, optimizer)
+    x, y = next(batches())
+    for batch, said in (((x.numpy(), y), "part 0 of the batch is a ndarray"), ((x, None), "part 1 .* NoneType"),
+                        ((x.to_sparse(), y), "sparse_coo"), (((x, y),), "part 0 of the batch is a tuple")):  # fmt: skip
+        with pytest.raises(UnsupportedError, match=said):
+            step(*batch)
+    step(x, y)
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(UnsupportedError, match=r"torch\.autocast: leave it"):
+        step(x, y)
+    optimizer.register_step_post_hook(lambda *_: None)
+    with pytest.raises(UnsupportedError, match="hook"):
+        step(x, y)
+    for state in ({}, {"number": -5, "averages": {}}, {"number": 10**9, "averages": {}}):
+        with pytest.raises(ProtocolError, match="give what its state_dict"):
+            step.load_state_dict(state)
+    with pytest.raises(ProtocolError, match="another model"):
+        step.load_state_dict({"number": 1, "averages": {"0.weight": torch.zeros(3)}})
+    assert step.number == 1
+    with pytest.raises(ProtocolError, match="give a loaded task"):
+        Recorder(f"file://{tmp_path}", model, optimizer, task="a digest")  # type: ignore[arg-type]  # which is the point
+
+
+def test_a_rate_that_is_set_by_hand_in_every_step_is_slow_and_said_to_be() -> None:
+    model = nn.Linear(6, 3)
+    optimizer = SGD(model.parameters(), 0.1)
+    step = ExactStep(model, functional.cross_entropy, optimizer, steps=99, check=False)
+    x, y = next(batches())
+
+    def train() -> None:
+        for number in range(16):
+            optimizer.param_groups[0]["lr"] = 0.1 / (number + 1)
+            step(x, y)
+
+    with pytest.warns(UserWarning, match="16 programs were made for 15 steps"):
+        train()

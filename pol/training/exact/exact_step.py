@@ -7,6 +7,7 @@ for x, y in loader:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.aten_graph import AtenGraph, AtenInput, references
 from pol.graph.capture.assemble import Course, capture_course
@@ -28,6 +29,7 @@ from pol.graph.capture.loop import Loop, options_of
 from pol.graph.capture.optimizers import Options
 from pol.graph.capture.tracing.step_inputs import AVERAGE, DATA
 from pol.graph.captured_step import Capture
+from pol.graph.step_program import MAX_STEPS
 from pol.training.exact.training_tensors import TrainingTensors, words_of
 from pol.training.task.task_training import to_tensor
 
@@ -36,6 +38,8 @@ FLOATS = frozenset({"float32", "bfloat16"})
 PLACES = frozenset({"aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim", "aten.topk.default"})
 """Operations whose integers are places, whatever the floats."""
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
+MOST_THREADS = 1024
+MANY_PROGRAMS = 16
 MOST_SHAPES = 8
 """Programs that are kept, one for each shape of a batch."""
 
@@ -64,6 +68,7 @@ class ExactStep:
         threads: int | None = None,
         check: bool = True,
     ) -> None:
+        _require_arguments(model, optimizer, loop, steps, threads)
         self.number = 0
         """Steps that were taken; the next one draws the random numbers of this number."""
         self.averages: dict[str, Tensor] = {}
@@ -71,6 +76,7 @@ class ExactStep:
         self._steps, self._seed, self._check = steps, seed, check
         self._threads = threads
         self._programs: dict[Any, _Program] = {}
+        self._made = 0
         self._setting: Any = None
         self._base: list[Options] = []
         self._options: Sequence[Sequence[Options]] = []
@@ -86,6 +92,7 @@ class ExactStep:
             raise ProtocolError(
                 f"all {self._steps} steps were taken: create the exact step with steps= of your training"
             )
+        _require_tensors(batch)
         setting = self._present_setting()
         if setting != self._setting or not self._follows_schedule():
             self._programs.clear()
@@ -107,14 +114,35 @@ class ExactStep:
         return {"number": self.number, "averages": dict(self.averages)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue at the number of a `state_dict`; model, optimizer and scheduler are loaded by themselves."""
-        self.number = int(state["number"])
-        self.averages = {name: tensor.clone() for name, tensor in state["averages"].items()}
+        """Continue at the number of a `state_dict`; model, optimizer and scheduler are loaded by themselves.
+
+        Raises:
+            ProtocolError: it is no state of this training.
+        """
+        number, averages = state.get("number"), state.get("averages")
+        shapes = {name: parameter.shape for name, parameter in self._model.named_parameters()}
+        if type(number) is not int or not 0 <= number <= self._steps or not isinstance(averages, Mapping):
+            raise ProtocolError(
+                f"this is no state of an exact step of {self._steps} steps: give what its state_dict() returned"
+            )
+        if any(name not in shapes or shapes[name] != tensor.shape for name, tensor in averages.items()):
+            raise ProtocolError("the averages are those of another model: give the state of this training")
+        if self._loop.ema is not None and number and not averages:
+            raise ProtocolError("the state has no averages, and the loop keeps some: give the state of this training")
+        self.number = number
+        self.averages = {name: tensor.clone() for name, tensor in averages.items()}
         self._programs.clear()
 
     def _captured(self, batch: Sequence[Tensor]) -> _Program:
         """The program of batches of this shape, from the present state on."""
         rows = torch.arange(len(batch[0]) if batch and batch[0].dim() else 0)[None]
+        self._made += 1
+        if self._made == MANY_PROGRAMS:
+            warnings.warn(
+                f"{MANY_PROGRAMS} programs were made for {self.number} steps, and each takes a capture: keep "
+                "the shapes of batches few, and let Loop(scheduler) or Loop(function) set what changes in every step",
+                stacklevel=3,
+            )
         course = Course(self._steps, self.number)
         data = [tensor.detach() for tensor in batch]
         own = self._model, self._loss, self._optimizer
@@ -138,7 +166,9 @@ class ExactStep:
         modules = [*self._model.modules(), *(self._loss.modules() if isinstance(self._loss, nn.Module) else ())]
         cells = getattr(self._loss, "__closure__", None) or ()
         return (
-            [(id(tensor), tensor.requires_grad, tensor.dtype, tensor.shape) for tensor in tensors],
+            [(id(t), t.requires_grad, t.dtype, t.shape, bool(t._backward_hooks)) for t in tensors],
+            [len(getattr(self._optimizer, f"_optimizer_step_{when}_hooks")) for when in ("pre", "post")],
+            [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in modules],
             [[id(member) for member in group["params"]] for group in self._optimizer.param_groups],
             [[item for item in vars(module).items() if _is_plain(item[1])] for module in modules],
             [cell.cell_contents for cell in cells if _is_plain(cell.cell_contents)],
@@ -192,6 +222,33 @@ class _Program:
         if any(self._fixed[name] != interval for name, interval in wider.items()):
             require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
             self._fixed.update(wider)
+
+
+def _require_arguments(model: object, optimizer: object, loop: object, steps: object, threads: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise UnsupportedError(f"the model is a {type(model).__name__}: give a torch.nn.Module")
+    if not isinstance(optimizer, Optimizer):
+        raise UnsupportedError(f"the optimizer is a {type(optimizer).__name__}: give a torch.optim.Optimizer")
+    if not isinstance(loop, Loop):
+        raise UnsupportedError(f"the loop is a {type(loop).__name__}: give pol.Loop(scheduler), or leave it out")
+    if type(steps) is not int or not 1 <= steps < MAX_STEPS:
+        raise UnsupportedError(f"steps={steps!r}: give the number of steps of the whole training, 1 to 2^32 - 2")
+    if threads is not None and (type(threads) is not int or not 0 <= threads <= MOST_THREADS):
+        raise UnsupportedError(f"threads={threads!r}: give a number up to {MOST_THREADS}, or 0 for all cores")
+
+
+def _require_tensors(batch: Sequence[object]) -> None:
+    for place, item in enumerate(batch):
+        if not isinstance(item, Tensor):
+            raise UnsupportedError(
+                f"part {place} of the batch is a {type(item).__name__}: give tensors, the target last: step(x, y)"
+            )
+        if item.layout != torch.strided or item.device.type == "meta":
+            raise UnsupportedError(f"part {place} of the batch is {item.layout} on {item.device}: give it as numbers")
+    if torch.is_autocast_enabled("cpu"):
+        raise UnsupportedError(
+            "an exact step under torch.autocast: leave it, and give the step loop=pol.Loop(precision='bf16-mixed')"
+        )
 
 
 def _is_plain(value: object) -> bool:

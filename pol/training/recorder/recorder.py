@@ -81,6 +81,8 @@ class Recorder:
         sealing: Sealing | None = None,
     ):
         self._rehearsal = Rehearsal.of(os.environ)
+        if task is not None and not isinstance(task, LoadedTask):
+            raise ProtocolError(f"task= is a {type(task).__name__}: give a loaded task, pol.load(store, digest)")
         self.every = _interval(every, task, self._rehearsal)
         if task is not None and start is not None:
             raise ProtocolError("a task says what it begins with: leave out the start")
