@@ -17,7 +17,7 @@ from forked_programs import run_program
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-LONG = {"economics", "replay"}  # populations of parties; the demo
+LONG = {"add_operation", "economics", "replay"}  # tests of the operation; populations of parties; the demo
 GUIDES = [
     pytest.param(guide, marks=pytest.mark.long if guide.stem in LONG else (), id=guide.stem)
     for guide in sorted((ROOT / "docs" / "guides").glob("*.md"))

@@ -43,6 +43,7 @@ def node() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.long
 def test_two_proofs_follow_each_other(keys: Path, tmp_path: Path) -> None:
     first, second, after = tmp_path / "1.json", tmp_path / "2.json", tmp_path / "next.json"
     about = ("--keys", keys, "--json")

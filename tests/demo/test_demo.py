@@ -66,6 +66,7 @@ def check(report: dict[str, Any]) -> None:
             assert move["gas"] <= (DESCRIBE_GAS if move["move"].startswith("Describe") else MOVE_GAS), move
 
 
+@pytest.mark.long
 def test_the_story_and_its_replay(tmp_path: Path) -> None:
     out = tmp_path / "story"
     report = story("--out", out)
@@ -148,6 +149,7 @@ def test_every_seed_works(seed: int) -> None:
     check(story("--seed", str(seed)))
 
 
+@pytest.mark.long
 def test_a_node_that_is_down() -> None:
     done = pol("demo", "--rpc", "http://127.0.0.1:9")
     assert done.returncode == 3
@@ -165,6 +167,7 @@ def test_bad_usage() -> None:
     assert "another folder" in json.loads(under_a_file.stdout)["error"]
 
 
+@pytest.mark.long
 def test_a_server_that_is_no_node() -> None:
     """It answers, with a web page."""
 

@@ -81,6 +81,7 @@ def around() -> Iterator[tuple[str, dict[str, int]]]:
     yield "margin", {"margin": 0}
 
 
+@pytest.mark.long
 def test_bounds_are_those_of_the_contract_and_are_said(submitter: Submitter) -> None:
     """Every term on either side of its bound: the contract refuses it if and only if this party is told the bound."""
     shares = submitter.market.jackpot.shares()

@@ -421,3 +421,32 @@ def test_a_rate_that_is_set_by_hand_in_every_step_is_slow_and_said_to_be() -> No
 
     with pytest.warns(UserWarning, match="16 programs were made for 15 steps"):
         train()
+
+
+WEIGHTS = {"penalty": 0.0}
+
+
+def test_objects_that_a_program_has_fixed_and_that_change_are_named() -> None:
+    """Once each, by the next look or the next shape of a batch."""
+
+    def loss(logits: Tensor, target: Tensor) -> Tensor:
+        return criterion(logits, target) + WEIGHTS["penalty"] * logits.square().mean()
+
+    model, criterion = plain(), nn.CrossEntropyLoss(torch.ones(3))
+    step = ExactStep(model, loss, SGD(model.parameters(), 0.0), steps=99, check=False)
+    x, y = next(batches())
+    before = float(step(x, y))
+    try:
+        WEIGHTS["penalty"] = 5.0
+        with pytest.warns(UserWarning, match="penalty.* has changed, and the programs of this exact step"):
+            step(x[:5], y[:5])
+        assert float(step(x, y)) == before
+    finally:
+        WEIGHTS["penalty"] = 0.0
+    assert criterion.weight is not None
+    criterion.weight.fill_(2.0)
+    for number in range(step.number, 50):
+        assert float(step(x, y)) == before, number
+    with pytest.warns(UserWarning, match="weight has changed"):
+        step(x, y)
+    assert float(step(x, y)) == before

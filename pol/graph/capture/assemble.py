@@ -19,6 +19,7 @@ from pol.graph.capture.guards.index_ranges import require_indices_in_range
 from pol.graph.capture.guards.interval import I32_GREATEST, I32_LEAST
 from pol.graph.capture.guards.number_ranges import require_integers_fit
 from pol.graph.capture.loop import Loop
+from pol.graph.capture.optimizers import Options
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import AtenRecorder, graph_of, tensor_type
 from pol.graph.capture.tracing.random_operations import seed_words
@@ -53,9 +54,12 @@ def capture(
 
 @dataclass(frozen=True)
 class Course:
-    """Steps that are given their batches one by one: ``first`` is the next one, ``steps`` the number of all."""
+    """Steps that are given their batches one by one: ``first`` is the next one.
 
-    steps: int
+    ``options`` are those of each group of the optimizer at each step (`Loop.options`).
+    """
+
+    options: Sequence[Sequence[Options]]
     first: int = 0
 
 
@@ -77,9 +81,8 @@ def capture_course(
     """
     require_capturable(model, loss, optimizer, dataset, order, loop)
     parameters = dict(model.named_parameters())
-    steps = len(order) if course is None else course.steps
     first = 0 if course is None else course.first
-    options = loop.options(optimizer, steps, first)
+    options = loop.options(optimizer, len(order)) if course is None else course.options
     plan = OptimizerStep(optimizer, parameters, options, first)
     inputs = StepInputs(
         {name: parameter.detach() for name, parameter in parameters.items()},
@@ -109,7 +112,7 @@ def capture_course(
     tensors = [*(tensor for _, tensor in inputs.constants()), *recorder.constants]
     named = {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)}
     require_indices_in_range(aten, named)
-    require_integers_fit(aten, named, {name: tensor for name, _, tensor in inputs.slots()}, steps - first)
+    require_integers_fit(aten, named, {name: tensor for name, _, tensor in inputs.slots()}, len(options) - first)
     program, names = lower(aten)
     constants = [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)]
     state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, inputs.slots(), strict=True)]

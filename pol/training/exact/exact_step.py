@@ -31,6 +31,7 @@ from pol.graph.capture.tracing.step_inputs import AVERAGE, DATA
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import MAX_STEPS
 from pol.training.exact.training_tensors import TrainingTensors, words_of
+from pol.training.exact.user_objects import UserObjects
 from pol.training.task.task_training import to_tensor
 
 LOSS = "loss"
@@ -38,6 +39,8 @@ FLOATS = frozenset({"float32", "bfloat16"})
 PLACES = frozenset({"aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim", "aten.topk.default"})
 """Operations whose integers are places, whatever the floats."""
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
+LOOK_EVERY = 50
+"""Steps after which the user's objects are compared with those that the programs have read."""
 MOST_THREADS = 1024
 MANY_PROGRAMS = 16
 MOST_SHAPES = 8
@@ -76,6 +79,8 @@ class ExactStep:
         self._steps, self._seed, self._check = steps, seed, check
         self._threads = threads
         self._programs: dict[Any, _Program] = {}
+        self._objects: UserObjects | None = None
+        self._told: set[str] = set()
         self._made = 0
         self._setting: Any = None
         self._base: list[Options] = []
@@ -96,7 +101,9 @@ class ExactStep:
         setting = self._present_setting()
         if setting != self._setting or not self._follows_schedule():
             self._programs.clear()
-            self._setting = setting
+            self._setting, self._objects = setting, None
+        if self.number % LOOK_EVERY == 0:
+            self._tell_changes()
         shape = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
         program = self._programs.pop(shape, None) or self._captured(batch)
         while len(self._programs) >= MOST_SHAPES:
@@ -131,10 +138,14 @@ class ExactStep:
             raise ProtocolError("the state has no averages, and the loop keeps some: give the state of this training")
         self.number = number
         self.averages = {name: tensor.clone() for name, tensor in averages.items()}
+        self._options, self._objects = [], None
         self._programs.clear()
 
     def _captured(self, batch: Sequence[Tensor]) -> _Program:
         """The program of batches of this shape, from the present state on."""
+        if self._objects is None:
+            self._objects = UserObjects(self._model, self._loss)
+        self._tell_changes()
         rows = torch.arange(len(batch[0]) if batch and batch[0].dim() else 0)[None]
         self._made += 1
         if self._made == MANY_PROGRAMS:
@@ -143,7 +154,10 @@ class ExactStep:
                 "the shapes of batches few, and let Loop(scheduler) or Loop(function) set what changes in every step",
                 stacklevel=3,
             )
-        course = Course(self._steps, self.number)
+        if not self._is_on_schedule():
+            self._base = options_of(self._optimizer)
+            self._options = self._loop.options(self._optimizer, self._steps, self.number)
+        course = Course(self._options, self.number)
         data = [tensor.detach() for tensor in batch]
         own = self._model, self._loss, self._optimizer
         captured = capture_course(*own, data, rows, self._loop, self._seed, self._check, course)
@@ -151,10 +165,20 @@ class ExactStep:
             name = slot.name.removeprefix(AVERAGE)
             if slot.name.startswith(AVERAGE) and name not in self.averages:
                 self.averages[name] = to_tensor(slot.type, words)
-        self._base, self._options = options_of(self._optimizer), self._loop.options(*own[2:], self._steps, self.number)
         tensors = TrainingTensors(captured, self._model, self._optimizer, self.averages)
         threads = torch.get_num_threads() if self._threads is None else self._threads
         return _Program(captured, tensors, threads, self.number, self._steps)
+
+    def _tell_changes(self) -> None:
+        """Warn, once for each, of objects that are others than when the programs were made."""
+        for name in () if self._objects is None else self._objects.changed():
+            if name not in self._told:
+                self._told.add(name)
+                warnings.warn(
+                    f"{name} has changed, and the programs of this exact step have the value that it had when they "
+                    "were made: if the step reads it, create the exact step anew, or make it a buffer",
+                    stacklevel=4,
+                )
 
     def _present_setting(self) -> Any:
         """All that a program depends on besides the numbers in tensors, as far as it can be seen at little cost.
@@ -179,6 +203,12 @@ class ExactStep:
         if not self._programs:
             return True
         if not all(program.is_counted(self.number) for program in self._programs.values()):
+            return False
+        return self._is_on_schedule()
+
+    def _is_on_schedule(self) -> bool:
+        """Whether the options of the optimizer are those that its schedule has now."""
+        if not self._options:
             return False
         scheduled = isinstance(self._loop.scheduler, LRScheduler)
         expected = self._options[self.number] if scheduled else self._base

@@ -64,9 +64,10 @@ class RecordedTensor:
 
 
 class ReachableObjects:
-    """Records everything reachable from some objects, as it is now."""
+    """Records everything reachable from some objects, as it is now; tensors with a copy, with ``versions`` without."""
 
-    def __init__(self, roots: Mapping[str, object]) -> None:
+    def __init__(self, roots: Mapping[str, object], versions: bool = False) -> None:
+        self._versions = versions
         self.objects: list[RecordedObject] = []
         self.tensors: list[RecordedTensor] = []
         seen: dict[int, object] = {}
@@ -83,7 +84,9 @@ class ReachableObjects:
         if isinstance(item, Tensor):
             version = None if item.is_inference() else item._version
             gradient = item.grad if item.is_leaf else None
-            self.tensors.append(RecordedTensor(name, item, item.detach(), item.detach().clone(), version, gradient))
+            plain = item.detach()
+            kept = plain if self._versions else plain.clone()
+            self.tensors.append(RecordedTensor(name, item, plain, kept, version, gradient))
             return ()
         if isinstance(item, np.ndarray):
             copy = item.copy()
