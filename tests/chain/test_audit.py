@@ -16,6 +16,8 @@ from pol.chain.node.connection import Connection
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design
 
+pytestmark = pytest.mark.long
+
 UNIT = 10**18
 FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
 
@@ -62,7 +64,6 @@ def told(scene: Desks, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return change
 
 
-@pytest.mark.long
 def test_what_is_recomputed(scene: Desks) -> None:
     assert wrong(scene) == set()
     told = sorted(finding.what for finding in findings(scene))

@@ -32,6 +32,8 @@ from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
+pytestmark = pytest.mark.long
+
 PHONE = {"width": 360, "height": 740}
 TABLE = {"width": 1100, "height": 900}
 

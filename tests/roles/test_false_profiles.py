@@ -32,6 +32,8 @@ from pol.verification.profile.profile_challenge import ProfileCharge, ProfileCha
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.profile.profile_document import Profile
 
+pytestmark = pytest.mark.long
+
 RERUNS = OFFER.rerun_count
 CHARGES = [
     ProfileCharge(ProfileChargeKind.PORTION, 1),

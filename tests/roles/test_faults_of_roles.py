@@ -43,6 +43,8 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
+pytestmark = pytest.mark.long
+
 TURNS = 150
 SLOW = [pytest.mark.slow, pytest.mark.timeout(1200)]
 ROLES = [pytest.param("solver", marks=SLOW), pytest.param("verifier", marks=SLOW), "whistleblower"]
@@ -242,7 +244,6 @@ def sent(params: Sequence[Any]) -> dict[str, Any]:
 # --- the chain --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "depth", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 7, pytest.param(32, marks=SLOW)]
 )
@@ -311,7 +312,6 @@ def test_a_fee_spike(scene: Scene) -> None:
     scene.play(scene.join(), between=spike)
 
 
-@pytest.mark.long
 def test_a_stuck_nonce(scene: Scene) -> None:
     """Before it starts, a transaction of its key that pays too little is in the pool, and in no journal."""
     account, connection = Account.from_key(key(scene.kind)), scene.place.connection
