@@ -450,3 +450,29 @@ def test_objects_that_a_program_has_fixed_and_that_change_are_named() -> None:
     with pytest.warns(UserWarning, match="weight has changed"):
         step(x, y)
     assert float(step(x, y)) == before
+
+
+@pytest.mark.parametrize("name", ["momentum", "adamw"])
+def test_a_training_is_resumed_where_its_schedule_has_become_constant(name: str) -> None:
+    """What changed before the resumption and not after it is still an entry of a table, and rounds like one."""
+
+    def made() -> tuple[nn.Module, Optimizer, Any, ExactStep]:
+        model = plain()
+        optimizer = (
+            SGD(model.parameters(), 0.13, momentum=0.9, weight_decay=0.1)
+            if name == "momentum"
+            else AdamW(model.parameters(), 0.013, weight_decay=0.17)
+        )
+        scheduler = lr_scheduler.LinearLR(optimizer, 0.1, total_iters=2)
+        return model, optimizer, scheduler, exact(model, optimizer, Loop(scheduler))
+
+    whole, first, again = made(), made(), made()
+    for batch in batches():
+        whole[3](*batch)
+    for batch in list(batches())[:4]:
+        first[3](*batch)
+    for part, part_before in zip(again, first, strict=True):
+        part.load_state_dict(copy.deepcopy(part_before.state_dict()))
+    for batch in batches(4):
+        again[3](*batch)
+    assert values(again[0]) == values(whole[0])

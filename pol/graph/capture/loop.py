@@ -90,10 +90,13 @@ class Loop:
         moved = torch.add(average.float(), parameter.float() - average.float(), alpha=share)
         return moved.to(average.dtype)
 
-    def options(self, optimizer: Optimizer, steps: int, first: int = 0) -> Sequence[Sequence[Options]]:
+    def options(
+        self, optimizer: Optimizer, steps: int, first: int = 0, scheduled: Sequence[Sequence[str]] = ()
+    ) -> Sequence[Sequence[Options]]:
         """The options of every parameter group at every step; optimizer and scheduler stay as they are.
 
-        They are where step `first` begins; steps before it count as the first one.
+        They are where step `first` begins. Steps before it are not executed: they only say that the options named in
+        `scheduled`, by group, were others then, so that a program keeps them in tables and rounds them as it did.
         Raises UnsupportedError for a scheduler that cannot be run in advance.
         """
         scheduler = self.scheduler
@@ -109,7 +112,11 @@ class Loop:
         if scheduler.optimizer is not optimizer:
             raise UnsupportedError("the scheduler belongs to another optimizer than the one that is captured")
         course = _simulated(optimizer, scheduler, steps - first)
-        return [*([course[0]] * first), *course]
+        past = [
+            {**group, **{key: _other(group[key]) for key in keys}}
+            for group, keys in zip(course[0], scheduled or [()] * len(course[0]), strict=True)
+        ]
+        return [*([past] * first), *course]
 
 
 class _NoTrainingTensors(TorchFunctionMode):
@@ -189,6 +196,13 @@ def scheduled_options(optimizer: Optimizer, options: Sequence[Sequence[Options]]
 def options_of(optimizer: Optimizer) -> list[Options]:
     """Options as numbers, group by group."""
     return [{key: _plain(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+
+
+def _other(value: Any) -> Any:
+    """Another value of an option that a schedule changes."""
+    if isinstance(value, tuple):
+        return tuple(_other(item) for item in value)
+    return value / 2 if value else 0.5
 
 
 def _plain(value: Any) -> Any:

@@ -27,6 +27,7 @@ from pol.graph.capture.guards.interval import Interval, interval_of
 from pol.graph.capture.guards.number_ranges import require_intervals_fit
 from pol.graph.capture.loop import Loop, options_of
 from pol.graph.capture.optimizers import Options
+from pol.graph.capture.optimizers.optimizer_step import varying_options
 from pol.graph.capture.tracing.step_inputs import AVERAGE, DATA
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import MAX_STEPS
@@ -85,6 +86,8 @@ class ExactStep:
         self._setting: Any = None
         self._base: list[Options] = []
         self._options: Sequence[Sequence[Options]] = []
+        self._scheduled: list[list[str]] = []
+        """By group: the options that a schedule changes, so that they stand in tables, also after a resumption."""
 
     def __call__(self, *batch: Tensor) -> Tensor:
         """One step on a batch, the target last; the loss, a scalar outside of any autograd graph.
@@ -117,8 +120,9 @@ class ExactStep:
         return value
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of the next step, and the moving averages of the weights."""
-        return {"number": self.number, "averages": dict(self.averages)}
+        """The number of the next step, the averages of the weights, and the options that a schedule changes."""
+        scheduled = [list(keys) for keys in self._scheduled]
+        return {"number": self.number, "averages": dict(self.averages), "scheduled": scheduled}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at the number of a `state_dict`; model, optimizer and scheduler are loaded by themselves.
@@ -138,6 +142,15 @@ class ExactStep:
             raise ProtocolError("the state has no averages, and the loop keeps some: give the state of this training")
         self.number = number
         self.averages = {name: tensor.clone() for name, tensor in averages.items()}
+        groups = options_of(self._optimizer)
+        scheduled = state.get("scheduled", [])
+        if number and not (
+            isinstance(scheduled, list)
+            and len(scheduled) == len(groups)
+            and all(set(keys) <= set(group) for keys, group in zip(scheduled, groups, strict=True))
+        ):
+            raise ProtocolError("the state is of an optimizer with other groups: give the state of this training")
+        self._scheduled = [list(keys) for keys in scheduled]
         self._options, self._objects = [], None
         self._programs.clear()
 
@@ -156,7 +169,8 @@ class ExactStep:
             )
         if not self._is_on_schedule():
             self._base = options_of(self._optimizer)
-            self._options = self._loop.options(self._optimizer, self._steps, self.number)
+            self._options = self._loop.options(self._optimizer, self._steps, self.number, self._scheduled)
+            self._scheduled = varying_options(self._options)
         course = Course(self._options, self.number)
         data = [tensor.detach() for tensor in batch]
         own = self._model, self._loss, self._optimizer

@@ -50,7 +50,8 @@ class OptimizerStep:
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._options = options[0]
         self._fixed = [
-            _FixedOptions(optimizer, group, keys) for group, keys in zip(options[0], _changing(options), strict=True)
+            _FixedOptions(optimizer, group, keys)
+            for group, keys in zip(options[0], varying_options(options), strict=True)
         ]
         self._known: dict[tuple[int, int], Mapping[str, float | str]] = {}
         if self._rule is not None:
@@ -121,7 +122,7 @@ class OptimizerStep:
     def _require_same_state(self, rule: OptimizerRule, options: Sequence[Sequence[Options]]) -> None:
         """Refuse a schedule that turns momentum on or off: the state would not be the same in every step."""
         sample = torch.zeros(1, 1)
-        for index, changing in enumerate(_changing(options)):
+        for index, changing in enumerate(varying_options(options)):
             keys = set(rule.initial(options[0][index], sample)) if changing else set()
             for groups in options if changing else ():
                 if set(rule.initial(groups[index], sample)) != keys:
@@ -153,7 +154,7 @@ class OptimizerStep:
 
     def _varying(self, options: Sequence[Sequence[Options]]) -> Iterator[Mapping[str, float | str]]:
         """By group: the options that a schedule changes, with their values in all steps."""
-        for index, changed in enumerate(_changing(options)):
+        for index, changed in enumerate(varying_options(options)):
             course = [groups[index] for groups in options]
             if not all(isinstance(course[0][key], int | float) for key in changed):
                 raise UnsupportedError(
@@ -186,7 +187,7 @@ class _FixedOptions(Mapping[str, Any]):
         return len(self._options)
 
 
-def _changing(options: Sequence[Sequence[Options]]) -> list[list[str]]:
+def varying_options(options: Sequence[Sequence[Options]]) -> list[list[str]]:
     """By group: the options that are not the same in all steps."""
     distinct = [groups for groups, before in zip(options[1:], options, strict=False) if groups is not before]
     return [
