@@ -88,11 +88,11 @@ def _member(name: str, value: object) -> Iterator[str]:
 
 def _signature(function: object) -> str:
     """As Python prints it, one parameter a line if it is long; annotations are strings in the source."""
-    text = _plain(str(inspect.signature(function)))  # type: ignore[arg-type]
+    text = _plain(str(inspect.signature(function)))  # type: ignore[arg-type]  # any callable
     if len(text) <= WIDTH:
         return text
-    parameters = [_plain(str(p)) for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]
-    kinds = [p.kind for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]
+    parameters = [_plain(str(p)) for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]  # any callable
+    kinds = [p.kind for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]  # any callable
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
         parameters.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
     return "(" + "".join(f"\n        {parameter}," for parameter in parameters) + f"\n    ){text.rpartition(')')[2]}"
