@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
-import {KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY} from "../dispute/DisputeKinds.sol";
+import {KIND_REPLAY} from "../dispute/DisputeKinds.sol";
 import {IDisputeGame, StartParams} from "../dispute/IDisputeGame.sol";
 import {IDisputeResolver} from "../dispute/IDisputeResolver.sol";
 import {Announcements} from "./Announcements.sol";
-import {ClaimCharge, Contested, Dispute, IChallenges, KIND_LOOK_DISTANCE, KIND_LOOK_RERUN} from "./IChallenges.sol";
+import {ChargedClaim} from "./ChargedClaim.sol";
+import {ClaimCharge, Contested, Dispute, IChallenges} from "./IChallenges.sol";
 import {IProvenSteps} from "./IProvenSteps.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
@@ -42,24 +42,8 @@ contract Challenges is IChallenges, IDisputeResolver, Announcements {
         external
         returns (uint256 number)
     {
-        StartParams memory params = _charged(taskId, charge);
-        Claim calldata claim = charge.claim;
-        uint8 component = charge.component;
-        if (charge.kind == KIND_REPLAY && component == 0) {
-            _replayed(params, taskId, claim.segment);
-            params.start = claim.start;
-            params.end = claim.replay;
-        } else if (charge.kind == KIND_DISTANCE && component >= 1 && component <= 3) {
-            params.x = claim.replay;
-            params.y = claim.end;
-            params.sum = claim.distances[component - 1];
-        } else if (charge.kind == KIND_REFERENCE && component >= 1 && component <= 3) {
-            params.x = claim.replay;
-            params.y = claim.start;
-            params.sum = claim.references[component - 1];
-        } else {
-            revert InvalidChallenge(charge.kind, component);
-        }
+        _requireCharged(taskId, charge);
+        StartParams memory params = ChargedClaim.ofClaim(registry.terms(taskId), charge);
         return _start(taskId, charge, params, opening);
     }
 
@@ -71,27 +55,8 @@ contract Challenges is IChallenges, IDisputeResolver, Announcements {
         Reordered calldata reordered,
         Opening calldata opening
     ) external returns (uint256 number) {
-        StartParams memory params = _charged(taskId, charge);
-        uint32 j = charge.rerun;
-        uint8 component = charge.component;
-        if (charge.look != keccak256(abi.encode(reruns)) || j >= reruns.length) revert UnknownClaim(charge.index);
-        if (charge.kind == KIND_LOOK_RERUN && component == 0) {
-            Terms memory s = registry.terms(taskId);
-            if (!CheckpointLog.isIncluded(
-                    reordered.program, s.rerunCount + j, s.rerunCount + s.looks, s.reruns, reordered.path
-                )) revert NotInPrograms(j);
-            _replayed(params, taskId, charge.claim.segment);
-            params.program = reordered.program;
-            params.start = charge.claim.start;
-            params.end = reruns[j].end;
-        } else if (charge.kind == KIND_LOOK_DISTANCE && component >= 1 && component <= 3) {
-            params.kind = KIND_DISTANCE;
-            params.x = charge.claim.replay;
-            params.y = reruns[j].end;
-            params.sum = reruns[j].distances[component - 1];
-        } else {
-            revert InvalidChallenge(charge.kind, component);
-        }
+        _requireCharged(taskId, charge);
+        StartParams memory params = ChargedClaim.ofLook(registry.terms(taskId), charge, reruns, reordered);
         return _start(taskId, charge, params, opening);
     }
 
@@ -171,32 +136,15 @@ contract Challenges is IChallenges, IDisputeResolver, Announcements {
         return uint128(Split.bondOf(s.bond, s.verifierStake, contested(taskId).challenges));
     }
 
-    /// @dev What every dispute about a claim begins with, for anybody but who answers for it.
-    function _charged(bytes32 taskId, ClaimCharge calldata charge) private view returns (StartParams memory params) {
+    /// @dev A claim that stands in the verdict, charged by anybody but who answers for it.
+    function _requireCharged(bytes32 taskId, ClaimCharge calldata charge) private view {
         Task memory t = _expect(taskId, Status.Contested);
         _notAfter(t.deadline);
-        address challenger = _party();
-        if (challenger == t.holder) revert NotAllowed(challenger);
+        _requireOther(t.holder);
         if (!verdicts.holds(taskId, charge.index, charge.claim, charge.look, charge.entries)) {
             revert UnknownClaim(charge.index);
         }
         if (charge.claim.start == 0 || charge.claim.end == 0) revert InvalidChallenge(charge.kind, charge.component);
-        Terms memory s = registry.terms(taskId);
-        params.asserter = t.holder;
-        params.challenger = challenger;
-        params.program = s.program;
-        params.constants = s.constants;
-        params.kind = charge.kind;
-        params.component = charge.component;
-        params.clock = s.clock;
-    }
-
-    /// @dev An execution of a segment; from where to where, and of which program if not the task's, says the caller.
-    function _replayed(StartParams memory params, bytes32 taskId, uint32 segment) private view {
-        uint32 interval = registry.terms(taskId).interval;
-        params.kind = KIND_REPLAY;
-        params.firstStep = uint64(segment) * interval;
-        params.steps = interval;
     }
 
     /// @dev Locks the bond and opens the dispute.
@@ -217,6 +165,7 @@ contract Challenges is IChallenges, IDisputeResolver, Announcements {
         );
         ++v.challenges;
         ++v.open;
+        (params.asserter, params.challenger) = (registry.task(taskId).holder, _party());
         vault.lock(taskId, params.challenger, bond);
         number = game.start(params, opening.header, opening.payload);
         bool ofReplay = charge.kind == KIND_REPLAY;

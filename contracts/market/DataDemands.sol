@@ -5,6 +5,7 @@ import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {Piece, StateLeaf} from "../commitments/StateLeaf.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {DataDemand, IDataDemands, Waiting} from "./IDataDemands.sol";
+import {ObjectionCount} from "./IObjections.sol";
 import {ISettlement} from "./ISettlement.sol";
 import {ITaskRegistry} from "./ITaskRegistry.sol";
 import {MarketDesk} from "./MarketDesk.sol";
@@ -94,8 +95,7 @@ contract DataDemands is IDataDemands, MarketDesk {
         vault.unlock(d.taskId, d.demander, d.bond);
         if (moot) return;
         _after(d.deadline);
-        _requireDecided(d.taskId, t);
-        settlement.claimWithheld(d.taskId, d.demander);
+        settlement.claimWithheld(d.taskId, d.demander, _requireDecided(d.taskId, t));
     }
 
     /// @inheritdoc IDataDemands
@@ -132,15 +132,19 @@ contract DataDemands is IDataDemands, MarketDesk {
 
     /// @dev Nobody escapes a duty or a dispute because data is withheld, and a rejected solver saves nothing by it: a
     /// verdict goes its way until it stands or falls.
-    function _requireDecided(bytes32 taskId, Task memory t) private view {
+    /// @return fell Whether a segment of the log is known to be false.
+    function _requireDecided(bytes32 taskId, Task memory t) private view returns (bool fell) {
+        ObjectionCount memory objected = objections.objected(taskId);
+        if (objected.open > 0) revert ISettlement.DisputesOpen(objected.open);
+        fell = objected.fell;
         if (t.status == Status.Watched) revert ITaskRegistry.WrongStatus(taskId, t.status);
-        if (t.status != Status.Contested) return;
+        if (t.status != Status.Contested) return fell;
         _after(t.deadline);
         uint32 disputes = challenges.contested(taskId).open;
         if (disputes > 0) revert ISettlement.DisputesOpen(disputes);
         // What every replay has repeated is rejected as well.
         // slither-disable-next-line unused-return
         (bool accepted,,) = verdicts.conclude(taskId);
-        if (!accepted) revert SettleFirst(taskId);
+        if (!accepted || fell) revert SettleFirst(taskId);
     }
 }

@@ -25,6 +25,8 @@ interface ISettlement {
         uint256 fee
     );
 
+    /// @notice A segment of the solver's log is false: `amount` of its stake to the objector that has shown it.
+    event ObjectorPaid(bytes32 indexed taskId, address indexed solver, address indexed objector, uint256 amount);
     /// @notice A verifier that knew its duty hasn't done it: `claimer` has shown it, and gets `bounty` of its `stake`.
     event SeatDefaulted(bytes32 indexed taskId, address indexed claimer, uint256 stake, uint256 bounty);
     /// @notice The beacon has been silent for too long: stakes and escrow are free, but for `tax`, if a verifier had
@@ -40,7 +42,7 @@ interface ISettlement {
     error NotSilent(bytes32 taskId);
     /// @notice The work at this price costs more than any task may.
     error PriceTooHigh(uint256 maximum);
-    /// @notice The verdict waits for so many disputes.
+    /// @notice The task waits for so many disputes about verdict and log.
     error DisputesOpen(uint32 open);
     /// @notice The task waits for the answers of so many demands.
     error DemandsOpen(uint32 open);
@@ -60,15 +62,20 @@ interface ISettlement {
     /// @notice Desks: `amount` has been moved to the pot of the task; `party` gets `points` of it.
     function split(bytes32 taskId, uint256 amount, address party, uint256 points) external;
 
-    /// @notice Anybody closes a task whose verdict stood through its challenge window, all disputes and, if it accepts,
-    /// all demands.
+    /// @notice Objections: a segment of the log is false, as `objector` has shown with a `bond`, which has come back
+    /// (`Split.objectorReward`). What is left of the stake is split when the task ends.
+    function payObjector(bytes32 taskId, address objector, uint256 bond) external;
+
+    /// @notice Anybody closes a task whose verdict stood through its challenge window, all disputes, objections and, if
+    /// it accepts, all demands. A proof that fell by an objection is rejected, whatever the verdict says.
     function settle(bytes32 taskId) external;
 
     /// @notice Anybody removes a solver that missed its deadline; a new auction begins.
     function claimSolverDefault(bytes32 taskId) external;
 
     /// @notice Demands: removes a solver that withholds data. Who verifies has its stake back; a new auction begins.
-    function claimWithheld(bytes32 taskId, address demander) external;
+    /// @param fell Whether a segment of its log is known to be false: then an objector has had the demander's share.
+    function claimWithheld(bytes32 taskId, address demander, bool fell) external;
 
     /// @notice Anybody removes a profiler or verifier that missed its deadline; the seat is empty. The rounds that say
     /// what a verifier had to do are recorded before: nobody decides by silence whether a duty counts. The caller gets

@@ -8,7 +8,9 @@ import {ISortition} from "../incentives/ISortition.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {IDisputeGame} from "../dispute/IDisputeGame.sol";
 import {IChallenges} from "./IChallenges.sol";
+import {ICounterclaims} from "./ICounterclaims.sol";
 import {IDataDemands} from "./IDataDemands.sol";
+import {IObjections} from "./IObjections.sol";
 import {IProfiles} from "./IProfiles.sol";
 import {IProofRegistry} from "./IProofRegistry.sol";
 import {ISeats} from "./ISeats.sol";
@@ -26,12 +28,16 @@ struct Market {
     IProfiles profiles;
     IVerdicts verdicts;
     IChallenges challenges;
+    IObjections objections;
+    ICounterclaims counterclaims;
     IDataDemands demands;
     ISettlement settlement;
     ISortition sortition;
     IJackpot jackpot;
     IDisputeGame game; // of the verdicts
     IDisputeGame profileGame; // a game has one resolver, so the disputes about profiles have one of their own
+    IDisputeGame objectionGame; // and so have those about what no verifier draws,
+    IDisputeGame counterclaimGame; // by equal roots and by thresholds
 }
 
 /// @title MarketDesk
@@ -44,6 +50,8 @@ abstract contract MarketDesk is Desk {
     IProfiles public profiles;
     IVerdicts public verdicts;
     IChallenges public challenges;
+    IObjections public objections;
+    ICounterclaims public counterclaims;
     IDataDemands public demands;
     ISettlement public settlement;
     ISortition public sortition;
@@ -60,6 +68,8 @@ abstract contract MarketDesk is Desk {
         profiles = m.profiles;
         verdicts = m.verdicts;
         challenges = m.challenges;
+        objections = m.objections;
+        counterclaims = m.counterclaims;
         demands = m.demands;
         settlement = m.settlement;
         sortition = m.sortition;
@@ -86,6 +96,11 @@ abstract contract MarketDesk is Desk {
     function _requireParty(address account) internal view returns (address party) {
         party = _party();
         if (party != account) revert NotAllowed(party);
+    }
+
+    function _requireOther(address account) internal view returns (address party) {
+        party = _party();
+        if (party == account) revert NotAllowed(party);
     }
 
     function _from(uint32 window) internal view returns (uint64) {

@@ -3,8 +3,9 @@ pragma solidity 0.8.37;
 
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {ISettlement} from "./ISettlement.sol";
+import {ObjectionCount} from "./IObjections.sol";
 import {MarketDesk} from "./MarketDesk.sol";
-import {Split as OpeningSize} from "./Split.sol";
+import {Split as Shares} from "./Split.sol";
 import {Outcome, Status, Task, Terms} from "./TaskTypes.sol";
 import {TermsRules} from "./TermsRules.sol";
 
@@ -55,7 +56,21 @@ contract Settlement is ISettlement, MarketDesk {
 
     /// @inheritdoc ISettlement
     function split(bytes32 taskId, uint256 amount, address party, uint256 points) external onlyDesk {
-        _split(taskId, amount, party, points);
+        _split(taskId, amount, party, Shares.down(amount, points));
+    }
+
+    /// @inheritdoc ISettlement
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function payObjector(bytes32 taskId, address objector, uint256 bond) external only(address(objections)) {
+        Terms memory s = registry.terms(taskId);
+        address solver = registry.task(taskId).solver;
+        uint256 stake = Shares.slashable(s.solverStake, s.verifierFee, s.looks, s.draws);
+        uint256 reward = Shares.objectorReward(stake, bond, jackpot.tax(s.jackpot));
+        emit ObjectorPaid(taskId, solver, objector, reward);
+        if (reward == 0) return;
+        vault.forfeit(taskId, solver, reward);
+        vault.pay(taskId, objector, reward);
     }
 
     /// @inheritdoc ISettlement
@@ -64,15 +79,18 @@ contract Settlement is ISettlement, MarketDesk {
     function settle(bytes32 taskId) external {
         Task memory t = _expect(taskId, Status.Contested);
         _after(t.deadline);
-        uint32 open = challenges.contested(taskId).open;
+        ObjectionCount memory objected = objections.objected(taskId);
+        uint32 open = challenges.contested(taskId).open + objected.open;
         if (open > 0) revert DisputesOpen(open);
         (bool accepted, bool repeated, uint256 looks) = verdicts.conclude(taskId);
+        // What the verdict says is true of the segments that were drawn; another one is false.
+        if (objected.fell) (accepted, repeated) = (false, false);
         if (accepted) _requireNoDemands(taskId);
         Terms memory s = registry.terms(taskId);
         registry.close(taskId, accepted ? Outcome.Accepted : Outcome.Rejected);
         seats.release(taskId);
         uint256 price = accepted ? t.price : 0;
-        uint256 share = OpeningSize.up(price, OpeningSize.TREASURY_OF_PRICE);
+        uint256 share = Shares.up(price, Shares.TREASURY_OF_PRICE);
         uint256 tax = jackpot.tax(s.jackpot);
         emit Settled(taskId, price, s.verifierFee, tax, share);
         vault.forfeit(taskId, t.submitter, price + share + s.verifierFee + tax);
@@ -86,7 +104,7 @@ contract Settlement is ISettlement, MarketDesk {
             vault.unlock(taskId, t.solver, left);
         } else {
             // What went wrong where every replay agrees is the submitter's own: it gains nothing by it.
-            _slashSolver(taskId, t, repeated ? 0 : OpeningSize.SUBMITTER_OF_SOLVER_STAKE);
+            _slashSolver(taskId, t, left, repeated ? 0 : Shares.SUBMITTER_OF_SOLVER_STAKE);
         }
     }
 
@@ -94,30 +112,33 @@ contract Settlement is ISettlement, MarketDesk {
     function claimSolverDefault(bytes32 taskId) external {
         Task memory t = _expect(taskId, Status.Training);
         _after(t.deadline);
-        _slashSolver(taskId, t, OpeningSize.SUBMITTER_OF_SOLVER_STAKE);
+        uint256 stake = vault.locked(address(this), taskId, t.solver);
+        _slashSolver(taskId, t, stake, Shares.SUBMITTER_OF_SOLVER_STAKE);
         registry.openBidding(taskId);
     }
 
     /// @inheritdoc ISettlement
-    function claimWithheld(bytes32 taskId, address demander) external only(address(demands)) {
+    function claimWithheld(bytes32 taskId, address demander, bool fell) external only(address(demands)) {
         Task memory t = registry.task(taskId);
         Terms memory s = registry.terms(taskId);
         bool stood = t.status == Status.Contested;
+        uint256 stake = s.solverStake;
         if (stood) {
             (,, uint256 looks) = verdicts.conclude(taskId);
-            _payLooks(taskId, t, s, looks);
+            stake -= _payLooks(taskId, t, s, looks);
         }
-        uint256 stake = vault.locked(address(this), taskId, t.solver);
-        uint256 bounty = OpeningSize.down(stake, OpeningSize.DEMANDER_OF_SOLVER_STAKE);
-        uint256 half = OpeningSize.down(stake, OpeningSize.SUBMITTER_OF_SOLVER_STAKE);
+        uint256 left = vault.locked(address(this), taskId, t.solver);
+        // An objector that had shown a false segment has had this share.
+        uint256 bounty = fell ? 0 : Shares.down(stake, Shares.DEMANDER_OF_SOLVER_STAKE);
+        uint256 half = Shares.down(stake, Shares.SUBMITTER_OF_SOLVER_STAKE);
         // Paid by the submitter's share: the escrow stays whole for the next solver and its verifier.
         uint256 fee = stood ? s.verifierFee : 0;
         emit Withheld(taskId, t.solver, demander, bounty, half - fee, fee);
-        vault.forfeit(taskId, t.solver, stake);
+        vault.forfeit(taskId, t.solver, left);
         _pay(taskId, demander, bounty);
         _pay(taskId, t.submitter, half - fee);
         _pay(taskId, t.holder, fee);
-        _toFund(taskId, stake - bounty - half);
+        _toFund(taskId, left - bounty - half);
         seats.release(taskId);
         verdicts.forget(taskId);
         registry.openBidding(taskId);
@@ -158,6 +179,8 @@ contract Settlement is ISettlement, MarketDesk {
     function abandon(bytes32 taskId) external {
         Task memory t = registry.task(taskId);
         if (!_isSilent(taskId, t.status)) revert NotSilent(taskId);
+        ObjectionCount memory objected = objections.objected(taskId);
+        if (objected.open > 0) revert DisputesOpen(objected.open);
         // Who leaked its secret has left the seat, and has paid more.
         bool decided = t.holder != address(0);
         bool empty = t.status == Status.Watched && !decided;
@@ -170,15 +193,20 @@ contract Settlement is ISettlement, MarketDesk {
         vault.forfeit(taskId, t.submitter, tax);
         _toFund(taskId, tax);
         _refund(taskId, t.submitter);
-        if (t.solver != address(0)) vault.unlock(taskId, t.solver, vault.locked(address(this), taskId, t.solver));
+        if (t.solver == address(0)) return;
+        if (objected.fell) {
+            _slashSolver(taskId, t, registry.terms(taskId).solverStake, Shares.SUBMITTER_OF_SOLVER_STAKE);
+        } else {
+            vault.unlock(taskId, t.solver, vault.locked(address(this), taskId, t.solver));
+        }
     }
 
     /// @inheritdoc ISettlement
     function escrowOf(Terms calldata s) public view returns (uint256) {
-        uint256 price = OpeningSize.maximumPrice(s.workUnits, s.unitPrice);
+        uint256 price = Shares.maximumPrice(s.workUnits, s.unitPrice);
         if (price == 0 || price > TermsRules.MAX_AMOUNT) revert PriceTooHigh(TermsRules.MAX_AMOUNT);
         uint256 fees = uint256(s.verifierFee) * (s.margin == 0 ? 1 : 2);
-        return price + OpeningSize.up(price, OpeningSize.TREASURY_OF_PRICE) + fees + jackpot.tax(s.jackpot);
+        return price + Shares.up(price, Shares.TREASURY_OF_PRICE) + fees + jackpot.tax(s.jackpot);
     }
 
     /// @dev They end within one window: none is made after the deadline.
@@ -207,8 +235,8 @@ contract Settlement is ISettlement, MarketDesk {
     // slither-disable-next-line reentrancy-events
     function _splitDefaulted(bytes32 taskId, address submitter) private {
         uint256 stake = seats.forfeit(taskId);
-        uint256 bounty = OpeningSize.down(stake, OpeningSize.CLAIMER_OF_VERIFIER_STAKE);
-        uint256 share = OpeningSize.down(stake, OpeningSize.SUBMITTER_OF_VERIFIER_STAKE);
+        uint256 bounty = Shares.down(stake, Shares.CLAIMER_OF_VERIFIER_STAKE);
+        uint256 share = Shares.down(stake, Shares.SUBMITTER_OF_VERIFIER_STAKE);
         emit SeatDefaulted(taskId, _party(), stake, bounty);
         emit Split(taskId, submitter, stake, share);
         _pay(taskId, _party(), bounty);
@@ -221,24 +249,24 @@ contract Settlement is ISettlement, MarketDesk {
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function _payLooks(bytes32 taskId, Task memory t, Terms memory s, uint256 looks) private returns (uint256 paid) {
-        paid = looks * OpeningSize.lookFee(s.verifierFee, s.looks, s.draws);
+        paid = looks * Shares.lookFee(s.verifierFee, s.looks, s.draws);
         if (paid == 0) return 0;
         emit LooksPaid(taskId, t.solver, t.holder, paid);
         vault.forfeit(taskId, t.solver, paid);
         vault.pay(taskId, t.holder, paid);
     }
 
-    /// @dev The settlement holds the solver's stake itself.
+    /// @dev The settlement holds the solver's stake itself. An objector may have had its share of it already.
+    /// @param stake What the submitter's share is a share of.
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
-    function _slashSolver(bytes32 taskId, Task memory t, uint256 points) private {
-        uint256 stake = vault.locked(address(this), taskId, t.solver);
-        vault.forfeit(taskId, t.solver, stake);
-        _split(taskId, stake, t.submitter, points);
+    function _slashSolver(bytes32 taskId, Task memory t, uint256 stake, uint256 points) private {
+        uint256 left = vault.locked(address(this), taskId, t.solver);
+        vault.forfeit(taskId, t.solver, left);
+        _split(taskId, left, t.submitter, Shares.down(stake, points));
     }
 
-    function _split(bytes32 taskId, uint256 amount, address party, uint256 points) private {
-        uint256 share = OpeningSize.down(amount, points);
+    function _split(bytes32 taskId, uint256 amount, address party, uint256 share) private {
         emit Split(taskId, party, amount, share);
         _pay(taskId, party, share);
         _toFund(taskId, amount - share);

@@ -70,6 +70,9 @@ class MarketRules:
     """Seconds for a solver's answer to a demand for data; in the first half nobody else may answer."""
     answer_price: int = 10**14
     """Price of an answer on top of gas; where the asset is a token, gas included."""
+    defense_price: int = 10**14
+    """What the defense of a segment costs its solver on top of its work and gas; where the asset is a token, gas
+    included."""
     entry_work: int = 1 << 50
     """Work units for which anybody may bid."""
     growth: int = 4

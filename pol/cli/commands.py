@@ -33,6 +33,10 @@ VERBS = {
         "market.monitor",
         "Recompute balances, outcomes and payments of a whole market; show what waits for whom.",
     ),
+    "object": (
+        "market.object",
+        "Object to one segment of a committed proof: replay it, lock the bond, open the dispute.",
+    ),
     "price": ("market.price", "Say what a published task would cost, before it is submitted."),
     "profile": ("verification.profile", "Measure how much honest runs of a task diverge, and keep the profile."),
     "replay": ("dispute.replay", "Replay a kept dispute: claim, task and proof must agree, every rule is checked."),

@@ -18,6 +18,7 @@ import click
 from rich.console import Console
 
 from pol.chain.node.connection import Connection
+from pol.cli.dispute.recorded_dispute import RECORDED
 from pol.cli.file_output import write_file
 from pol.demo.scenario_report import ScenarioReport, to_document, to_json
 from pol.errors import OperationalError
@@ -132,8 +133,10 @@ def keep(folder: Path, report: ScenarioReport, document: dict[str, Any]) -> None
     """Write what `pol replay` reads, beside the store."""
     (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     (folder / "deployment.json").write_text(report.deployment.to_json())
-    (folder / "task.json").write_text(json.dumps({"document": report.task_document, "proofs": report.proofs}) + "\n")
-    for name, dispute in (("dispute", report.dispute), ("false_dispute", report.false_dispute)):
+    proofs = dict(zip(RECORDED, (*report.proofs, report.objection_proof), strict=True))
+    (folder / "task.json").write_text(json.dumps({"document": report.task_document, "proofs": proofs}) + "\n")
+    disputes = (report.dispute, report.false_dispute, report.objection.dispute)
+    for name, dispute in zip(RECORDED, disputes, strict=True):
         (folder / f"{name}.json").write_text(json.dumps(to_document(dispute), indent=1) + "\n")
 
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 from functools import cached_property
 from random import Random
 
+from pol.arithmetic.primitives import Words
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_training import SkippingExecutor
-from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
+from pol.demo.lying_players import JumpingTrace, Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Executor
 from pol.graph.node_names import ProgramNames
+from pol.graph.tensor_type import DType
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
-from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver import OnCheckpoint, Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
+from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task_document import LoadedTask
-from pol.training.task.task_training import StepExecutor
+from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import StepExecutor, environment
+from pol.verification.replay.canonical_replay import replay_end
 
 
 class CheatingParty(Role):
@@ -46,6 +52,50 @@ class SkippingSolver(CheatingParty, Solver):
         steps = task.document.steps
         skipped = self._random.sample(range(steps), steps // 10)
         return SkippingExecutor(super().executor(task), skipped)
+
+
+class JumpingSolver(CheatingParty, Solver):
+    """Trains canonically, but for one segment: there all weights become zero, and what follows costs nearly nothing.
+
+    Every other segment is true, so that a verdict rejects only if it draws the one that isn't. The solver defends it by
+    an execution that computes honestly, and puts out the zeros in the end.
+    """
+
+    @cached_property
+    def jump(self) -> int:
+        """The segment; not the last, or nobody would believe the model."""
+        return self._random.randrange(4, 9)
+
+    def train(
+        self, task_id: bytes, on_checkpoint: OnCheckpoint | None = None, progress_every: int = 4
+    ) -> LearningProof:
+        """Record the canonical segments, and zeros after the jump."""
+        task = self.task(task_id)
+        recorder, state = TaskRecorder(self.store, task), task.initial_state
+        recorder(0, state)
+        for segment in range(task.document.segments):
+            state = self._end(task, state, segment)
+            recorder(segment + 1, state)
+            if on_checkpoint is not None:
+                on_checkpoint(segment + 1, task.document.segments)
+        return self.commit(task_id, recorder.publish(environment(exact=True))[0])
+
+    def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
+        """The execution that the jump belongs to."""
+        honest = super().execute(task_id, segment)
+        if segment != self.jump:
+            return honest
+        end = load_checkpoint(self.store, self.task(task_id), self.proof(task_id).checkpoints[segment + 1])
+        return JumpingTrace(honest, end)
+
+    def _end(self, task: LoadedTask, start: list[Words], segment: int) -> list[Words]:
+        executor, interval = CpuExecutor(task.program, task.constants), task.document.interval
+        end = [words.copy() for words in replay_end(task.program, executor, start, segment * interval, interval)]
+        if segment == self.jump:
+            for slot, words in zip(task.program.slots, end, strict=True):
+                if slot.type.dtype is DType.F32:
+                    words[...] = 0
+        return end
 
 
 class LyingVerifier(CheatingParty, Verifier):

@@ -86,6 +86,44 @@ class LyingTrace(SegmentTrace):
         return lied_body(self.program.nodes[node], self.lie, accumulator, self.sources(step))
 
 
+class JumpingTrace(SegmentTrace):
+    """An execution that ends in a state of its author's choice: the producers of its slots have put it out.
+
+    Whatever lies before them is computed honestly, and so is what an element is made of, up to the last result.
+    """
+
+    def __init__(self, honest: SegmentTrace, end: Sequence[Words]) -> None:
+        start = honest.state(honest.first_step)
+        super().__init__(honest.program, honest.constants, honest.executor, start, honest.first_step, honest.steps)
+        self._end = {slot.producer: words for slot, words in zip(honest.program.slots, end, strict=True)}
+
+    def accumulators(self, step: int, node: int, element: int) -> Words:
+        """As claimed: the last one is the word of the state that is claimed."""
+        values = super().accumulators(step, node, element)
+        if not self._jumps(step, node):
+            return values
+        values = values.copy()
+        values[-1] = self._end[node].reshape(-1)[element]
+        return values
+
+    def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
+        """As claimed: the last result of the last term is the word of the state that is claimed."""
+        values = super().body(step, node, element, term, accumulator)
+        if self._jumps(step, node) and term == self.program.nodes[node].terms - 1:
+            values[-1] = int(self._end[node].reshape(-1)[element])
+        return values
+
+    def _run(self, step: int) -> list[Words]:
+        outputs = super()._run(step)
+        if step == self.first_step + self.steps - 1:
+            for node, words in self._end.items():
+                outputs[node] = words
+        return outputs
+
+    def _jumps(self, step: int, node: int) -> bool:
+        return step == self.first_step + self.steps - 1 and node in self._end
+
+
 def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
     """The accumulators of the element that holds the lie."""
     values = [int(word) for word in accumulators(node, lie.step, lie.element, sources)[: lie.term + 1]]

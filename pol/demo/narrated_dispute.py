@@ -7,6 +7,7 @@ from dataclasses import replace
 from rich.markup import escape
 
 from pol.chain.court.dispute_game import packed
+from pol.chain.desks.market import Matter
 from pol.demo.scenario_report import DisputeReport, ether
 from pol.dispute.moves import ProveStep
 from pol.dispute.position import Side
@@ -18,11 +19,14 @@ from pol.report.last_operation import OneStep, one_step, shown
 from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, side_name
 from pol.report.narrator import Narrator
 from pol.roles.party.dispute_session import DisputeSession, MoveMade
+from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.training.task.task_document import LoadedTask
 
 
-def narrated_dispute(tell: Narrator, defender: Verifier, attacker: Whistleblower, task_id: bytes) -> DisputeReport:
+def narrated_challenge(tell: Narrator, defender: Verifier, attacker: Whistleblower, task_id: bytes) -> DisputeReport:
     """Challenge the first false claim of a verdict and play both sides to the end, narrating each move.
 
     Raises:
@@ -33,17 +37,34 @@ def narrated_dispute(tell: Narrator, defender: Verifier, attacker: Whistleblower
     if not findings:
         raise ProtocolError("the whistleblower finds nothing wrong in a verdict with a lie; please report this")
     bond = ether(attacker.market.challenges.bond_of(task_id))
-    dispute = attacker.challenge(task_id, findings[0])
+    number = attacker.challenge(task_id, findings[0])
     tell.say(
         f"A challenger puts up {bond} against the replay of segment {findings[0].claim.segment} and opens its own "
         "version. Now both sides move in turn: pick the first part that is wrong, open one's own."
     )
-    sides = (defender.session(task_id, dispute), attacker.session(task_id, dispute))
-    program = attacker.task(task_id).program
+    sides = (defender.session(task_id, number), attacker.session(task_id, number))
+    return _narrated(tell, sides, attacker.task(task_id), task_id, "verifier")
+
+
+def narrated_objection(
+    tell: Narrator, solver: Solver, objector: Whistleblower, task_id: bytes, found: FalseSegment
+) -> DisputeReport:
+    """Object to a false segment and play both sides to the end, narrating each move. Raises as `narrated_challenge`."""
+    bond = ether(objector.market.objections.bond_of(task_id))
+    number = objector.object(task_id, found)
+    tell.say(f"An objector puts up {bond} against segment {found.segment} and opens its own states along it.")
+    sides = tuple(party.session(task_id, number, Matter.OBJECTION) for party in (solver, objector))
+    return _narrated(tell, (sides[0], sides[1]), objector.task(task_id), task_id, "solver")
+
+
+def _narrated(
+    tell: Narrator, sides: tuple[DisputeSession, DisputeSession], task: LoadedTask, task_id: bytes, defender: str
+) -> DisputeReport:
+    program, dispute, game = task.program, sides[0].dispute, sides[0].game
     tell.say(f"{HEADING}{'gas':>8}")
-    _tell_row(tell, opening_row(sides[0].game.record(dispute, program).start), 0)
+    _tell_row(tell, opening_row(game.record(dispute, program).start), 0)
     made = _play(tell, sides, dispute)
-    game, moves = sides[0].game, tuple(m.move for m in made if m.move is not None)
+    moves = tuple(m.move for m in made if m.move is not None)
     record, params = replace(game.record(dispute, program), moves=moves), game.params(dispute)
     players = (packed(params.asserter), packed(params.challenger))
     report = DisputeReport(
@@ -56,12 +77,13 @@ def narrated_dispute(tell: Narrator, defender: Verifier, attacker: Whistleblower
         record=record,
         heads=tuple(state_hash(m.position, players[m.position.turn is Side.CHALLENGER]) for m in made),
         players=players,
-        one_step=_one_step(made[-1], sides, attacker.task(task_id).names),
+        one_step=_one_step(made[-1], sides, task.names),
     )
+    loser = defender if report.winner == "challenger" else "challenger"
     if report.one_step is not None:
-        _tell_one_step(tell, report.one_step, report)
-    loser = "the verifier's stake is slashed" if report.winner == "challenger" else "the challenger loses its bond"
-    tell.say(f"The {report.winner} wins after {len(made)} transactions and {sum(report.gas):,} gas: {loser}.")
+        _tell_one_step(tell, report.one_step, report, loser)
+    lost = f"the {loser}'s stake is slashed" if loser == defender else "the challenger loses its bond"
+    tell.say(f"The {report.winner} wins after {len(made)} transactions and {sum(report.gas):,} gas: {lost}.")
     return report
 
 
@@ -101,8 +123,7 @@ def _tell_row(tell: Narrator, told: MoveRow, gas: int) -> None:
     tell.say(f"[dim]{escape(line(told, gas))}[/dim]")
 
 
-def _tell_one_step(tell: Narrator, one: OneStep, report: DisputeReport) -> None:
-    loser = "verifier" if report.winner == "challenger" else "challenger"
+def _tell_one_step(tell: Narrator, one: OneStep, report: DisputeReport, loser: str) -> None:
     tell.say(f"step {one.step}, node [bold]{escape(one.node)}[/bold], from: {escape(one.source)}")
     tell.say(f"{one.place}: [bold]{escape(one.expression)}[/bold]")
     tell.say(f"the {loser} claimed {shown(one.claimed, one.op)}")

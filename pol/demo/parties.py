@@ -10,7 +10,7 @@ from typing import TypedDict
 from pol.chain.account.wallet import Wallet
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
-from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier, SkippingSolver
+from pol.demo.cheating_parties import BaselessWhistleblower, JumpingSolver, LyingVerifier
 from pol.demo.funding import PARTIES, Purse
 from pol.roles.party.policy import Policy
 from pol.roles.party.role import Role
@@ -36,7 +36,7 @@ class Cast:
 
     submitter: Submitter
     solver: Solver
-    cheating_solver: SkippingSolver
+    cheating_solver: JumpingSolver
     verifier: Verifier
     lying_verifier: LyingVerifier
     whistleblower: Whistleblower
@@ -73,7 +73,7 @@ def assemble(
     return Cast(
         submitter=Submitter(**party("submitter")),
         solver=Solver(**party("honest solver")),
-        cheating_solver=SkippingSolver(**party("cheating solver"), random=random("cheating solver")),
+        cheating_solver=JumpingSolver(**party("cheating solver"), random=random("cheating solver")),
         verifier=Verifier(**party("honest verifier")),
         lying_verifier=LyingVerifier(**party("lying verifier"), random=random("lying verifier")),
         whistleblower=Whistleblower(**party("whistleblower")),

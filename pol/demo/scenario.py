@@ -1,4 +1,4 @@
-"""The demo: one scenario over three tasks, narrated while it runs. Nothing is staged; a seed drives everything.
+"""The demo: one scenario over two tasks, narrated while it runs. Nothing is staged; a seed drives everything.
 
 Each role gets a connection, a key and the store's URL, and no object of another role.
 """
@@ -6,6 +6,7 @@ Each role gets a connection, a key and the store's URL, and no object of another
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -19,14 +20,14 @@ from pol.chain.node.connection import Connection
 from pol.claims.acceptance_rule import relative_distance, relative_limit
 from pol.demo import digits
 from pol.demo.funding import ETHER, FUND, PARTIES, Balance, Purse, balances
-from pol.demo.narrated_dispute import narrated_dispute
+from pol.demo.narrated_dispute import narrated_challenge, narrated_objection
 from pol.demo.parties import Cast, assemble
-from pol.demo.scenario_report import ScenarioReport, ether
+from pol.demo.scenario_report import ObjectionReport, ScenarioReport, ether
 from pol.errors import ProtocolError
 from pol.graph.capture import Capture
 from pol.incentives.forced_errors import LARGEST_RATE
 from pol.report.narrator import Narrator
-from pol.roles.party.policy import HOUR, PUBLIC_CHAIN, TEST_NETWORK
+from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
@@ -82,8 +83,7 @@ class Scenario:
         self._planted = 0
         self._found: dict[tuple[bytes, int], FalseClaim] = {}
         if self._connection.is_test_chain:
-            # Shorter than the challenge window: the first verdict is challenged after the profiles of two more tasks.
-            self._offer = Offer(digits.STEPS, digits.INTERVAL, profile_window=HOUR)
+            self._offer = Offer(digits.STEPS, digits.INTERVAL)
             self._purse = Purse(seed, TEST_FUNDS, funder_key)
         else:
             self._offer = Offer(digits.STEPS, digits.INTERVAL, wei_per_work_unit=LIVE_PRICE, **LIVE_WINDOWS)
@@ -111,35 +111,32 @@ class Scenario:
         donated = self._enter(cast, deployer)
         before["deployer"] -= donated
 
-        self._tell.chapter("A submitter puts a task on chain")
-        first = self._submit(cast.submitter, captured)
-        self._tell.chapter("A verifier is drawn and profiles how much honest runs diverge")
-        self._profile(cast.verifier, first)
-        self._tell.chapter("Solvers bid; the cheaper one trains with stock torch and commits a learning proof")
-        accuracy = self._train(cast.solver, first, rival=cast.cheating_solver)
+        self._tell.chapter("A submitter asks for an exact training: every segment is true or false, bit for bit")
+        first = self._submit(cast.submitter, captured, replace(self._offer, margin=0))
+        self._tell.chapter("A solver trains canonically, but jumps to a dead network in one segment")
+        self._train(cast.cheating_solver, first)
         self._tell.chapter("A beacon draws segments and a verifier; others watch; the chain compares")
-        accepted = self._verify(cast.verifier, cast.whistleblower, first)
+        passed = self._verify(cast.verifier, cast.whistleblower, first)
+        self._tell.chapter("A whistleblower looks at all checkpoints, and objects")
+        objection = self._object(cast.whistleblower, cast.cheating_solver, first, passed)
 
-        self._tell.chapter("A second solver skips a tenth of its steps")
-        second = self._submit(cast.submitter, captured)
-        self._profile(cast.verifier, second)
-        self._train(cast.cheating_solver, second)
-        rejected = not self._verify(cast.verifier, cast.whistleblower, second)
+        self._tell.chapter("A second task is for stock torch; a verifier profiles how much honest runs diverge")
+        second = self._submit(cast.submitter, captured, self._offer)
+        self._profile(cast.lying_verifier, second)
+        self._tell.chapter("Solvers bid; the cheaper one trains with stock torch and commits a learning proof")
+        accuracy = self._train(cast.solver, second, rival=cast.cheating_solver)
 
         self._tell.chapter("A lying verifier flips one bit of one scalar in a backward pass")
-        third = self._submit(cast.submitter, captured)
-        self._profile(cast.lying_verifier, third)
-        self._train(cast.solver, third)
-        self._verify(cast.lying_verifier, cast.whistleblower, third)
-        dispute = narrated_dispute(self._tell, cast.lying_verifier, cast.whistleblower, third)
+        self._verify(cast.lying_verifier, cast.whistleblower, second)
+        dispute = narrated_challenge(self._tell, cast.lying_verifier, cast.whistleblower, second)
         self._tell.say("The seat is drawn anew. Another verifier posts the corrected verdict.")
-        self._verify(cast.verifier, cast.whistleblower, third)
+        accepted = self._verify(cast.verifier, cast.whistleblower, second)
 
         self._tell.chapter("A whistleblower challenges an honest verdict")
-        false_dispute = narrated_dispute(self._tell, cast.verifier, cast.false_challenger, third)
+        false_dispute = narrated_challenge(self._tell, cast.verifier, cast.false_challenger, second)
 
         self._tell.chapter("Settlement")
-        settled = [self._settle(cast.submitter, task_id) for task_id in (first, second, third)]
+        settled = [self._settle(cast.submitter, task_id) for task_id in (first, second)]
         catches = self._collect(cast.whistleblower)
         wallets, market = cast.wallets(deployer), cast.submitter.market
         for role in cast.roles:
@@ -148,11 +145,12 @@ class Scenario:
         rows.append(Balance(FUND, donated, market.vault.pot(market.jackpot.address, FUND_POT), 0))
         change = {row.party: row.change for row in rows}
         report = ScenarioReport(
-            accepted=accepted and settled[0] is TaskOutcome.ACCEPTED,
-            cheating_solver_rejected=rejected and settled[1] is TaskOutcome.REJECTED,
+            accepted=accepted and settled[1] is TaskOutcome.ACCEPTED,
+            cheating_solver_rejected=objection.dispute.winner == "challenger" and settled[0] is TaskOutcome.REJECTED,
             lying_verifier_slashed=dispute.winner == "challenger" and change["lying verifier"] < 0,
             false_challenger_slashed=false_dispute.winner == "asserter" and change["false challenger"] < 0,
             settled=tuple(outcome.name.lower() for outcome in settled),
+            objection=objection,
             dispute=dispute,
             false_dispute=false_dispute,
             balances=tuple(rows),
@@ -160,8 +158,9 @@ class Scenario:
             catches=catches,
             accuracy=accuracy,
             deployment=deployment,
-            task_document=market.registry.terms(third).document.hex(),
-            proofs=(self._proof_digest(cast, third),) * 2,
+            task_document=market.registry.terms(second).document.hex(),
+            proofs=(self._proof_digest(cast, second),) * 2,
+            objection_proof=self._proof_digest(cast, first),
         )
         self._tell_balances(report)
         self._purse.collect(wallets.values())
@@ -204,8 +203,8 @@ class Scenario:
 
     # --- the moves of the protocol ------------------------------------------------------------------------------------
 
-    def _submit(self, submitter: Submitter, captured: Capture) -> bytes:
-        task_id = submitter.submit(captured, self._offer, MODEL, OPTIMIZER)
+    def _submit(self, submitter: Submitter, captured: Capture, offer: Offer) -> bytes:
+        task_id = submitter.submit(captured, offer, MODEL, OPTIMIZER)
         terms = submitter.market.registry.terms(task_id)
         escrow = submitter.market.settlement.escrow_of(terms)
         self._tell.say(
@@ -257,14 +256,15 @@ class Scenario:
         price = solver.market.registry.task(task_id).price
         paid = "the maximum, as nobody else bids" if rival is None else "the price of the second-best bid"
         self._tell.say(f"Bids are sealed, then revealed. The lowest wins and is paid {ether(price)}: {paid}.")
-        with self._tell.progress("training with stock torch") as advance:
+        how = "canonically" if solver.market.registry.terms(task_id).is_exact else "with stock torch"
+        with self._tell.progress(f"training {how}") as advance:
             proof = solver.train(task_id, advance)
         accuracy = self._accuracy(solver, task_id, proof)
         progress = len(solver.market.proofs.events("ProgressPosted", taskId=task_id))
+        posted = f"posted its checkpoint log {progress} times while training and " if progress else ""
         self._tell.say(
-            f"The solver posted its checkpoint log {progress} times while training and committed "
-            f"{len(proof.checkpoints)} state roots (log root {proof.log_root.hex()[:12]}). The model "
-            f"classifies {accuracy:.1%} of the scans correctly."
+            f"The solver {posted}committed {len(proof.checkpoints)} state roots (log root "
+            f"{proof.log_root.hex()[:12]}). The model classifies {accuracy:.1%} of the scans correctly."
         )
         return accuracy
 
@@ -307,6 +307,23 @@ class Scenario:
             found = f"seals the root that it gets for segment {findings[0].claim.segment}, where the verifier errs"
             self._found[task_id, watcher.market.registry.task(task_id).seating] = findings[0]
         self._tell.say(f"{tickets} of the whistleblower's tickets are drawn to watch: it replays too, and {found}.")
+
+    def _object(self, seer: Whistleblower, solver: Solver, task_id: bytes, passed: bool) -> ObjectionReport:
+        """Screen the log of a task, replay what is odd, and dispute what is false."""
+        with self._tell.progress("screening all checkpoints"):
+            suspects = seer.suspects(task_id)
+        with self._tell.progress("replaying the suspects"):
+            found = seer.false_segment(task_id)
+        if found is None:
+            raise ProtocolError(f"the whistleblower finds nothing wrong in segments {suspects}; please report this")
+        drawn = found.segment in seer.market.proofs.drawn_segments(task_id)
+        luck = "the draw has hit it, too" if drawn else "no verifier had to look at it"
+        self._tell.say(
+            f"No segment looks like segment {found.segment}, after which the training stands still. A replay ends "
+            f"somewhere else; {luck}. Anybody may dispute any segment: the solver has committed to both of its ends."
+        )
+        dispute = narrated_objection(self._tell, solver, seer, task_id, found)
+        return ObjectionReport(found.segment, drawn, passed, dispute)
 
     def _collect(self, watcher: Whistleblower) -> int:
         """Claim the watch rewards of closed tasks."""

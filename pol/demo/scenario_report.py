@@ -34,6 +34,18 @@ class DisputeReport:
 
 
 @dataclass(frozen=True)
+class ObjectionReport:
+    """An objection to a segment of the exact task."""
+
+    segment: int
+    drawn: bool
+    """Whether a verifier had to look at it, too."""
+    accepted: bool
+    """Whether the verdict accepted."""
+    dispute: DisputeReport
+
+
+@dataclass(frozen=True)
 class ScenarioReport:
     """The results of the demo."""
 
@@ -42,6 +54,7 @@ class ScenarioReport:
     lying_verifier_slashed: bool
     false_challenger_slashed: bool
     settled: tuple[str, ...]
+    objection: ObjectionReport
     dispute: DisputeReport
     false_dispute: DisputeReport
     balances: tuple[Balance, ...]
@@ -54,7 +67,9 @@ class ScenarioReport:
     deployment: Deployment
     task_document: str
     proofs: tuple[str, str]
-    """Digests of the learning proofs of the two disputes."""
+    """Digests of the learning proofs of the two disputes about verdicts."""
+    objection_proof: str
+    """Digest of the learning proof that was objected to."""
 
     @property
     def kept_its_promises(self) -> bool:
@@ -84,9 +99,10 @@ def to_json(report: ScenarioReport) -> dict[str, Any]:
         "accuracy": report.accuracy,
         "planted_errors": report.planted,
         "catches": report.catches,
+        "objection": _objection_json(report.objection),
         "dispute": _dispute_json(report.dispute),
         "false_dispute": _dispute_json(report.false_dispute),
-        "one_step": one.to_dict() if (one := report.dispute.one_step) is not None else None,
+        "one_step": _one_step_json(report.dispute),
         "balances_wei": {
             b.party: {"before": b.before, "after": b.after, "locked": b.locked, "gas": b.gas, "change": b.change}
             for b in report.balances
@@ -100,6 +116,15 @@ def to_document(dispute: DisputeReport) -> dict[str, Any]:
     heads, players = ([value.hex() for value in values] for values in (dispute.heads, dispute.players))
     told = {"players": players, "heads": heads, "ended_by": dispute.ended_by, "gas": list(dispute.gas)}
     return dispute.record.to_dict() | told
+
+
+def _objection_json(objection: ObjectionReport) -> dict[str, Any]:
+    told = {"segment": objection.segment, "drawn": objection.drawn, "verdict_accepted": objection.accepted}
+    return told | _dispute_json(objection.dispute) | {"one_step": _one_step_json(objection.dispute)}
+
+
+def _one_step_json(dispute: DisputeReport) -> dict[str, Any] | None:
+    return dispute.one_step.to_dict() if dispute.one_step is not None else None
 
 
 def _dispute_json(dispute: DisputeReport) -> dict[str, Any]:

@@ -17,6 +17,8 @@ SUBMITTER_OF_SOLVER_STAKE = 5_000
 """Part of a lost solver's stake that goes to the submitter."""
 DEMANDER_OF_SOLVER_STAKE = 625
 """Part of the stake of a solver that withholds data that goes to the demander."""
+OBJECTOR_OF_SOLVER_STAKE, MOST_OF_SOLVER_STAKE = 625, 2_500
+"""Least and greatest part of the stake of a solver that lost an objection that goes to the objector."""
 SUBMITTER_OF_VERIFIER_STAKE = 5_000
 """Part of the stake of a verifier that misses its deadline that goes to the submitter."""
 CLAIMER_OF_VERIFIER_STAKE = 625
@@ -25,6 +27,8 @@ CHALLENGER_OF_VERIFIER_STAKE = 5_000
 """Part of the stake of a profiler or verifier that lost a dispute or leaked its secret that goes to the prover."""
 VERIFIER_OF_BOND = 5_000
 """Part of the bond of a challenger that lost that goes to the challenged party."""
+WINNER_OF_BOND = 5_000
+"""Part of the bond of a party that lost a dispute about an objection that goes to the other side."""
 TREASURY_OF_PRICE = 50
 """Part of the solver's price that the treasury gets on top of it."""
 WORK = 1 << 32
@@ -33,6 +37,8 @@ MAX_AMOUNT = 1 << 112
 """No amount of the terms is above it."""
 MAX_DOUBLINGS = 3
 """Number of challenges that double the bond: from the smallest admitted bond to the largest."""
+MAX_OBJECTION_DOUBLINGS = 112
+"""Number of objections that may double the bond: one unit becomes more than any stake."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ class Deal:
     """Whether the submitter also pays a profiler; not in exact mode."""
     looked: int = 0
     """Fee of the solver for the second looks of the final verdict, see `look_fee`."""
+    objected: int = 0
+    """Reward of an objector that has shown a false segment, see `objector_reward`."""
 
     def __post_init__(self) -> None:
         for name, amount in vars(self).items():
@@ -138,6 +146,37 @@ def bond_after(bond: int, verifier_stake: int, earlier: int) -> int:
     return min(bond << min(earlier, MAX_DOUBLINGS), share_down(verifier_stake, CHALLENGER_OF_VERIFIER_STAKE))
 
 
+def segment_price(price: int, segments: int, fee: int, draws: int) -> int:
+    """Pay for one segment: by the price of the training, or by the fee for verifying it, whichever is more."""
+    return max(-(-price // segments), look_fee(fee, 1, draws))
+
+
+def slashable(stake: int, fee: int, looks: int, draws: int) -> int:
+    """The rest of a solver's stake if a verdict has a second look at every drawn segment."""
+    return stake - draws * look_fee(fee, looks, draws)
+
+
+def objector_reward(stake: int, bond: int, tax: int) -> int:
+    """Gain of an objector that is right: its bond, within two shares of the `slashable` stake.
+
+    The ``tax`` is left to the fund beside the submitter's share, as where data are withheld.
+    """
+    rest = stake - share_down(stake, SUBMITTER_OF_SOLVER_STAKE)
+    most = min(share_down(stake, MOST_OF_SOLVER_STAKE), max(rest - tax, 0), bond)
+    return max(most, share_down(stake, OBJECTOR_OF_SOLVER_STAKE))
+
+
+def objection_bond(defense: int, stake: int, earlier: int) -> int:
+    """The bond of an objector after ``earlier`` objections to the same proof.
+
+    It is twice the cost of the ``defense``, and each objection doubles it, up to the least gain of a right objector or
+    to the first bond. ``stake``: as in `objector_reward`.
+    """
+    first = 2 * defense
+    least = share_down(stake, OBJECTOR_OF_SOLVER_STAKE)
+    return min(first << min(earlier, MAX_OBJECTION_DOUBLINGS), max(first, least))
+
+
 def profile_concluded(deal: Deal) -> Payout:
     """The profile stands: releases a fee of the escrow and the profiler's stake."""
     return Payout(holder=deal.verifier_fee + deal.verifier_stake)
@@ -156,13 +195,15 @@ def accepted(deal: Deal) -> Payout:
 
 
 def rejected(deal: Deal) -> Payout:
-    """The verdict rejects and stands: releases what is left of the escrow and both stakes; the solver loses its own."""
+    """The verdict rejects and stands, or the proof has fallen by an objection: releases what is left of the escrow and
+    both stakes; the solver loses its own.
+    """
     slashed = deal.solver_stake - deal.looked
     share = share_down(slashed, SUBMITTER_OF_SOLVER_STAKE)
     return Payout(
         submitter=deal.bidding_escrow - deal.verifier_fee - deal.tax + share,
         holder=deal.verifier_fee + deal.looked + deal.verifier_stake,
-        fund=deal.tax + slashed - share,
+        fund=deal.tax + slashed - share - deal.objected,
     )
 
 
@@ -188,6 +229,17 @@ def challenger_wrong(deal: Deal) -> Payout:
 def challenge_moot(deal: Deal) -> Payout:
     """The challenged verdict or profile has fallen otherwise: releases the bond."""
     return Payout(challenger=deal.bond)
+
+
+def objector_right(deal: Deal) -> Payout:
+    """A segment of the solver's log is false: releases the bond, and the objector's reward of the solver's stake."""
+    return Payout(challenger=deal.bond + deal.objected)
+
+
+def objector_wrong(deal: Deal) -> Payout:
+    """The segment stands, or a counterclaim or its contest falls: releases the loser's bond; the holder has won."""
+    share = share_down(deal.bond, WINNER_OF_BOND)
+    return Payout(holder=share, fund=deal.bond - share)
 
 
 def profile_convicted(deal: Deal) -> Payout:
@@ -224,12 +276,13 @@ def data_withheld(deal: Deal, *, stood: bool) -> Payout:
     fee, looked = (deal.verifier_fee, deal.looked) if stood else (0, 0)
     slashed = deal.solver_stake - looked
     share = share_down(slashed, SUBMITTER_OF_SOLVER_STAKE)
-    bounty = share_down(slashed, DEMANDER_OF_SOLVER_STAKE)
+    # An objector that had shown a false segment has had this share.
+    bounty = 0 if deal.objected else share_down(slashed, DEMANDER_OF_SOLVER_STAKE)
     return Payout(
         submitter=share - fee,
         holder=fee + looked + deal.verifier_stake,
         challenger=bounty,
-        fund=slashed - share - bounty,
+        fund=slashed - share - bounty - deal.objected,
     )
 
 
@@ -248,11 +301,20 @@ def profiler_defaulted(deal: Deal) -> Payout:
 def abandoned(deal: Deal, *, decided: bool) -> Payout:
     """The beacon is silent for too long after the proof: releases what is left of the escrow and both stakes.
 
-    ``decided``: a verifier sits, so the tax of its seating is paid.
+    ``decided``: a verifier sits, so the tax of its seating is paid. A solver whose proof has fallen loses its stake.
     """
     tax = deal.tax if decided else 0
-    holder = deal.verifier_stake if decided else 0
-    return Payout(submitter=deal.bidding_escrow - tax, solver=deal.solver_stake, holder=holder, fund=tax)
+    paid = Payout(
+        submitter=deal.bidding_escrow - tax,
+        solver=deal.solver_stake,
+        holder=deal.verifier_stake if decided else 0,
+        fund=tax,
+    )
+    if not deal.objected:
+        return paid
+    share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
+    rest = deal.solver_stake - share - deal.objected
+    return replace(paid, submitter=paid.submitter + share, solver=0, fund=tax + rest)
 
 
 def cancelled_unprofiled(deal: Deal, *, seated: bool) -> Payout:

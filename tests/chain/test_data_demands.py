@@ -23,7 +23,7 @@ from toy_market import INTERVAL, committed, seat, segment_traces, settled, terms
 
 WINDOW = MARKET_RULES.answer_window
 PROGRAM = toy_program.build()
-MOST_GAS = {"answer": 170_000, "expire": 420_000}
+MOST_GAS = {"answer": 170_000, "expire": 440_000}
 """Of a transaction."""
 
 

@@ -43,9 +43,8 @@ def test_a_search_for_people_names_the_rules_and_what_is_done_without_them() -> 
 
 
 def test_amounts_are_exact() -> None:
-    thousandth = asked(
-        "design", "--task-value", "0.1", "--verify-cost", "0.02", "--cheat-gain", "0.01", "--transaction", "0"
-    )
+    task = ("--task-value", "0.1", "--verify-cost", "0.02", "--cheat-gain", "0.01")
+    thousandth = asked("design", *task, "--transaction", "0", "--dispute", "0.00001")
     assert thousandth["stakes"]["price"] > 10**16
 
 

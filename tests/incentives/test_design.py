@@ -85,6 +85,22 @@ def test_what_one_lie_saves_is_what_the_stake_is_for() -> None:
     assert stakes[2] > 100 * NEEDS.training
 
 
+def test_objections_take_the_stake_from_a_hundred_trainings_towards_one() -> None:
+    """A jump that saves everything is seen by whoever looks at the log, however few segments are drawn."""
+
+    def trainings(objectors: float) -> float:
+        free = {"most_stake": 10_000 * UNIT, "capital": 0.0, "most_draws": 1, "cheat_gain": 0}
+        found = design(changed(objectors=objectors, **free))
+        return (found.stakes.price + found.stakes.solver_stake) / NEEDS.training
+
+    none, half, nearly, all_ = (trainings(v) for v in (0.0, 0.5, 0.99, 1.0))
+    assert none > 100
+    # Half of all jumps are seen: little more than two trainings; then what hides among the segments is dearest.
+    assert half < 4
+    assert nearly <= half
+    assert all_ <= nearly
+
+
 def test_a_beacon_bit_costs_stake() -> None:
     bit, none = (design(changed(beacon_bits=bits, most_stake=10_000 * UNIT)) for bits in (1, 0))
     assert bit.one_lie_detection == pytest.approx((bit.stakes.draws / 100) ** 2)
@@ -126,6 +142,7 @@ def test_what_cannot_be_reached_is_said_with_what_to_change(needs: dict[str, obj
         {"beacon_bits": 7},
         {"false_reject": 0.9},
         {"saved_by_one_lie": 1.5},
+        {"objectors": 1.5},
     ],
 )
 def test_numbers_without_sense_are_refused(needs: dict[str, object]) -> None:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -125,6 +126,26 @@ def _after(earlier: int, deal: Deal) -> Deal:
     return replace(deal, bond=payouts.bond_after(deal.bond, deal.verifier_stake, earlier))
 
 
+def objection_vectors() -> dict[str, Any]:
+    """Bonds and rewards of objections, as columns."""
+    random = Random(23)
+    rows = []
+    for i in range(200):
+        bits = random.randrange(1, 112)
+        fee, draws, looks = random.randrange(1 << bits), random.randrange(1, 33), random.choice([0, 0, 1, 16])
+        stake = 2 * fee + draws * payouts.look_fee(fee, looks, draws) + random.randrange(1, 1 << bits + 1)
+        price, segments = random.randrange(1 << bits), random.randrange(1, 1 << 20)
+        tax, earlier, extra = random.randrange(stake // 2 + 1), random.randrange(i + 1), random.randrange(1 << bits)
+        segment = payouts.segment_price(price, segments, fee, draws)
+        left = payouts.slashable(stake, fee, looks, draws)
+        bond = payouts.objection_bond(segment + extra, left, earlier)
+        reward = payouts.objector_reward(left, bond, tax)
+        rows.append((price, segments, fee, draws, stake, looks, tax, earlier, extra, segment, left, bond, reward))
+    names = ("price", "segments", "fee", "draws", "stake", "looks", "tax", "earlier", "extra")
+    columns = zip((*names, "segment", "left", "bond", "reward"), zip(*rows, strict=True), strict=True)
+    return {name: [str(value) for value in column] for name, column in columns}
+
+
 def draw_vectors() -> dict[str, Any]:
     """Seeds and shapes, up to 32 of 32 segments, with what they draw."""
     shapes = [(1, 1), (2, 2), (4, 2), (10, 3), (32, 32), (33, 32), (1_000_003, 32), ((1 << 32) - 2, 5)]
@@ -196,7 +217,12 @@ def log_vectors() -> dict[str, Any]:
     }
 
 
-FILES = {"payouts.json": payout_vectors, "draws.json": draw_vectors, "checkpoint_log.json": log_vectors}
+FILES = {
+    "payouts.json": payout_vectors,
+    "objections.json": objection_vectors,
+    "draws.json": draw_vectors,
+    "checkpoint_log.json": log_vectors,
+}
 
 
 @pytest.mark.parametrize("name", FILES)

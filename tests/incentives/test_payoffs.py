@@ -267,6 +267,7 @@ SHARES = st.floats(0.001, 1.0)
     paid_within=st.integers(1, 500),
     capital=st.floats(0, 0.5),
     saved=st.one_of(st.just(1.0), st.floats(0, 1)),
+    objectors=st.one_of(st.just(0.0), st.floats(0, 1)),
 )
 def test_wherever_design_finds_parameters_honesty_is_best(
     value: int,
@@ -281,6 +282,7 @@ def test_wherever_design_finds_parameters_honesty_is_best(
     paid_within: int,
     capital: float,
     saved: float,
+    objectors: float,
 ) -> None:
     training = value * UNIT
     needs = Needs(
@@ -297,6 +299,7 @@ def test_wherever_design_finds_parameters_honesty_is_best(
         paid_within=paid_within,
         capital=capital,
         saved_by_one_lie=saved,
+        objectors=objectors,
         transaction=UNIT // 1000,
         dispute=UNIT // 100,
         train_seconds=7 * 86_400,

@@ -13,6 +13,7 @@ from anvil_node import anvil_node
 from hostile_players import LyingSums
 from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
+from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.demo.lying_players import LyingTrace, draw_lie
@@ -187,7 +188,7 @@ def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, charge: Profile
         with pytest.raises(Reverted, match="DisputesOpen"):
             market.profiles.conclude(liar.wallet, task_id)
     (defence,) = liar.sessions(task_id)
-    moves = play((defence, whistleblower.profile_session(task_id, dispute)))
+    moves = play((defence, whistleblower.session(task_id, dispute, Matter.PROFILE)))
     assert moves > 1
     assert market.profile_game.winner(dispute) is Side.CHALLENGER
     assert not market.profiles.standing(task_id).is_posted
@@ -218,7 +219,7 @@ def test_a_false_profile_falls_and_the_task_goes_its_way(town: Town) -> None:
     for charge in CHARGES[1:3]:
         seer = town.join(Seer, f"seer {charge.kind}")
         seer.charge = charge
-        sessions.append(seer.profile_session(task_id, seer.challenge_profile(task_id, charge)))
+        sessions.append(seer.session(task_id, seer.challenge_profile(task_id, charge), Matter.PROFILE))
     for defence, attack in zip(verifier.sessions(task_id), sessions, strict=True):
         play((defence, attack))
         assert market.profile_game.winner(attack.dispute) is Side.ASSERTER
@@ -250,7 +251,7 @@ def test_what_is_on_chain_convicts_without_the_document(town: Town) -> None:
     assert whistleblower.check_profile(task_id) == [liar.charge]
     dispute = whistleblower.challenge_profile(task_id, liar.charge)
     (defence,) = liar.sessions(task_id)
-    play((defence, whistleblower.profile_session(task_id, dispute)))
+    play((defence, whistleblower.session(task_id, dispute, Matter.PROFILE)))
     assert not profiles.standing(task_id).is_posted
 
 
@@ -263,7 +264,7 @@ def test_who_is_right_too_late_gets_its_bond_back(town: Town) -> None:
     dispute, _ = market.profiles.disputes(task_id)
     assert first.reclaim_profile(task_id) == []
     assert gain(second, tickets=1) == -bond_after(terms.bond, terms.verifier_stake, 1)
-    play((liar.sessions(task_id)[0], first.profile_session(task_id, dispute)))
+    play((liar.sessions(task_id)[0], first.session(task_id, dispute, Matter.PROFILE)))
     assert len(second.reclaim_profile(task_id)) == 1
     assert second.reclaim_profile(task_id) == []
     assert gain(second, tickets=1) == 0

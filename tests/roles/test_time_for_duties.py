@@ -177,9 +177,11 @@ def test_what_was_decided_is_looked_at_again_before_it_is_begun(exact: bytes, to
 def test_what_a_party_owes_and_by_when(exact: bytes, town: Town) -> None:
     verifier, solver, watcher = town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Whistleblower, "w")
     registry, nothing = verifier.market.registry, bytes(32)
-    assert [next_due(role, nothing) for role in (verifier, solver, watcher)] == [None] * 3
-    seated(verifier, exact)
     terms = registry.terms(exact)
+    # Somebody may object to the solver's log at any time.
+    found = [next_due(role, nothing) for role in (verifier, solver, watcher)]
+    assert found == [None, town.connection.now() + terms.clock, None]
+    seated(verifier, exact)
     assert next_due(verifier, nothing) == registry.task(exact).deadline - terms.verification_window // 2
     assert next_due(verifier, exact) is None
     verifier.verify(exact)
@@ -191,7 +193,7 @@ def test_what_a_party_owes_and_by_when(exact: bytes, town: Town) -> None:
 
 
 def test_a_bid_is_revealed_and_a_profile_defended_before_anything_long(town: Town) -> None:
-    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
+    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "u")
     task_id, _ = submitted(town)
     terms = verifier.market.registry.terms(task_id)
     seated(verifier, task_id)

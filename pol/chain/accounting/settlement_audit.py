@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from eth_typing import ChecksumAddress
 
 from pol.chain.deployment_rules import FUND
-from pol.chain.desks.dispute_desk import DisputeDesk
-from pol.chain.desks.market import Market
+from pol.chain.desks.market import Market, Matter
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.segment_claim import Three
@@ -58,9 +57,12 @@ class Auditor:
             yield from self._once("TaskClosed", event, self._closed)
         for event in market.profiles.events("ProfileConcluded"):
             yield from self._once("ProfileConcluded", event, self._profiled)
-        for desk in (market.challenges, market.profiles):
-            for name, event in desk.log.read((desk.EVENTS.settled, desk.EVENTS.moot)):
-                yield from self._once(name, event, partial(self._disputed, desk, name))
+        for matter, court in market.courts.items():
+            names = court.desk.EVENTS
+            for name, event in court.desk.log.read((names.settled, names.moot)):
+                yield from self._once(name, event, partial(self._disputed, matter, name))
+        for event in market.counterclaims.events("CounterclaimConcluded"):
+            yield from self._once("CounterclaimConcluded", event, self._counterclaimed)
 
     def _once(
         self, name: str, event: dict[str, Any], examine: Callable[[dict[str, Any]], Iterable[AuditFinding]]
@@ -89,14 +91,19 @@ class Auditor:
         task = self._market.registry.task(task_id)
         posted = self._market.verdicts.events("VerdictPosted", taskId=task_id)[-1]
         rejecting, differing = self.recount(task_id, int(posted["seating"]))
-        expected = TaskOutcome.REJECTED if rejecting else TaskOutcome.ACCEPTED
-        yield AuditFinding(task_id, "outcome", expected.name, outcome.name)
         award = self._market.registry.events("Awarded", taskId=task_id)[-1]
-        deal = self._deal(task_id, price=int(award["price"]))
+        objected = self._objected(task_id, int(award["block"]))
+        expected = TaskOutcome.REJECTED if rejecting or objected is not None else TaskOutcome.ACCEPTED
+        yield AuditFinding(task_id, "outcome", expected.name, outcome.name)
+        looks = self._market.settlement.events("LooksPaid", taskId=task_id)
+        looked = sum(int(paid["amount"]) for paid in looks if paid["transaction"] == transaction)
+        deal = replace(self._deal(task_id, price=int(award["price"])), looked=looked, objected=objected or 0)
         if outcome is TaskOutcome.ACCEPTED:
             row = payouts.accepted(deal)
+        elif differing or objected is not None:
+            row = payouts.rejected(deal)
         else:
-            row = payouts.rejected(deal) if differing else payouts.rejected_though_repeated(deal)
+            row = payouts.rejected_though_repeated(deal)
         parties = _parties(row, task.submitter, award["solver"], posted["verifier"], treasury=self._treasury)
         yield self._paid(task_id, "settlement", parties, row.fund, transaction)
 
@@ -125,25 +132,49 @@ class Auditor:
             return EXACT
         return self._market.profiles.standing(task_id).thresholds
 
-    def _disputed(self, desk: DisputeDesk, name: str, event: dict[str, Any]) -> Iterator[AuditFinding]:
-        names = desk.EVENTS
+    def _disputed(self, matter: Matter, name: str, event: dict[str, Any]) -> Iterator[AuditFinding]:
+        court = self._market.courts[matter]
+        names = court.desk.EVENTS
         task_id, number = bytes(event["taskId"]), event[names.number]
-        (began,) = desk.events(names.challenged, **{names.number: number})
+        (began,) = court.desk.events(names.challenged, **{names.number: number})
         deal = self._deal(task_id, bond=int(began["bond"]))
-        row = payouts.challenge_moot(deal)
-        if name == names.settled:
+        if name == names.moot:
+            row = payouts.challenge_moot(deal)
+        elif matter in (Matter.VERDICT, Matter.PROFILE):
             row = payouts.challenger_wrong(deal) if event["asserterWon"] else payouts.challenger_right(deal)
-        parties = _parties(row, holder=self._asserter(task_id, event), challenger=began["challenger"])
-        yield self._paid(task_id, f"dispute {number}", parties, row.fund, event["transaction"])
-
-    def _asserter(self, task_id: bytes, event: dict[str, Any]) -> ChecksumAddress:
-        """The verifier whose verdict or profile was challenged."""
-        if "seating" in event:
-            posted = self._market.verdicts.events("VerdictPosted", taskId=task_id, seating=event["seating"])
+        elif event["asserterWon"]:
+            row = payouts.objector_wrong(deal)
+        elif matter is Matter.OBJECTION:
+            row = payouts.objector_right(replace(deal, objected=self._reward(task_id, deal.bond)))
         else:
-            posted = self._market.profiles.events("ProfilePosted", taskId=task_id, profile=event["profile"])
-        verifier: ChecksumAddress = posted[-1]["verifier"]
-        return verifier
+            # The counterclaim's bond is lost to the challenger, whose own comes back.
+            lost = payouts.objector_wrong(deal)
+            row = Payout(challenger=deal.bond + lost.holder, fund=lost.fund)
+        players = court.game.params(number)
+        parties = _parties(row, holder=players.asserter, challenger=players.challenger)
+        what = f"dispute {number}" if matter in (Matter.VERDICT, Matter.PROFILE) else f"{matter} {number}"
+        yield self._paid(task_id, what, parties, row.fund, event["transaction"])
+
+    def _counterclaimed(self, event: dict[str, Any]) -> Iterator[AuditFinding]:
+        task_id, number = bytes(event["taskId"]), int(event["number"])
+        counterclaims = self._market.counterclaims
+        lost = counterclaims.events("ContestSettled", number=number)
+        if any(settled["transaction"] == event["transaction"] for settled in lost):
+            return  # It fell in a dispute, which pays out both bonds.
+        said = counterclaims.counterclaimed(number)
+        paid = said.bond + (self._reward(task_id, said.bond) if event["stood"] else 0)
+        yield self._paid(task_id, f"counterclaim {number}", {said.objector: paid}, 0, event["transaction"])
+
+    def _reward(self, task_id: bytes, bond: int) -> int:
+        """Gain of an objector that has shown a false segment with this bond."""
+        terms = self._market.registry.terms(task_id)
+        stake = payouts.slashable(terms.solver_stake, terms.verifier_fee, terms.looks, terms.draws)
+        return payouts.objector_reward(stake, bond, self._market.jackpot.tax(terms.jackpot))
+
+    def _objected(self, task_id: bytes, since: int) -> int | None:
+        """What an objector has got of the stake of the solver chosen in block ``since``; None if its proof stands."""
+        paid = self._market.settlement.events("ObjectorPaid", taskId=task_id)
+        return next((int(event["amount"]) for event in paid if int(event["block"]) >= since), None)
 
     def _deal(self, task_id: bytes, price: int = 0, bond: int = 0) -> Deal:
         terms = self._market.registry.terms(task_id)

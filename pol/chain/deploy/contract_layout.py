@@ -56,6 +56,8 @@ def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Co
     profiles = create("Profiles", vault)
     proven_steps = create("ProvenSteps", vault, create("VectorHash", permutation_table()))
     challenges = create("Challenges", vault, proven_steps)
+    objections = create("Objections", vault, proven_steps, m.defense_price)
+    counterclaims = create("Counterclaims", vault)
     desks = MarketAddresses(
         vault=vault,
         registry=create("TaskRegistry", vault),
@@ -65,12 +67,16 @@ def lay_out(create: Create, settings: Settings, deployer: ChecksumAddress) -> Co
         profiles=profiles,
         verdicts=create("Verdicts", vault, beacon, m.rate),
         challenges=challenges,
+        objections=objections,
+        counterclaims=counterclaims,
         demands=create("DataDemands", vault, m.answer_window, m.answer_price),
         settlement=create("Settlement", vault, settings.treasury),
         sortition=sortition,
         jackpot=jackpot,
         game=create("DisputeGame", challenges, *court),
         profile_game=create("DisputeGame", profiles, *court),
+        objection_game=create("DisputeGame", objections, *court),
+        counterclaim_game=create("DisputeGame", counterclaims, *court),
         proven_steps=proven_steps,
     )
     return Contracts(forwarder, beacon, one_step, starts, desks)
@@ -84,12 +90,22 @@ KNOWN = (
     "profiles",
     "verdicts",
     "challenges",
+    "objections",
+    "counterclaims",
     "demands",
     "settlement",
     "sortition",
     "jackpot",
 )
 """Desks of the vault, and the desks that each desk knows, in the order of contracts/market/MarketDesk.sol."""
+
+GAMES = {
+    "game": "challenges",
+    "profile_game": "profiles",
+    "objection_game": "objections",
+    "counterclaim_game": "counterclaims",
+}
+"""Games, and the desks that start their disputes, in the order of the same file."""
 
 _WIRED = {
     "registry": "TaskRegistry",
@@ -98,6 +114,8 @@ _WIRED = {
     "profiles": "Profiles",
     "verdicts": "Verdicts",
     "challenges": "Challenges",
+    "objections": "Objections",
+    "counterclaims": "Counterclaims",
     "demands": "DataDemands",
     "settlement": "Settlement",
     "proven_steps": "ProvenSteps",
@@ -109,6 +127,6 @@ def wiring(desks: MarketAddresses) -> Iterator[Wiring]:
     """All wirings, the vault's last: before it no money can come in."""
     known = tuple(getattr(desks, name) for name in KNOWN)
     for name, contract in _WIRED.items():
-        yield Wiring(contract, getattr(desks, name), ((*known, desks.game, desks.profile_game),))
+        yield Wiring(contract, getattr(desks, name), ((*known, *(getattr(desks, name) for name in GAMES)),))
     yield Wiring("Jackpot", desks.jackpot, (desks.verdicts, [desks.registry]))
     yield Wiring("StakeVault", desks.vault, (list(known),))

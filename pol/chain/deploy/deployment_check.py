@@ -11,7 +11,7 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.artifacts import artifact
 from pol.chain.contract.binding import Binding
-from pol.chain.deploy.contract_layout import Contracts, wiring
+from pol.chain.deploy.contract_layout import GAMES, Contracts, wiring
 from pol.chain.deploy.deployment_plan import Plan
 from pol.chain.deployment_rules import Settings
 from pol.chain.desks.vault import NATIVE
@@ -74,12 +74,13 @@ def _constructed(
         ("Verdicts", desks.verdicts): {"rate": market.rate, "beacon": contracts.beacon},
         ("Seats", desks.seats): {"beacon": contracts.beacon},
         ("ProofRegistry", desks.proofs): {"beacon": contracts.beacon},
+        ("Objections", desks.objections): {"price": market.defense_price, "provenSteps": desks.proven_steps},
         ("DataDemands", desks.demands): {"window": market.answer_window, "price": market.answer_price},
         ("Settlement", desks.settlement): {"treasury": settings.treasury},
     }
-    for address, judge in ((desks.game, desks.challenges), (desks.profile_game, desks.profiles)):
-        expected["DisputeGame", address] = {
-            "market": judge,
+    for game_name, desk in GAMES.items():
+        expected["DisputeGame", getattr(desks, game_name)] = {
+            "market": getattr(desks, desk),
             "oneStep": contracts.one_step,
             "starts": contracts.starts,
             "width": game.bits,
@@ -103,15 +104,14 @@ def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator
             continue
         views = [entry["name"] for entry in _members(step.contract)]
         for view, value in zip(views, step.arguments[0], strict=True):
-            if view in ("game", "profileGame"):
-                continue  # known to two desks only, each of which has a getter
+            if view.lower().endswith("game"):
+                continue  # known to its desk only, which has a getter
             yield Assertion(f"{step.contract}.{view}", value, contract.read(view))
     desks = contracts.desks
-    for name, desk, game in (
-        ("Challenges", desks.challenges, desks.game),
-        ("Profiles", desks.profiles, desks.profile_game),
-    ):
-        yield Assertion(f"{name}.game", game, Binding(connection, desk, name).read("game"))
+    for game, desk in GAMES.items():
+        name = desk.capitalize()
+        found = Binding(connection, getattr(desks, desk), name).read("game")
+        yield Assertion(f"{name}.game", getattr(desks, game), found)
 
 
 def _members(contract: str) -> list[dict[str, Any]]:

@@ -54,13 +54,14 @@ class Disputable:
 
 @dataclass(frozen=True)
 class DisputeEvents:
-    """Names of a desk's events about disputes, and of their members for the dispute and its subject."""
+    """Names of a desk's events about disputes, and of their members for the dispute, its subject and its challenger."""
 
     challenged: str
     settled: str
     moot: str
     number: str
     subject: str
+    challenger: str = "challenger"
 
 
 class DisputeDesk(Announcements):
@@ -92,7 +93,7 @@ class DisputeDesk(Announcements):
     def settleable(self, task_id: bytes, challenger: ChecksumAddress) -> list[int]:
         """Numbers of a challenger's disputes that can be settled: ended by the game, or moot."""
         now, numbers = self.disputable(task_id), []
-        for event in self.events(self.EVENTS.challenged, taskId=task_id, challenger=challenger):
+        for event in self.events(self.EVENTS.challenged, taskId=task_id, **{self.EVENTS.challenger: challenger}):
             dispute = self.dispute(number := int(event[self.EVENTS.number]))
             is_moot = now.fell or dispute.subject != now.subject
             if not dispute.is_settled and (is_moot or dispute.ending is not Ending.NONE):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
 from typing import get_type_hints
 
 from eth_typing import ChecksumAddress
@@ -10,8 +13,11 @@ from eth_typing import ChecksumAddress
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.auction_desk import Auction
 from pol.chain.desks.challenges import Challenges
+from pol.chain.desks.counterclaims import Counterclaims
 from pol.chain.desks.data_demands import DataDemands
+from pol.chain.desks.dispute_desk import DisputeDesk
 from pol.chain.desks.jackpot_desk import JackpotFund
+from pol.chain.desks.objections import Objections
 from pol.chain.desks.profiles import Profiles
 from pol.chain.desks.proof_registry import ProofRegistry
 from pol.chain.desks.proven_steps import ProvenSteps
@@ -36,6 +42,8 @@ class MarketAddresses:
     profiles: ChecksumAddress
     verdicts: ChecksumAddress
     challenges: ChecksumAddress
+    objections: ChecksumAddress
+    counterclaims: ChecksumAddress
     demands: ChecksumAddress
     settlement: ChecksumAddress
     sortition: ChecksumAddress
@@ -44,7 +52,29 @@ class MarketAddresses:
     """Of the verdicts."""
     profile_game: ChecksumAddress
     """A game has one resolver, so the disputes about profiles have one of their own."""
+    objection_game: ChecksumAddress
+    counterclaim_game: ChecksumAddress
     proven_steps: ChecksumAddress
+
+
+class Matter(StrEnum):
+    """What a dispute of the market is about. Each has its own game, which numbers its disputes from 1."""
+
+    VERDICT = "verdict"
+    PROFILE = "profile"
+    OBJECTION = "objection"
+    """A segment of a solver's log, by equal roots."""
+    COUNTERCLAIM = "counterclaim"
+    """An objector's claim about such a segment, by thresholds."""
+
+
+@dataclass(frozen=True)
+class Court:
+    """The desk that takes disputes about one matter, and the game that decides them."""
+
+    matter: Matter
+    desk: DisputeDesk
+    game: DisputeGame
 
 
 @dataclass(frozen=True)
@@ -59,12 +89,16 @@ class Market:
     profiles: Profiles
     verdicts: Verdicts
     challenges: Challenges
+    objections: Objections
+    counterclaims: Counterclaims
     demands: DataDemands
     settlement: Settlement
     sortition: Sortition
     jackpot: JackpotFund
     game: DisputeGame
     profile_game: DisputeGame
+    objection_game: DisputeGame
+    counterclaim_game: DisputeGame
     proven_steps: ProvenSteps
 
     @classmethod
@@ -75,3 +109,14 @@ class Market:
         for binding in bindings.values():
             binding.log.start_at(block)
         return cls(**bindings)
+
+    @cached_property
+    def courts(self) -> Mapping[Matter, Court]:
+        """The courts by matter."""
+        pairs: dict[Matter, tuple[DisputeDesk, DisputeGame]] = {
+            Matter.VERDICT: (self.challenges, self.game),
+            Matter.PROFILE: (self.profiles, self.profile_game),
+            Matter.OBJECTION: (self.objections, self.objection_game),
+            Matter.COUNTERCLAIM: (self.counterclaims, self.counterclaim_game),
+        }
+        return {matter: Court(matter, *pair) for matter, pair in pairs.items()}

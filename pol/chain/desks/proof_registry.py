@@ -50,6 +50,10 @@ class ProofRegistry(BeaconRounds):
         """The log of a task."""
         return self.read_as(ProofOfTask, "proof", task_id)
 
+    def is_drawn(self, task_id: bytes) -> bool:
+        """Whether the round that draws segments is on chain."""
+        return bool(self.read("isDrawn", task_id))
+
     def drawn_segments(self, task_id: bytes) -> list[int]:
         """The drawn segments in the order of the draw.
 

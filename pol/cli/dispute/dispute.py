@@ -17,12 +17,15 @@ from pol.report.last_operation import OneStep, shown
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--false-dispute", is_flag=True, help="Show the challenge to the honest verdict instead.")
+@click.option(
+    "--false-dispute", "which", flag_value="false_dispute", help="Show the challenge to the honest verdict instead."
+)
+@click.option("--objection", "which", flag_value="objection", help="Show the objection to the solver's log instead.")
 @click.option("--move", "number", type=click.IntRange(0), metavar="N", help="Show one move in depth.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def dispute(folder: Path, false_dispute: bool, number: int | None, as_json: bool) -> None:
+def dispute(folder: Path, which: str | None, number: int | None, as_json: bool) -> None:
     """Show the dispute that `pol demo --out DIR` recorded: every pick, and what remained. Every rule is checked."""
-    entries = read(folder, false_dispute).entries()
+    entries = read(folder, which or "dispute").entries()
     if number is not None and number >= len(entries):
         raise click.UsageError(f"the dispute ends with move {entries[-1].number}; there is no move {number}")
     if as_json:

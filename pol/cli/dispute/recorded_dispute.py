@@ -20,6 +20,9 @@ from pol.training.task.learning_proof import load as load_proof
 from pol.training.task.published_task import load
 from pol.training.task.task_document import LoadedTask
 
+RECORDED = ("dispute", "false_dispute", "objection")
+"""The disputes that the demo keeps: about a lying verdict, about an honest one, about a segment of a solver's log."""
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -49,19 +52,19 @@ class Recorded:
         return self.gas[number - 1] if number <= len(self.gas) else None
 
 
-def read(folder: Path, false_dispute: bool) -> Recorded:
-    """The dispute in a folder, or the one about the honest verdict.
+def read(folder: Path, name: str) -> Recorded:
+    """One of the `RECORDED` disputes in a folder.
 
     Raises:
         OperationalError: the folder can't be read.
         ProtocolError: claim, task and proof don't belong together.
     """
-    document = read_json(folder / ("false_dispute.json" if false_dispute else "dispute.json"))
+    document = read_json(folder / f"{name}.json")
     record, kept = DisputeRecord.from_dict(document), read_json(folder / "task.json")
     store = Store(f"file://{(folder / 'store').resolve()}")
     try:
         task = load(store, kept["document"])
-        proof = load_proof(store, kept["proofs"][1 if false_dispute else 0], task)
+        proof = load_proof(store, kept["proofs"][name], task)
     except (KeyError, TypeError, IndexError) as error:
         raise ProtocolError(f"{folder / 'task.json'} doesn't name a task and its proofs: {error!r}") from error
     require_about(record, task, proof)

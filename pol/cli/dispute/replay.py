@@ -17,11 +17,14 @@ from pol.report.move_descriptions import line
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--false-dispute", is_flag=True, help="Replay the challenge to the honest verdict instead.")
+@click.option(
+    "--false-dispute", "which", flag_value="false_dispute", help="Replay the challenge to the honest verdict instead."
+)
+@click.option("--objection", "which", flag_value="objection", help="Replay the objection to the solver's log instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def replay(folder: Path, false_dispute: bool, as_json: bool) -> None:
+def replay(folder: Path, which: str | None, as_json: bool) -> None:
     """Replay the dispute that `pol demo --out DIR` recorded: claim, task and proof must agree with it."""
-    entries = read(folder, false_dispute).entries()
+    entries = read(folder, which or "dispute").entries()
     if as_json:
         last, moves = entries[-1], [_move(entry) for entry in entries[1:]]
         print(json.dumps({"winner": last.winner, "detail": last.outcome, "moves": moves}, indent=2))

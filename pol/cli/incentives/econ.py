@@ -57,6 +57,9 @@ OPTIONS = (
         show_default=True,
         help="Most of the training that one false segment saves; all: it may jump to where training stands still.",
     ),
+    click.option(
+        "--objectors", default=0.0, show_default=True, help="How surely an outsider looks at the whole log and objects."
+    ),
     click.option("--confidence", default=0.99, show_default=True, help="How surely a false verdict is found."),
     click.option("--detection", default=0.0, show_default=True, help="How surely the least cheat has to be drawn."),
     click.option("--coalition", default=0.25, show_default=True, help="Share of all tickets that one hand may hold."),

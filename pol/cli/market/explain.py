@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.court.move_from_transaction import SentMove, sent_move
+from pol.chain.desks.market import Matter
 from pol.chain.times import duration, utc
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.dispute.move_decoding import PackedMove, decode
@@ -30,13 +31,20 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 @click.command()
 @click.argument("what", metavar="TASK|DISPUTE|TRANSACTION")
 @market_options
-@click.option("--profile", "about_profile", is_flag=True, help="The number is that of a dispute about a profile.")
+@click.option(
+    "--about",
+    "matter",
+    type=click.Choice([str(m) for m in Matter]),
+    default=str(Matter.VERDICT),
+    show_default=True,
+    help="What the dispute of this number is about: each matter counts its own.",
+)
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     what: str,
     market: MarketAccess,
-    about_profile: bool,
+    matter: str,
     data: Path | None,
     as_json: bool,
 ) -> None:
@@ -54,7 +62,7 @@ def explain(
         _show_move(packed, as_json)
         return
     is_number = what.isdecimal() and len(what) < TASK_DIGITS
-    shown = _dispute(reader, int(what), about_profile) if is_number else _task(reader, _found(reader, what))
+    shown = _dispute(reader, int(what), Matter(matter)) if is_number else _task(reader, _found(reader, what))
     if data is not None:
         shown["decisions"] = _decisions(data, bytes.fromhex(shown["task"]))
     if as_json:
@@ -85,7 +93,7 @@ def _packed_move(reader: Whistleblower, what: str) -> SentMove | PackedMove | No
     named = bytes.fromhex(digits)
     if named in _tasks(reader):
         return None
-    return sent_move(reader.connection, (market.game, market.profile_game), named)
+    return sent_move(reader.connection, tuple(court.game for court in market.courts.values()), named)
 
 
 def _show_move(found: SentMove | PackedMove, as_json: bool) -> None:
@@ -133,24 +141,20 @@ def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
     return shown
 
 
-def _dispute(reader: Whistleblower, number: int, about_profile: bool) -> dict[str, Any]:
+def _dispute(reader: Whistleblower, number: int, matter: Matter) -> dict[str, Any]:
     market = reader.market
-    desk = market.profiles if about_profile else market.challenges
-    known = desk.dispute(number)
+    court = market.courts[matter]
+    known, game = court.desk.dispute(number), court.game
     if not any(known.task_id):
-        other = "" if about_profile else "; of a dispute about a profile say so: --profile"
-        raise ProtocolError(f"there is no dispute {number} here{other}")
-    game = market.profile_game if about_profile else market.game
+        others = ", ".join(str(m) for m in Matter if m is not matter)
+        raise ProtocolError(f"there is no dispute {number} about a {matter} here; another matter: --about {others}")
     params, winner = game.params(number), game.winner(number)
     shown: dict[str, Any] = {"dispute": number, "task": known.task_id.hex()}
     shown |= {"asserter": params.asserter, "challenger": params.challenger, "bond": known.bond}
-    shown["about"] = about(market, number, about_profile)
+    shown["about"] = about(market, number, matter)
     if winner is not Side.NONE:
         return shown | {"winner": winner.name.lower(), "settled": known.is_settled}
-    if about_profile:
-        program = reader.profile_evidence(known.task_id).program(market.profiles.charge(number))
-    else:
-        program = reader.program(known.task_id, reader.disputed(known.task_id, number)[1])
+    program = reader.program_in(known.task_id, number, matter)
     standing, deadline = game.standing(number, program), game.deadline(number)
     left = deadline - reader.connection.now()
     shown |= {"level": standing.position.level.name.lower(), "on_turn": standing.position.turn.name.lower()}

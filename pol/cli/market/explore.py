@@ -118,7 +118,7 @@ def data(view: MarketView) -> str:
         disputes = [
             {
                 "number": d.number,
-                "about_profile": d.about_profile,
+                "matter": d.matter,
                 "about": d.about,
                 "asserter": d.asserter,
                 "challenger": d.challenger,

@@ -63,12 +63,28 @@ class Threat:
     """True roots are known without a replay: exact mode."""
     saved_by_one_lie: float = 1.0
     """The largest part of the training that one fabricated segment saves."""
+    objectors: float = 0.0
+    """Probability that a party outside of the coalition looks at the whole log and objects to a jump in it."""
     can_wait: bool = False
     """There is time to replay after seeing another's commitment."""
     watchers_known: bool = False
     """The verifier knows its watchers before its verdict."""
     catches_of_lies: bool = True
     """Watch rewards are paid for lies as for planted errors."""
+
+
+@dataclass(frozen=True)
+class Fabrication:
+    """A way to fabricate segments."""
+
+    name: str
+    cheated: int
+    saved: float
+    """Part of the training that it saves."""
+    missed: float
+    """Probability that none of the fabricated segments is drawn."""
+    unseen: float = 1.0
+    """Probability that nobody objects to them."""
 
 
 def over_drawn(average: float, seeds: int, worth: Callable[[int], float]) -> float:

@@ -33,6 +33,8 @@ class Needs:
     saved_by_one_lie: float = 1.0
     """Largest part of the training that one fabricated segment saves: all of it, unless a jump to a state from which
     training is free is impossible or shows. Less than a segment counts as one."""
+    objectors: float = 0.0
+    """Probability that somebody outside of the coalition looks at the whole log, and objects to a jump in it."""
     confidence: float = 0.99
     """Probability that a party outside of the coalition finds a false verdict."""
     detection: float = 0.0
@@ -76,7 +78,8 @@ class Needs:
         for name, least, most in bounds:
             if not least < getattr(self, name) <= most:
                 raise ProtocolError(f"{name} has to be above {least} and at most {most}")
-        fractions = (("coalition", 0.95), ("false_reject", 0.5), ("detection", 0.9999999), ("saved_by_one_lie", 1.0))
+        shares = (("saved_by_one_lie", 1.0), ("objectors", 1.0))
+        fractions = (("coalition", 0.95), ("false_reject", 0.5), ("detection", 0.9999999), *shares)
         for name, most in fractions:
             if not 0 <= getattr(self, name) <= most:
                 raise ProtocolError(f"{name} has to be from 0 to {most}")

@@ -24,7 +24,14 @@ from pol.incentives.game.game_inputs import (
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.payoffs import Game
 from pol.incentives.jackpot import JackpotRules
-from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
+from pol.incentives.payouts import (
+    DEMANDER_OF_SOLVER_STAKE,
+    MOST_OF_SOLVER_STAKE,
+    SUBMITTER_OF_SOLVER_STAKE,
+    WHOLE,
+    objection_bond,
+    segment_price,
+)
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 LONGEST_WINDOW, LONGEST_CLOCK, LONGEST_TRAINING = 90 * DAY, 14 * DAY, 365 * DAY
@@ -247,8 +254,12 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
         price = max(price, ceil(more * needs.training + costs.solver_capital + needs.false_reject * total))
         idle = ceil(2 * BURN * costs.seating_delay) + 2
         # An auction may bring the price down to zero, so the stake has to deter alone.
-        alone = ceil(max(total - price, total / more) * WHOLE / kept)
-        solver_stake = max(solver_stake, alone, 2 * fee + 2, taxed, idle)
+        alone = max(total - price, total / more)
+        # A friend that objects first wins its bond, up to a quarter of the stake; one that asks for data a sixteenth.
+        risked = objection_bond(segment_price(price, needs.segments, fee, draws) + needs.dispute, 0, 0)
+        against_objectors = min(alone + risked, alone * WHOLE / (WHOLE - MOST_OF_SOLVER_STAKE))
+        deterring = ceil(max(alone * WHOLE / kept, against_objectors)) + 1
+        solver_stake = max(solver_stake, deterring, 2 * fee + 2, taxed, idle)
         bond = max(
             bond, ceil(BURN * (needs.dispute + segment + costs.dispute_delay)), 2 * ceil(BURN * costs.dispute_delay), 1
         )
@@ -271,6 +282,7 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
         needs.seeds,
         needs.false_reject,
         saved_by_one_lie=needs.saved_by_one_lie,
+        objectors=needs.objectors,
     )
     return Design(needs, chance, windows, Game(chance, stakes, costs, threat))
 
@@ -281,19 +293,25 @@ def _seen(needs: Needs, chance: JackpotRules, found: float) -> float:
 
 def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
     """Price and stake together: the gain of the most tempting cheat over its probability of being drawn."""
-    more, n, saved = 1 + needs.margin, needs.segments, max(needs.saved_by_one_lie, 1 / needs.segments)
+    more, n = 1 + needs.margin, needs.segments
     seat, seen = 1 - (1 - needs.coalition) ** needs.seeds, _seen(needs, chance, 1.0)
     shield = (1 - seat * seen) / (1 - seat)
     worst = 0.0
-    for cheated in temptations(n, needs.least, saved):
-        found = float(detection_probability(n, cheated, draws)) ** needs.seeds / shield
-        gain = (needs.cheat_gain if cheated >= needs.least else 0) + needs.training * min(1.0, cheated * saved)
-        if found <= needs.false_reject:
-            raise ProtocolError(
-                f"honest work is rejected as often ({needs.false_reject:g}) as a cheat in {cheated} of {n} "
-                f"segments is found by {draws} draws; draw more or use fewer, longer segments"
-            )
-        worst = max(worst, more * gain / (found - needs.false_reject))
+    # A jump saves much and shows; whoever wants to hide saves no more than what it fabricates.
+    ways = [(1 / n, 0.0)]
+    if needs.saved_by_one_lie > 1 / n:
+        ways = [(needs.saved_by_one_lie, needs.objectors), *(ways if needs.objectors else [])]
+    for saved, objected in ways:
+        for cheated in temptations(n, needs.least, saved):
+            drawn = float(detection_probability(n, cheated, draws)) ** needs.seeds / shield
+            found = 1 - (1 - drawn) * (1 - objected)
+            gain = (needs.cheat_gain if cheated >= needs.least else 0) + needs.training * min(1.0, cheated * saved)
+            if found <= needs.false_reject:
+                raise ProtocolError(
+                    f"honest work is rejected as often ({needs.false_reject:g}) as a cheat in {cheated} of {n} "
+                    f"segments is found by {draws} draws; draw more or use fewer, longer segments"
+                )
+            worst = max(worst, more * gain / (found - needs.false_reject))
     return worst
 
 

@@ -18,6 +18,7 @@ from pol.incentives.game.game_inputs import (
     CATCH_TRANSACTIONS,
     CLAIM_TRANSACTIONS,
     Costs,
+    Fabrication,
     Stakes,
     Threat,
     over_drawn,
@@ -70,6 +71,8 @@ class Game:
             raise ProtocolError("a coalition holds a share of the tickets from 0 to below 1, and somebody draws")
         if not 0 <= threat.saved_by_one_lie <= 1:
             raise ProtocolError("one lie saves a part of the training from 0 to 1")
+        if not 0 <= threat.objectors <= 1:
+            raise ProtocolError("somebody objects with a probability from 0 to 1")
 
     # Payments by the rules.
 
@@ -169,6 +172,28 @@ class Game:
         each = max(self.threat.saved_by_one_lie, 1 / self.stakes.segments)
         return min(1.0, cheated * each)
 
+    def fabrications(self) -> Iterator[Fabrication]:
+        """Every way to fabricate segments: by a jump, which shows in the log, or with care, saving no more than them.
+
+        Without a state to jump to the two are one.
+        """
+        each, unseen = 1 / self.stakes.segments, 1 - self.threat.objectors
+        jumps = self.threat.saved_by_one_lie > each
+        for cheated, missed in self.missed():
+            yield Fabrication(f"{cheated}", cheated, self.saved(cheated), missed, unseen if jumps else 1.0)
+            if jumps and unseen < 1:
+                yield Fabrication(f"{cheated} with care", cheated, cheated * each, missed)
+
+    @cached_property
+    def recovered(self) -> int:
+        """What a friend of a solver that is about to be rejected brings back of its stake: by a demand, or first to
+        object."""
+        stakes = self.stakes
+        segment = payouts.segment_price(stakes.price, stakes.segments, stakes.verifier_fee, stakes.draws)
+        bond = payouts.objection_bond(segment + self.costs.dispute, stakes.solver_stake, 0)
+        objecting = payouts.objector_reward(stakes.solver_stake, bond, self.tax)
+        return max(payouts.data_withheld(self.deal, stood=False).challenger, objecting)
+
     @cached_property
     def misses(self) -> Mapping[int, float]:
         """`missed` as a mapping."""
@@ -181,22 +206,20 @@ class Game:
         deal, costs = self.deal, self.costs
         wrong = self.threat.false_reject
         withheld = payouts.data_withheld(deal, stood=False)
-        # A solver about to be rejected may have a friend demand data, and show none.
-        paid, lost = payouts.accepted(deal).solver - deal.solver_stake, deal.solver_stake - withheld.challenger
+        paid, lost = payouts.accepted(deal).solver - deal.solver_stake, deal.solver_stake - self.recovered
         honest = (1 - wrong) * paid - wrong * lost - costs.training - costs.solver_capital
         # Verifiers that don't replay detect nothing.
         looking = 1.0 if self.seen() else 0.0
         others = {
             "stay away": 0.0,
             "vanish": -float(deal.solver_stake - payouts.solver_defaulted(deal).submitter),
-            "withhold data": -float(lost - withheld.submitter),
+            "withhold data": -float(deal.solver_stake - withheld.challenger - withheld.submitter),
         }
-        for cheated, missed in self.missed():
-            passed = 1 - looking * (1 - missed)
-            done = 1 - self.saved(cheated)
-            gain = self.threat.gain if cheated >= self.threat.least else 0
-            others[f"fabricate {cheated}"] = passed * paid - (1 - passed) * lost + gain - done * costs.training
-            others[f"fabricate {cheated}"] -= costs.solver_capital
+        for way in self.fabrications():
+            passed = (1 - looking * (1 - way.missed)) * way.unseen
+            gain = self.threat.gain if way.cheated >= self.threat.least else 0
+            value = passed * paid - (1 - passed) * lost + gain - (1 - way.saved) * costs.training
+            others[f"fabricate {way.name}"] = value - costs.solver_capital
         return Choice("solver", "won a task", honest, others)
 
     def bribe(self) -> float:
@@ -339,17 +362,18 @@ class Game:
             return
         seen, fall = self.seen(), float(self.fall)
         price = float(deal.price)
-        lost = float(deal.solver_stake - payouts.data_withheld(deal, stood=False).challenger)
+        lost = float(deal.solver_stake - self.recovered)
         honest = price - self.costs.training
         # After a hit it lies in the seat, until a lie is found and the seat is drawn again.
         hit = ((1 - seat) * -lost + seat * (1 - seen) * price - seat * seen * fall) / (1 - seat * seen)
         others = {}
-        for cheated, missed in self.missed():
-            done = 1 - self.saved(cheated)
-            gain = threat.gain if cheated >= threat.least else 0
+        for way in self.fabrications():
+            gain = threat.gain if way.cheated >= threat.least else 0
             for how, after in (("lie in the seat", hit), ("be rejected", -lost)):
-                value = missed * price + (1 - missed) * after + gain - done * self.costs.training
-                others[f"fabricate {cheated}, {how}"] = value
+                # Whatever the seat does, an outsider may object.
+                unhit = way.missed * price + (1 - way.missed) * after
+                value = way.unseen * unhit - (1 - way.unseen) * lost
+                others[f"fabricate {way.name}, {how}"] = value + gain - (1 - way.saved) * self.costs.training
         yield Choice("coalition", "solver and tickets", honest, others)
         back = payouts.rejected(deal).submitter - payouts.accepted(deal).submitter
         lies = {"reject an honest proof": seat * ((1 - seen) * back - seen * fall)}

@@ -12,9 +12,7 @@ from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.court.dispute_from_events import Verb
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deploy.deployment import Deployment
-from pol.chain.desks.challenges import Challenges
-from pol.chain.desks.market import Market
-from pol.chain.desks.profiles import Profiles
+from pol.chain.desks.market import Court, Market, Matter
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
@@ -52,6 +50,17 @@ _TOLD: dict[str, tuple[str, str | None]] = {
     "Tied": ("a state is shown, to tie proofs to it", None),
     "DisputeSettled": ("a dispute about the verdict is settled", None),
     "DisputeMoot": ("a dispute about the verdict is moot", None),
+    "Objected": ("objected to segment {segment} of the log", "objector"),
+    "ObjectionSettled": ("a dispute about a segment of the log is settled", None),
+    "ObjectionMoot": ("an objection is moot", None),
+    "ObjectionProven": ("a zero-knowledge proof ends a dispute about a segment", None),
+    "ZeroShown": ("showed that entry {entry} of the log is zero", "objector"),
+    "Counterclaimed": ("says that the rule rejects a segment of the log", "objector"),
+    "Contested": ("contests what an objector says", "challenger"),
+    "ContestSettled": ("a dispute about a counterclaim is settled", None),
+    "ContestMoot": ("a dispute about a counterclaim is moot", None),
+    "CounterclaimConcluded": ("a counterclaim is over", None),
+    "ObjectorPaid": ("was paid {amount} for a false segment", "objector"),
     "Demanded": ("data are demanded from the solver", None),
     "Answered": ("answered a demand for data", "answerer"),
     "Expired": ("a demand for data is over", None),
@@ -129,7 +138,15 @@ class MarketReader:
         market, found = self._reader.market, list[tuple[int, int, str, dict[str, Any]]]()
         desks = (market.registry, market.seats, market.profiles, market.proofs, market.verdicts, market.jackpot)
         for order, desk in enumerate(
-            (*desks, market.proven_steps, market.challenges, market.demands, market.settlement)
+            (
+                *desks,
+                market.proven_steps,
+                market.challenges,
+                market.objections,
+                market.counterclaims,
+                market.demands,
+                market.settlement,
+            )
         ):
             named = tuple(event["name"] for event in desk.contract.abi if event["type"] == "event")
             told = tuple(name for name in named if name in _TOLD)
@@ -145,27 +162,26 @@ class MarketReader:
         return self._times[block]
 
     def _disputes(self, task_id: bytes) -> Iterator[DisputeView]:
-        market = self._reader.market
-        for event in market.profiles.events("ProfileChallenged", taskId=task_id):
-            yield self._dispute(task_id, int(event["dispute"]), market.profiles, market.profile_game)
-        for event in market.challenges.events("Challenged", taskId=task_id):
-            yield self._dispute(task_id, int(event["number"]), market.challenges, market.game)
+        for court in self._reader.market.courts.values():
+            names = court.desk.EVENTS
+            for event in court.desk.events(names.challenged, taskId=task_id):
+                yield self._dispute(task_id, int(event[names.number]), court)
 
-    def _dispute(self, task_id: bytes, number: int, desk: Challenges | Profiles, game: DisputeGame) -> DisputeView:
-        market = self._reader.market
-        known, params, about_profile = desk.dispute(number), game.params(number), isinstance(desk, Profiles)
+    def _dispute(self, task_id: bytes, number: int, court: Court) -> DisputeView:
+        market, game = self._reader.market, court.game
+        known, params = court.desk.dispute(number), game.params(number)
         resolved = game.events("Resolved", number=number)
         record = names = last = None
         missing = ""
         try:
-            program, names = self._program(task_id, number, about_profile)
+            program, names = self._program(task_id, number, court.matter)
             record, last = game.reconstruct(number, program)
         except (OperationalError, ProtocolError) as error:
             missing = str(error)
         return DisputeView(
             number=number,
-            about_profile=about_profile,
-            about=about(market, number, about_profile),
+            matter=court.matter,
+            about=about(market, number, court.matter),
             asserter=params.asserter,
             challenger=params.challenger,
             bond=known.bond,
@@ -179,7 +195,7 @@ class MarketReader:
             last=last,
             executed=_executed(game, number),
             missing=missing,
-            right=Side.NONE if about_profile else self._right(task_id, number),
+            right=self._right(task_id, number) if court.matter is Matter.VERDICT else Side.NONE,
         )
 
     def _right(self, task_id: bytes, number: int) -> Side:
@@ -194,12 +210,8 @@ class MarketReader:
             return Side.NONE
         return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
 
-    def _program(self, task_id: bytes, number: int, about_profile: bool) -> tuple[StepProgram, ProgramNames]:
-        task = self._reader.task(task_id)
-        if about_profile:
-            program = self._reader.profile_evidence(task_id).program(self._reader.market.profiles.charge(number))
-        else:
-            program = self._reader.program(task_id, self._reader.disputed(task_id, number)[1])
+    def _program(self, task_id: bytes, number: int, matter: Matter) -> tuple[StepProgram, ProgramNames]:
+        task, program = self._reader.task(task_id), self._reader.program_in(task_id, number, matter)
         if program is task.program:
             return program, task.names
         # A rerun numbers its nodes otherwise, so the task's names don't fit.
@@ -207,15 +219,23 @@ class MarketReader:
         return program, replace(task.names, nodes=nodes)
 
 
-def about(market: Market, number: int, about_profile: bool) -> str:
+def about(market: Market, number: int, matter: Matter) -> str:
     """The subject of a dispute, in words."""
-    if about_profile:
+    if matter is Matter.PROFILE:
         told = market.profiles.charge(number)
         part = "" if told.component is None else f", {told.component.name.lower()}"
         return f"{told.kind.name.lower()} {told.index} of the profile{part}"
-    charge = market.challenges.charge(number)
+    if matter is Matter.OBJECTION:
+        return f"segment {market.objections.segment(number)} of the solver's log"
+    if matter is Matter.COUNTERCLAIM:
+        charge, subject = market.counterclaims.charge(number), market.counterclaims.dispute(number).subject
+        segment = market.counterclaims.said(subject).claim.segment
+        where = f"counterclaim {subject} about segment {segment}"
+    else:
+        charge = market.challenges.charge(number)
+        where = f"claim {charge.index} of the verdict"
     part = f", component {charge.component}" if charge.component else ""
-    return f"{charge.kind.name.lower()} in claim {charge.index} of the verdict{part}"
+    return f"{charge.kind.name.lower()} in {where}{part}"
 
 
 def _coins(amount: int) -> str:

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from eth_typing import ChecksumAddress
 
+from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import MarketTask, Terms
 from pol.claims.segment_claim import Three
 from pol.dispute.dispute_record import DisputeRecord
@@ -51,7 +52,7 @@ class DisputeView:
     """One dispute; the record is missing where the store doesn't have the task."""
 
     number: int
-    about_profile: bool
+    matter: Matter
     about: str
     asserter: ChecksumAddress
     challenger: ChecksumAddress
@@ -74,8 +75,8 @@ class DisputeView:
 
     @property
     def key(self) -> str:
-        """Unique key: the two games number their disputes separately."""
-        return f"{'profile-' if self.about_profile else ''}{self.number}"
+        """Unique key: each game numbers its disputes from 1."""
+        return f"{'' if self.matter is Matter.VERDICT else f'{self.matter}-'}{self.number}"
 
 
 @dataclass(frozen=True)

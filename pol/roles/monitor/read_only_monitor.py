@@ -79,7 +79,7 @@ class Monitor:
                     task = finding.task_id.hex()
                     wrong.append(f"{finding.what} of task {task}: {finding.found}, should be {finding.expected}")
             tasks, waiting = self._tasks(now)
-            disputes = _disputes(market.game) + _disputes(market.profile_game)
+            disputes = sum((_disputes(court.game) for court in market.courts.values()), Counter[Side]())
         return MonitorReading(block, now, has, ledger.owed, tasks, waiting, disputes, len(findings), tuple(wrong))
 
     def _tasks(self, now: int) -> tuple[Counter[Status], tuple[WaitingTask, ...]]:

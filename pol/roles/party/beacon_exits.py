@@ -38,7 +38,7 @@ def beacon_exit(role: Role, task_id: bytes, status: Status) -> Action | None:
     now = role.connection.now()
     for wait in _waits(role, task_id, status):
         rounds = [wait.number]
-        if now > wait.until:
+        if now > wait.until and not role.market.objections.objected(task_id).open:
             why = f"the beacon hasn't given round {wait.number} in the longest time allowed: stakes and escrow go back"
             return _deed(role, task_id, "abandon the task", why, rounds, partial(_abandon, role, task_id))
         fresh = wait.until == wait.fixed_at + 2 * PATIENCE

@@ -26,7 +26,7 @@ def expired_demand(role: Role, task_id: bytes, task: MarketTask) -> Action | Non
     Raises:
         OperationalError: the node failed.
     """
-    if task.status not in UNDECIDED:
+    if task.status not in UNDECIDED or role.market.objections.objected(task_id).open:
         return None
     now = role.connection.now()
     over = [demand for demand in current_demands(role, task_id, task) if now > demand.deadline]

@@ -10,8 +10,7 @@ from web3.types import TxReceipt
 from pol.chain.account.gas_fees import Budget
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.desks.challenges import Challenges
-from pol.chain.desks.profiles import Profiles
+from pol.chain.desks.dispute_desk import DisputeDesk
 from pol.dispute.moves import Move, Upheld
 from pol.dispute.play.honest_players import NothingToDispute, Player
 from pol.dispute.position import Position, Side
@@ -47,7 +46,7 @@ class DisputeSession:
     program: StepProgram
     dispute: int
     player: Player
-    desk: Challenges | Profiles | None = None
+    desk: DisputeDesk | None = None
     """Settles the result; None in a game without stakes."""
 
     def is_on_turn(self) -> bool:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.desks.challenges import Challenges
-from pol.chain.desks.profiles import Profiles
+from pol.chain.desks.market import Court, Matter
 from pol.chain.desks.seats import Seating
 from pol.chain.desks.task_registry import MarketTask, Status
-from pol.dispute.position import Side
 from pol.roles.party.beacon_exits import beacon_exit, duty_extension, rounds_of_duty
 from pol.roles.party.data_availability import current_demands, expire_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import expired_demand
+from pol.roles.party.log_decisions import finished_dispute, objection_call, objections_until
 from pol.roles.party.role import Role
 
 
@@ -53,7 +50,8 @@ def public_call(role: Role, task_id: bytes) -> Decision:
         Status.CONTESTED: _contested,
         Status.CLOSED: _closed,
     }[task.status]
-    return exit_or_extension(role, task_id, task) or decide(role, task_id, task)
+    found = objection_call(role, task_id, task) or exit_or_extension(role, task_id, task)
+    return found or decide(role, task_id, task)
 
 
 def exit_or_extension(role: Role, task_id: bytes, task: MarketTask) -> Action | None:
@@ -74,21 +72,9 @@ def _call(task_id: bytes, verb: str, why: str, act: Callable[[], object]) -> Act
     return Action(task_id, verb, why, Mode.RESOLVE, act)
 
 
-def _ended(role: Role, task_id: bytes, desk: Challenges | Profiles, game: DisputeGame) -> Action | None:
-    """Settle a finished game, or claim a timeout."""
-    for number in desk.disputes(task_id):
-        if game.winner(number) is not Side.NONE:
-            why = f"the game has ended dispute {number}"
-            return _call(task_id, "settle a dispute", why, partial(desk.settle, role.wallet, number))
-        if role.connection.now() >= game.deadline(number):
-            why = f"the clock of the side on turn in dispute {number} has run down"
-            return _call(task_id, "claim a timeout", why, partial(game.timeout, role.wallet, number))
-    return None
-
-
-def _next_deadline(desk: Challenges | Profiles, game: DisputeGame, task_id: bytes) -> int:
+def _next_deadline(court: Court, task_id: bytes) -> int:
     """The last second before a clock of a dispute runs down."""
-    return min(game.deadline(number) for number in desk.disputes(task_id)) - 1
+    return min(court.game.deadline(number) for number in court.desk.disputes(task_id)) - 1
 
 
 def _profiling(role: Role, task_id: bytes, task: MarketTask) -> Decision:
@@ -96,14 +82,14 @@ def _profiling(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     standing = profiles.standing(task_id)
     if not standing.is_posted:
         return _seat(role, task_id, task) if not task.is_seated else _default(role, task_id, task, "profiler")
-    game = role.market.profile_game
-    ended = _ended(role, task_id, profiles, game)
+    court = role.market.courts[Matter.PROFILE]
+    ended = finished_dispute(role, task_id, court)
     if ended is not None:
         return ended
     if role.connection.now() <= standing.deadline:
         return Wait(task_id, "the profile may be challenged", standing.deadline)
     if standing.open:
-        until = _next_deadline(profiles, game, task_id)
+        until = _next_deadline(court, task_id)
         return Wait(task_id, f"the profile waits for {standing.open} disputes", until)
     why = "nobody has refuted the profile in its window"
     return _call(task_id, "conclude the profile", why, lambda: profiles.conclude(role.wallet, task_id))
@@ -200,17 +186,20 @@ def _watched(role: Role, task_id: bytes, task: MarketTask) -> Decision:
 
 
 def _contested(role: Role, task_id: bytes, task: MarketTask) -> Decision:
-    challenges, game = role.market.challenges, role.market.game
-    ended = _ended(role, task_id, challenges, game)
+    challenges, court = role.market.challenges, role.market.courts[Matter.VERDICT]
+    ended = finished_dispute(role, task_id, court)
     if ended is not None:
         return ended
     if role.connection.now() <= task.deadline:
         return Wait(task_id, "the verdict may be challenged", task.deadline)
     if challenges.contested(task_id).open:
-        return Wait(task_id, "the verdict waits for disputes", _next_deadline(challenges, game, task_id))
+        return Wait(task_id, "the verdict waits for disputes", _next_deadline(court, task_id))
+    if role.market.objections.objected(task_id).open:
+        return Wait(task_id, "the task waits for objections", objections_until(role, task_id))
     waiting = current_demands(role, task_id, task)
-    # A rejecting verdict is settled whatever the solver shows.
-    if waiting and not role.market.verdicts.verdict(task_id).rejecting:
+    # A rejecting verdict is settled whatever the solver shows, and so is a proof that has fallen.
+    rejected = role.market.verdicts.verdict(task_id).rejecting or role.market.objections.objected(task_id).fell
+    if waiting and not rejected:
         until = waiting[0].deadline
         if role.connection.now() <= until:
             return Wait(task_id, "the solver owes data", until)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
-from pol.claims.segment_claim import SegmentClaim
+from pol.chain.desks.market import Matter
+from pol.claims.segment_claim import SecondLook, SegmentClaim
+from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
@@ -18,6 +20,7 @@ from pol.roles.party.role import Role
 from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidence
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_document import LoadedTask
+from pol.verification.verdict.second_look import compare_second_looks
 
 
 class ReplayingParty(Role):
@@ -110,29 +113,85 @@ class ReplayingParty(Role):
         states = trace.state(trace.first_step + trace.steps), load_checkpoint(self.store, task, entry)
         return SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
 
-    def session(self, task_id: bytes, number: int) -> DisputeSession:
-        """This party's side of a dispute about a verdict, rebuilt from chain and store. Raises as `disputed`."""
-        claim, charge = self.disputed(task_id, number)
-        program, player = self.program(task_id, charge), self.player(task_id, claim, charge)
-        return DisputeSession(self.market.game, self.wallet, program, number, player, self.market.challenges)
+    def charges(
+        self, task_id: bytes, index: int, claim: SegmentClaim, own: SegmentClaim, posted: SecondLook | None
+    ) -> list[ClaimCharge]:
+        """The false parts of a claim by this party's own one, most basic first; ``posted`` is its second look."""
+        if own.replay != claim.replay:
+            return [ClaimCharge(index, ClaimChargeKind.REPLAY, 0)]
+        rows = (
+            (ClaimChargeKind.DISTANCE, own.distances, claim.distances),
+            (ClaimChargeKind.REFERENCE, own.references, claim.references),
+        )
+        found = [
+            ClaimCharge(index, kind, int(c))
+            for kind, mine, theirs in rows
+            for c in Component
+            if mine[c - 1] != theirs[c - 1]
+        ]
+        if posted is None:
+            return found
+        wrong = compare_second_looks(self.second_looks(task_id).look(self.trace(task_id, claim.segment)), posted)
+        return found + [ClaimCharge(index, ClaimChargeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
 
-    def profile_session(self, task_id: bytes, number: int) -> DisputeSession:
-        """This party's side of a dispute about a profile. Raises as `disputed`."""
-        evidence, charge = self.profile_evidence(task_id), self.market.profiles.charge(number)
-        program, player = evidence.program(charge), evidence.player(charge)
-        return DisputeSession(self.market.profile_game, self.wallet, program, number, player, self.market.profiles)
+    def disputed_claim(
+        self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge, look: SecondLook | None
+    ) -> ReplayClaim | SumClaim:
+        """What a charge against a claim, or against its second look, disputes; the contract starts the same dispute."""
+        if look is not None:
+            return self.second_looks(task_id).disputed(claim, look.reruns[charge.rerun], charge)
+        # The dispute's id isn't known yet, and no opening depends on it.
+        document, identity = self.task(task_id).document, bytes(32)
+        if charge.kind is ClaimChargeKind.REPLAY:
+            steps = (claim.segment * document.interval, document.interval)
+            program = (document.program_hash, document.constants_root)
+            return ReplayClaim(identity, *program, *steps, claim.start, claim.replay)
+        other, sums = (claim.end, claim.distances)
+        if charge.kind is ClaimChargeKind.REFERENCE:
+            other, sums = claim.start, claim.references
+        total = sums[charge.component - 1]
+        return SumClaim(identity, document.program_hash, charge.component, claim.replay, other, total)
+
+    def session(self, task_id: bytes, number: int, matter: Matter = Matter.VERDICT) -> DisputeSession:
+        """This party's side of a dispute, rebuilt from chain and store. Raises as `disputed`."""
+        program, player = self.evidence_in(task_id, number, matter)
+        court = self.market.courts[matter]
+        return DisputeSession(court.game, self.wallet, program, number, player, court.desk)
+
+    def evidence_in(self, task_id: bytes, number: int, matter: Matter) -> tuple[StepProgram, Player]:
+        """The program that a dispute executes, and the player with this party's execution. Raises as `disputed`."""
+        program = self.program_in(task_id, number, matter)
+        if matter is Matter.PROFILE:
+            return program, self.profile_evidence(task_id).player(self.market.profiles.charge(number))
+        if matter is Matter.OBJECTION:
+            return program, ReplayPlayer(self.trace(task_id, self.market.objections.segment(number)))
+        return program, self.player(task_id, *self._claimed(task_id, number, matter))
+
+    def program_in(self, task_id: bytes, number: int, matter: Matter) -> StepProgram:
+        """The program that a dispute executes. Raises as `disputed`."""
+        if matter is Matter.PROFILE:
+            return self.profile_evidence(task_id).program(self.market.profiles.charge(number))
+        if matter is Matter.OBJECTION:
+            return self.task(task_id).program
+        return self.program(task_id, self._claimed(task_id, number, matter)[1])
+
+    def _claimed(self, task_id: bytes, number: int, matter: Matter) -> tuple[SegmentClaim, ClaimCharge]:
+        """The claim that a dispute is about, of a verdict or of an objector, and the charge against it."""
+        if matter is Matter.VERDICT:
+            return self.disputed(task_id, number)
+        desk = self.market.counterclaims
+        return desk.said(desk.dispute(number).subject).claim, desk.charge(number)
 
     def sessions(self, task_id: bytes) -> list[DisputeSession]:
-        """This party's sides of all open disputes about the profile and the verdict. Raises as `disputed`.
+        """This party's sides of all open disputes about a task. Raises as `disputed`.
 
         Ask again after every round of moves.
         """
-        market, own = self.market, self.wallet.address
-
-        def plays(number: int, about_profile: bool) -> bool:
-            params = (market.profile_game if about_profile else market.game).params(number)
-            return own in {params.asserter, params.challenger}
-
-        profiles = [n for n in market.profiles.disputes(task_id) if plays(n, about_profile=True)]
-        verdicts = [n for n in market.challenges.disputes(task_id) if plays(n, about_profile=False)]
-        return [self.profile_session(task_id, n) for n in profiles] + [self.session(task_id, n) for n in verdicts]
+        own = self.wallet.address
+        found = []
+        for matter, court in self.market.courts.items():
+            for number in court.desk.disputes(task_id):
+                params = court.game.params(number)
+                if own in {params.asserter, params.challenger}:
+                    found.append(self.session(task_id, number, matter))
+        return found

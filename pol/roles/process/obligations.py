@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status
 from pol.errors import ProtocolError
 from pol.roles.party.data_availability import current_demands
@@ -85,10 +86,12 @@ def _dues(role: Role, task_id: bytes) -> Iterator[int]:
         if task.status is Status.TRAINING:
             yield task.deadline
         yield from (demand.deadline for demand in current_demands(role, task_id, task))
-    if task.status is Status.CONTESTED:
-        yield from _disputes(role, role.market.challenges.disputes(task_id), role.market.game)
-    if task.status is Status.PROFILING:
-        yield from _disputes(role, role.market.profiles.disputes(task_id), role.market.profile_game)
+        if task.status in DISPUTABLE:
+            # An objection may come at any time.
+            terms = role.market.registry.terms(task_id)
+            yield role.connection.now() + (terms.clock if terms.is_exact else terms.challenge_window)
+    for court in role.market.courts.values():
+        yield from _disputes(role, court.desk.disputes(task_id), court.game)
 
 
 def _seat(role: Role, task_id: bytes, task: MarketTask) -> Iterator[int]:

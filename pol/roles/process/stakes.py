@@ -23,11 +23,14 @@ def at_stake(role: Role, task_id: bytes) -> bool:
         return market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
     if task.status is Status.WATCHED and market.sortition.tickets_now(own):
         return True
-    for desk in (market.challenges, market.profiles):
+    for court in market.courts.values():
+        desk = court.desk
         if any(desk.dispute(number).challenger == own for number in desk.disputes(task_id)):
             return True
         if desk.settleable(task_id, own):
             return True
+    if any(market.counterclaims.counterclaimed(n).objector == own for n in market.counterclaims.open_for(task_id)):
+        return True
     if own_demands(role, task_id):
         return True
     return bool(market.jackpot.events("Watched", taskId=task_id, account=own))

@@ -13,7 +13,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
-from pol.roles.party.role import Role
+from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.process.work_time import time_step
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
@@ -27,8 +27,8 @@ from pol.verification.replay.canonical_replay import replay
 OnCheckpoint = Callable[[int, int], None]
 
 
-class Solver(Role):
-    """Trains for money."""
+class Solver(LogDisputant):
+    """Trains for money, and answers for every segment of its log."""
 
     def bid(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None, recheck: bool = True) -> Bid:
         """Check task, terms and profile, and place a sealed bid of price and training time; the stake is locked.

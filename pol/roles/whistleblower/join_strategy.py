@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.chain.desks.task_registry import Terms
-from pol.incentives.payouts import CHALLENGER_OF_VERIFIER_STAKE, share_down
+from pol.incentives.payouts import (
+    CHALLENGER_OF_VERIFIER_STAKE,
+    MOST_OF_SOLVER_STAKE,
+    OBJECTOR_OF_SOLVER_STAKE,
+    share_down,
+    slashable,
+)
 from pol.roles.party.dispute_session import GAME_GAS
 
 
@@ -40,6 +46,8 @@ class JoinStrategy:
     """Believed probability to lose a dispute about a segment that it has replayed twice."""
     work_cost: float = 0
     """Cost of executing a work unit."""
+    dice: int = 1
+    """Segments of each log that are replayed besides those that a screen names."""
 
     def checking(self, terms: Terms, work: int, bond: int, gas_price: int) -> Estimate:
         """Executing ``work`` units, and challenging a false result."""
@@ -51,6 +59,18 @@ class JoinStrategy:
         reward = share_down(terms.verifier_stake, CHALLENGER_OF_VERIFIER_STAKE)
         pay = (1 - self.loses) * reward / (others + 1)
         return Estimate(round(pay), round(self.loses * bond + GAME_GAS * gas_price))
+
+    def screening(self, terms: Terms, work: int, bond: int, gas_price: int) -> Estimate:
+        """Looking at a whole log, executing ``work`` units, and objecting to a false segment."""
+        objected = self.objecting(terms, bond, gas_price)
+        return Estimate(round(self.wrong * objected.pay), round(self.wrong * objected.cost + self.work_cost * work))
+
+    def objecting(self, terms: Terms, bond: int, gas_price: int) -> Estimate:
+        """Objecting to a segment."""
+        stake = slashable(terms.solver_stake, terms.verifier_fee, terms.looks, terms.draws)
+        # The fund's tax can only lower it to this.
+        reward = max(min(bond, share_down(stake, MOST_OF_SOLVER_STAKE)), share_down(stake, OBJECTOR_OF_SOLVER_STAKE))
+        return Estimate(round((1 - self.loses) * reward), round(self.loses * bond + GAME_GAS * gas_price))
 
     def refuses(self, estimate: Estimate) -> str:
         """Why the estimate is too low; empty if it isn't."""

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
-from pol.arithmetic.primitives import Words
 from pol.chain.desks.profiles import PostedProfile, ProvedProgram, Witness, witness_of
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash, program_header
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.executor import Executor, ExecutorFactory
-from pol.execution.reference import ReferenceExecutor
-from pol.graph.step_program import StepProgram
 from pol.roles.party.profile_evidence import disputed
-from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.whistleblower.paid_reports import convict
-from pol.training.task.task_document import LoadedTask
+from pol.roles.whistleblower.second_opinion import FLAKY, SecondOpinion
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs
 
-REFERENCE_WORK = 10**8
-"""Work units of a segment that the reference executes in about a minute."""
-FLAKY = "two executions on this machine gave two results: nothing is staked; check its memory and its clocks"
 
-
-class ProfileChallenger(ReplayingParty):
+class ProfileChallenger(SecondOpinion):
     """A whistleblower's checks and challenges of profiles."""
 
     @cached_property
@@ -37,11 +27,6 @@ class ProfileChallenger(ReplayingParty):
     @cached_property
     def _checked(self) -> dict[tuple[bytes, int], list[ProfileCharge]]:
         return {}
-
-    def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
-        """The kernels; for a second opinion on small work the reference, which shares no code with them."""
-        is_small = task.document.work * task.document.interval <= REFERENCE_WORK
-        return _reference if opinion and is_small else super().replayer(task, opinion)
 
     def check_profile(self, task_id: bytes) -> list[ProfileCharge]:
         """The false parts of the posted profile, most basic first, by measuring all of it again.
@@ -170,7 +155,3 @@ class ProfileChallenger(ReplayingParty):
         super().forget(task_id)
         for opinion in range(2):
             self._measured.pop((task_id, opinion), None)
-
-
-def _reference(program: StepProgram, constants: Sequence[Words]) -> Executor:
-    return ReferenceExecutor(program, constants)

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
+from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
 from pol.chain.desks.verdicts import entry, evidence, look_hash
-from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
+from pol.claims.segment_claim import SegmentClaim
 from pol.commitments.program_hash import program_header
-from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.step_program import Component
 from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
 from pol.roles.party.second_look_evidence import LOOK_CHARGES
-from pol.roles.whistleblower.join_strategy import JoinStrategy
-from pol.roles.whistleblower.profile_challenger import FLAKY, ProfileChallenger
-from pol.verification.verdict.second_look import compare_second_looks, needs_second_look
+from pol.roles.whistleblower.objector import Objector
+from pol.roles.whistleblower.profile_challenger import ProfileChallenger
+from pol.roles.whistleblower.second_opinion import FLAKY
 from pol.verification.verdict.segment_verification import verify_segment
 
 
@@ -43,11 +42,8 @@ class VerdictCheck:
     unseen: tuple[int, ...]
 
 
-class Whistleblower(ProfileChallenger):
-    """Checks verdicts and profiles for rewards."""
-
-    strategy = JoinStrategy()
-    """Decides whether work pays."""
+class Whistleblower(ProfileChallenger, Objector):
+    """Checks verdicts, profiles and whole logs for rewards."""
 
     @cached_property
     def _examined(self) -> dict[tuple[bytes, int, tuple[SegmentClaim, ...]], VerdictCheck]:
@@ -68,36 +64,15 @@ class Whistleblower(ProfileChallenger):
             if own is None:
                 unseen.append(claim.segment)
                 continue
-            charges = self._charges(task_id, index, claim, own, looks.get(index))
+            charges = self.charges(task_id, index, claim, own, looks.get(index))
             if charges:
-                truth = self._entry(task_id, own, thresholds)
+                truth = self._entry(task_id, own)
                 findings += [FalseClaim(charge, claim, own.replay, truth) for charge in charges]
         return VerdictCheck(tuple(findings), tuple(unseen))
 
-    def _charges(
-        self, task_id: bytes, index: int, claim: SegmentClaim, own: SegmentClaim, posted: SecondLook | None
-    ) -> list[ClaimCharge]:
-        if own.replay != claim.replay:
-            return [ClaimCharge(index, ClaimChargeKind.REPLAY, 0)]
-        rows = (
-            (ClaimChargeKind.DISTANCE, own.distances, claim.distances),
-            (ClaimChargeKind.REFERENCE, own.references, claim.references),
-        )
-        found = [
-            ClaimCharge(index, kind, int(c))
-            for kind, mine, theirs in rows
-            for c in Component
-            if mine[c - 1] != theirs[c - 1]
-        ]
-        if posted is None:
-            return found
-        wrong = compare_second_looks(self.second_looks(task_id).look(self.trace(task_id, claim.segment)), posted)
-        return found + [ClaimCharge(index, ClaimChargeKind(kind), c or 0, rerun) for kind, rerun, c in wrong]
-
-    def _entry(self, task_id: bytes, own: SegmentClaim, thresholds: Three) -> bytes:
+    def _entry(self, task_id: bytes, own: SegmentClaim) -> bytes:
         """The true entry of a segment: this party's claim, and its second look where one is due."""
-        due = self.market.registry.terms(task_id).looks and needs_second_look(own, thresholds)
-        look = self.second_looks(task_id).look(self.trace(task_id, own.segment)) if due else None
+        look = self.own_look(task_id, own)
         return entry(own, look_hash(look))
 
     def examined_twice(self, task_id: bytes) -> VerdictCheck:
@@ -215,7 +190,7 @@ class Whistleblower(ProfileChallenger):
             raise ProtocolError("another claim stands there now: check the verdict again")
         look = verdicts.looks(task_id, seating)[charge.index] if charge.kind in LOOK_CHARGES else None
         self._require_same(task_id, finding)
-        first = self._disputed_claim(task_id, finding, look).first(header, self.market.game.bits)
+        first = self.disputed_claim(task_id, finding.claim, charge, look).first(header, self.market.game.bits)
         payload = self.player(task_id, finding.claim, charge).open(first)
         self.require_kept()
         if look is None:
@@ -232,25 +207,12 @@ class Whistleblower(ProfileChallenger):
             self.forget(task_id)
             raise OperationalError(FLAKY)
 
-    def _disputed_claim(self, task_id: bytes, finding: FalseClaim, look: SecondLook | None) -> ReplayClaim | SumClaim:
-        claim, charge = finding.claim, finding.charge
-        if look is not None:
-            return self.second_looks(task_id).disputed(claim, look.reruns[charge.rerun], charge)
-        # The dispute's id isn't known yet, and no opening depends on it.
-        document, identity = self.task(task_id).document, bytes(32)
-        if charge.kind is ClaimChargeKind.REPLAY:
-            steps = (claim.segment * document.interval, document.interval)
-            program = (document.program_hash, document.constants_root)
-            return ReplayClaim(identity, *program, *steps, claim.start, claim.replay)
-        other, sums = (claim.end, claim.distances)
-        if charge.kind is ClaimChargeKind.REFERENCE:
-            other, sums = claim.start, claim.references
-        total = sums[charge.component - 1]
-        return SumClaim(identity, document.program_hash, charge.component, claim.replay, other, total)
-
     def reclaim(self, task_id: bytes) -> list[int]:
-        """Settle this party's disputes about the verdict that are over or moot; returns their numbers."""
-        numbers = self.market.challenges.settleable(task_id, self.wallet.address)
-        for number in numbers:
-            self.market.challenges.settle(self.wallet, number)
-        return numbers
+        """Settle this party's disputes about the verdict and the log that are over or moot; returns their numbers."""
+        settled = []
+        for matter in (Matter.VERDICT, Matter.OBJECTION, Matter.COUNTERCLAIM):
+            desk = self.market.courts[matter].desk
+            for number in desk.settleable(task_id, self.wallet.address):
+                desk.settle(self.wallet, number)
+                settled.append(number)
+        return settled

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from pol.chain.desks.market import Matter
+from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
@@ -12,6 +14,7 @@ from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
+from pol.roles.whistleblower.join_strategy import Estimate
 from pol.roles.whistleblower.watch_rewards import unpaid_errors
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_challenge import ProfileChargeKind
@@ -35,6 +38,9 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
     }
     look = looks.get(task.status)
     considered = look(role, task_id, task) if look is not None else None
+    if not isinstance(considered, Action) and task.status in DISPUTABLE:
+        objection = _object(role, task_id, task)
+        considered = objection if isinstance(objection, Action) or considered is None else considered
     if isinstance(considered, Action):
         return considered
     done = concerning_call(role, task_id, _concern(role, task_id, task))
@@ -46,9 +52,10 @@ def _concern(role: Whistleblower, task_id: bytes, task: MarketTask) -> str:
     own = role.wallet.address
     if task.status is Status.WATCHED:
         return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
-    desks = (role.market.challenges, role.market.profiles)
+    desks = [court.desk for court in role.market.courts.values()]
     disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
-    if disputes:
+    said = role.market.counterclaims
+    if disputes or any(said.counterclaimed(number).objector == own for number in said.open_for(task_id)):
         return "it is in dispute"
     return "it has demanded data" if waiting_demands(role, task_id, task)[0] else ""
 
@@ -59,7 +66,8 @@ def _own(role: Whistleblower, task_id: bytes, task: MarketTask) -> Action | None
     if move is not None:
         return move
     own = role.wallet.address
-    if role.market.challenges.settleable(task_id, own):
+    courts = (role.market.courts[m] for m in Matter if m is not Matter.PROFILE)
+    if any(court.desk.settleable(task_id, own) for court in courts):
         why = "disputes that it began are over or moot"
         return Action(task_id, "reclaim", why, Mode.DEFEND, lambda: role.reclaim(task_id))
     if role.market.profiles.settleable(task_id, own):
@@ -158,6 +166,45 @@ def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     return Action(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
 
 
+def _object(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
+    """Object to a segment of the log that nobody has to draw, if one is false."""
+    objections, now, own = role.market.objections, role.connection.now(), role.wallet.address
+    if not objections.is_open(task, now) or task.solver == own or objections.objected(task_id).fell:
+        return None
+    terms, bond = role.market.registry.terms(task_id), objections.bond_of(task_id)
+    until = task.deadline or now + terms.challenge_window
+    if _has_objected(role, task_id, task):
+        return Wait(task_id, "it has objected to a segment", until)
+    steps = role.strategy.dice * terms.interval
+    work = steps * terms.work_units // terms.steps
+    reason = _left(role, task_id, terms, role.strategy.screening(terms, work, bond, role.connection.gas_price()))
+    if reason:
+        return Wait(task_id, reason, until)
+    if not role.has_screened(task_id) or role.unseen_suspects(task_id):
+        count = len(role.unseen_suspects(task_id)) if role.has_screened(task_id) else role.strategy.dice
+        waits = _untimely(role, task_id, count * terms.interval, until)
+        if waits is not None:
+            return waits
+    found = role.false_segment(task_id)
+    if found is None:
+        return Wait(task_id, f"of the log it has replayed {list(role.open_suspects(task_id))}, and all are true", until)
+    wrong = f"it has replayed twice that segment {found.segment} of the log is false"
+    free = role.market.vault.free(own)
+    if free < bond:
+        return Wait(task_id, f"{wrong}, but the bond is {bond} wei, and it has {free} wei free in the vault", until)
+    reason = role.strategy.refuses(role.strategy.objecting(terms, bond, role.connection.gas_price()))
+    if reason:
+        return Wait(task_id, f"{wrong}, but an objection doesn't pay: {reason}", until)
+    return Action(task_id, "object to a segment", wrong, Mode.PROPOSE, partial(role.object, task_id, found), until)
+
+
+def _has_objected(role: Whistleblower, task_id: bytes, task: MarketTask) -> bool:
+    own, market = role.wallet.address, role.market
+    exact = market.objections.events("Objected", taskId=task_id, objector=own, began=task.began)
+    said = market.counterclaims.events("Counterclaimed", taskId=task_id, objector=own)
+    return bool(exact) or any(int(event["began"]) == task.began for event in said)
+
+
 def _catches(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
     for seating, index in unpaid_errors(role, task_id):
         why = f"the error in claim {index} to which it had committed has been shown"
@@ -172,7 +219,12 @@ def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Wa
 
 def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:
     """Why this party doesn't examine a task; empty if it does."""
-    reason = role.strategy.refuses(role.strategy.checking(terms, work, bond, role.connection.gas_price()))
+    return _left(role, task_id, terms, role.strategy.checking(terms, work, bond, role.connection.gas_price()))
+
+
+def _left(role: Whistleblower, task_id: bytes, terms: Terms, estimate: Estimate) -> str:
+    """Why this party doesn't look at a task, whose result is worth so much; empty if it does."""
+    reason = role.strategy.refuses(estimate)
     if reason:
         return f"examining doesn't pay: {reason}"
     try:

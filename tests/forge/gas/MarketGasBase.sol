@@ -35,11 +35,13 @@ abstract contract MarketGasBase is MarketBase {
         bytes memory code = address(new CheapGame()).code;
         vm.etch(address(game), code);
         vm.etch(address(profileGame), code);
+        vm.etch(address(objectionGame), code);
+        vm.etch(address(counterclaimGame), code);
     }
 
     /// @dev What comes next is measured, as the first call of a transaction.
     function _begin(address caller) internal {
-        address[14] memory contracts = [
+        address[16] memory contracts = [
             address(vault),
             address(registry),
             address(seats),
@@ -47,6 +49,8 @@ abstract contract MarketGasBase is MarketBase {
             address(profiles),
             address(verdicts),
             address(challenges),
+            address(objections),
+            address(counterclaims),
             address(demands),
             address(settlement),
             address(auction),

@@ -7,6 +7,7 @@ import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Groth16Verifier} from "../../../contracts/zk/Groth16Verifier.sol";
 import {VectorHash} from "../../../contracts/zk/VectorHash.sol";
 import {MarketBase} from "../market/MarketBase.sol";
+import {MarketDeployment} from "../market/MarketDeployment.sol";
 import {ProvenBase} from "../market/ProvenBase.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
@@ -17,7 +18,7 @@ contract ProvenStepsGas is MarketGasBase, ProvenBase {
         return super._terms();
     }
 
-    function _hasher() internal override(MarketBase, ProvenBase) returns (VectorHash) {
+    function _hasher() internal override(MarketDeployment, ProvenBase) returns (VectorHash) {
         return super._hasher();
     }
 

@@ -6,6 +6,7 @@ import {Seating} from "../../../contracts/market/ISeats.sol";
 import {Outcome, Status, Task} from "../../../contracts/market/TaskTypes.sol";
 import {Base} from "../Base.sol";
 import {MarketHandler} from "./MarketHandler.sol";
+import {ObjectionHandler} from "./ObjectionHandler.sol";
 
 /// @notice After every action, whoever acts.
 contract ConservationTest is Base {
@@ -14,12 +15,12 @@ contract ConservationTest is Base {
         bytes4[] selectors;
     }
 
-    MarketHandler private handler;
+    ObjectionHandler private handler;
     uint256[9] private reached;
     uint256 private outcomes;
 
     function setUp() public {
-        handler = new MarketHandler();
+        handler = new ObjectionHandler();
     }
 
     function targetContracts() external view returns (address[] memory targets) {
@@ -28,7 +29,7 @@ contract ConservationTest is Base {
     }
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
-        bytes4[] memory selectors = new bytes4[](19);
+        bytes4[] memory selectors = new bytes4[](27);
         selectors[0] = MarketHandler.submit.selector;
         selectors[1] = MarketHandler.intrude.selector;
         selectors[2] = MarketHandler.withdraw.selector;
@@ -38,8 +39,13 @@ contract ConservationTest is Base {
         selectors[6] = MarketHandler.hear.selector;
         selectors[7] = MarketHandler.ask.selector;
         selectors[8] = MarketHandler.show.selector;
+        selectors[9] = ObjectionHandler.object.selector;
+        selectors[10] = ObjectionHandler.contest.selector;
+        selectors[11] = ObjectionHandler.decide.selector;
+        selectors[12] = ObjectionHandler.rule.selector;
+        selectors[13] = ObjectionHandler.conclude.selector;
         // Most moves take a task further, or the long way to settlement would hardly ever be walked.
-        for (uint256 i = 9; i < selectors.length; ++i) {
+        for (uint256 i = 14; i < selectors.length; ++i) {
             selectors[i] = MarketHandler.advance.selector;
         }
         targets = new FuzzSelector[](1);
@@ -68,7 +74,17 @@ contract ConservationTest is Base {
             vm.assertEq(handler.openOf(ids[i]), open);
             vm.assertEq(IStakeVault(vault).pot(settlement, ids[i]), 0);
             _expectDemands(demands, ids[i]);
+            _expectObjections(ids[i]);
         }
+    }
+
+    function _expectObjections(bytes32 taskId) private view {
+        (address objections, address counterclaims) = handler.desksOfObjections();
+        (uint256 atObjections, uint256 atCounterclaims, uint32 open, uint32 counted) =
+            handler.expectedObjections(taskId);
+        vm.assertEq(handler.locked(objections, taskId), atObjections);
+        vm.assertEq(handler.locked(counterclaims, taskId), atCounterclaims);
+        vm.assertEq(counted, open);
     }
 
     function _expectDemands(address demands, bytes32 taskId) private view {
@@ -112,8 +128,9 @@ contract ConservationTest is Base {
 
     /// @dev Long fixed runs, to know that the invariants are tested where it matters.
     function test_long_runs_reach_every_stage_and_every_outcome() public {
-        uint256[9] memory seen;
-        for (uint256 run = 0; run < 5; ++run) {
+        vm.pauseGasMetering();
+        uint256[14] memory seen;
+        for (uint256 run = 0; run < 8; ++run) {
             setUp();
             for (uint256 i = 0; i < 300; ++i) {
                 _act(uint256(keccak256(abi.encode("dice", run, i))));
@@ -136,6 +153,11 @@ contract ConservationTest is Base {
         else if (dice % 20 == 16) handler.show(dice >> 8, dice >> 16);
         else if (dice % 20 == 18) handler.hear(dice >> 8, dice >> 16);
         else if (dice % 20 == 19) handler.withdraw(dice >> 8, dice >> 16);
+        else if (dice % 40 == 15) handler.object(dice >> 8, dice >> 16, dice >> 24);
+        else if (dice % 60 == 14) handler.contest(dice >> 8, dice >> 16);
+        else if (dice % 60 == 34) handler.decide(dice >> 8, dice >> 16);
+        else if (dice % 60 == 54) handler.rule(dice >> 8, dice >> 16);
+        else if (dice % 60 == 13) handler.conclude(dice >> 8);
         else if (dice % 10 == 8) handler.resolve(dice >> 8, dice >> 16);
         else if (dice % 10 == 9) handler.settle(dice >> 8);
         else if (dice % 10 == 0) handler.submit(dice >> 8);
@@ -143,7 +165,7 @@ contract ConservationTest is Base {
         else handler.advance(dice >> 8, dice >> 16);
     }
 
-    function _note(uint256[9] memory seen) private {
+    function _note(uint256[14] memory seen) private {
         for (uint8 from = 0; from <= 8; ++from) {
             for (uint8 to = 0; to <= 8; ++to) {
                 reached[to] += handler.moves(Status(from), Status(to));
@@ -160,6 +182,11 @@ contract ConservationTest is Base {
         seen[6] += handler.answered();
         seen[7] += handler.withheld();
         seen[8] += handler.mootDemands();
+        seen[9] += handler.objected();
+        seen[10] += handler.counterclaimed();
+        seen[11] += handler.contested();
+        seen[12] += handler.fallen();
+        seen[13] += handler.mootObjections();
         if (handler.mostOpen() > seen[5]) seen[5] = handler.mostOpen();
     }
 

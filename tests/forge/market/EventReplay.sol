@@ -5,7 +5,9 @@ import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {KIND_REPLAY} from "../../../contracts/dispute/DisputeKinds.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {Contested, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {Contest, Counterclaim, ICounterclaims} from "../../../contracts/market/ICounterclaims.sol";
 import {DataDemand, IDataDemands, Waiting} from "../../../contracts/market/IDataDemands.sol";
+import {IObjections, Objection, ObjectionCount} from "../../../contracts/market/IObjections.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {IProofRegistry, ProofOfTask} from "../../../contracts/market/IProofRegistry.sol";
 import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
@@ -31,6 +33,10 @@ contract EventReplay {
     mapping(bytes32 key => DataDemand) private _demands;
     mapping(uint256 number => Dispute) private _disputes;
     mapping(uint256 number => ProfileDispute) private _profileDisputes;
+    mapping(bytes32 taskId => ObjectionCount) private _objected;
+    mapping(uint256 number => Objection) private _objections;
+    mapping(uint256 number => Counterclaim) private _counterclaims;
+    mapping(uint256 dispute => Contest) private _contests;
     mapping(bytes32 taskId => mapping(uint32 seating => mapping(uint32 index => bytes32))) private _claims;
     mapping(bytes32 taskId => mapping(uint32 seating => mapping(uint32 index => bytes32))) private _looks;
 
@@ -49,7 +55,8 @@ contract EventReplay {
             _verdicts[taskId],
             c,
             _profiles[taskId],
-            _waiting[taskId]
+            _waiting[taskId],
+            _count(taskId)
         );
     }
 
@@ -65,6 +72,18 @@ contract EventReplay {
         return _profileDisputes[number];
     }
 
+    function objection(uint256 number) external view returns (Objection memory) {
+        return _objections[number];
+    }
+
+    function counterclaim(uint256 number) external view returns (Counterclaim memory) {
+        return _counterclaims[number];
+    }
+
+    function contest(uint256 dispute_) external view returns (Contest memory) {
+        return _contests[dispute_];
+    }
+
     function replay(Vm.Log calldata log) external {
         if (_vault(log) || log.topics.length < 2) return;
         bytes32 id = log.topics[1];
@@ -74,6 +93,7 @@ contract EventReplay {
         }
         if (_task(log, id) || _seat(log, id) || _proof(log, id)) return;
         if (_verdict(log, id) || _dispute(log, id) || _data(log, id)) return;
+        if (_objection(log, id) || _counterclaim(log, id) || _contest(log)) return;
         _profile(log, id, _profiles[id]);
     }
 
@@ -93,6 +113,24 @@ contract EventReplay {
         if (d.ending != Ending.None) return;
         if (asserterWon) d.ending = Ending.Stood;
         else if (p.verifier != address(0) && p.number == d.profile && !p.fell) (d.ending, p.fell) = (Ending.Fell, true);
+    }
+
+    /// @notice The game of objections has ended a dispute.
+    function endedObjection(uint256 number, bool asserterWon) public {
+        Objection storage o = _objections[number];
+        ObjectionCount storage c = _objected[o.taskId];
+        if (o.ending != Ending.None) return;
+        if (asserterWon) o.ending = Ending.Stood;
+        else if (!c.fell) (o.ending, c.fell) = (Ending.Fell, true);
+    }
+
+    /// @notice The game of counterclaims has ended a dispute.
+    function endedContest(uint256 number, bool asserterWon) external {
+        Contest storage d = _contests[number];
+        Counterclaim storage c = _counterclaims[d.counterclaim];
+        if (d.ending != Ending.None) return;
+        if (asserterWon) d.ending = Ending.Stood;
+        else if (!c.fell && !c.concluded) (d.ending, c.fell) = (Ending.Fell, true);
     }
 
     function _vault(Vm.Log calldata log) private returns (bool known_) {
@@ -249,6 +287,82 @@ contract EventReplay {
         uint256 bond;
         (number, d.index, kind,, bond) = abi.decode(data, (uint256, uint32, uint8, uint8, uint256));
         (d.ofReplay, d.bond) = (kind == KIND_REPLAY, uint128(bond));
+    }
+
+    /// @dev Of the present solver of a task.
+    function _count(bytes32 id) private view returns (ObjectionCount memory c) {
+        c = _objected[id];
+        if (c.began != _tasks[id].began) c = ObjectionCount(_tasks[id].began, 0, 0, false);
+    }
+
+    function _objection(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        if (topic == IObjections.Objected.selector) {
+            (uint256 number, uint32 segment, uint256 bond) = abi.decode(log.data, (uint256, uint32, uint256));
+            uint64 began = uint64(uint256(log.topics[2]));
+            address objector = _address(log.topics[3]);
+            _objections[number] = Objection(id, objector, began, segment, Ending.None, uint128(bond));
+            _admit(id, began);
+        } else if (topic == IObjections.ObjectionProven.selector) {
+            endedObjection(uint256(log.topics[3]), abi.decode(log.data, (bool)));
+        } else if (topic == IObjections.ObjectionSettled.selector || topic == IObjections.ObjectionMoot.selector) {
+            _objections[uint256(log.topics[3])].ending = Ending.Settled;
+            --_objected[id].open;
+        } else if (topic == IObjections.ZeroShown.selector) {
+            _objected[id] = _count(id);
+            _objected[id].fell = true;
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    function _admit(bytes32 id, uint64 began) private {
+        ObjectionCount storage c = _objected[id];
+        if (c.began != began) (c.began, c.objections, c.open, c.fell) = (began, 0, 0, false);
+        ++c.objections;
+        ++c.open;
+    }
+
+    function _counterclaim(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        if (topic == ICounterclaims.Counterclaimed.selector) {
+            Counterclaim storage c = _counterclaims[uint256(log.topics[2])];
+            (c.taskId, c.objector) = (id, _address(log.topics[3]));
+            _said(c, log.data);
+            _admit(id, c.began);
+        } else if (topic == ICounterclaims.CounterclaimConcluded.selector) {
+            _counterclaims[uint256(log.topics[2])].concluded = true;
+            --_objected[id].open;
+            if (abi.decode(log.data, (bool))) _objected[id].fell = true;
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    function _said(Counterclaim storage c, bytes calldata data) private {
+        (uint64 began, Claim memory claim, Rerun[] memory look, uint64 until, uint256 bond) =
+            abi.decode(data, (uint64, Claim, Rerun[], uint64, uint256));
+        bytes32 hash = look.length == 0 ? bytes32(0) : keccak256(abi.encode(look));
+        c.entry = keccak256(abi.encode(keccak256(abi.encode(claim)), hash));
+        (c.began, c.until, c.bond) = (began, until, uint128(bond));
+    }
+
+    function _contest(Vm.Log calldata log) private returns (bool known_) {
+        bytes32 topic = log.topics[0];
+        if (topic == ICounterclaims.Contested.selector) {
+            (uint256 number,,,, uint256 bond) = abi.decode(log.data, (uint256, uint8, uint8, uint32, uint256));
+            uint256 about = uint256(log.topics[2]);
+            _contests[number] = Contest(about, _address(log.topics[3]), Ending.None, uint128(bond));
+            ++_counterclaims[about].open;
+        } else if (topic == ICounterclaims.ContestSettled.selector || topic == ICounterclaims.ContestMoot.selector) {
+            _contests[uint256(log.topics[3])].ending = Ending.Settled;
+            --_counterclaims[uint256(log.topics[2])].open;
+        } else {
+            return false;
+        }
+        return true;
     }
 
     function _data(Vm.Log calldata log, bytes32 id) private returns (bool known_) {

@@ -5,11 +5,11 @@ import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {Vm} from "../Base.sol";
-import {DataDemandsBase} from "./DataDemandsBase.sol";
+import {CounterclaimBase} from "./CounterclaimBase.sol";
 import {EventReplay} from "./EventReplay.sol";
 
 /// @notice The chain is the database: after every stage, events alone give the state that the views of all desks give.
-contract EventsTest is DataDemandsBase {
+contract EventsTest is CounterclaimBase {
     EventReplay private bot;
 
     function setUp() public override {
@@ -180,6 +180,37 @@ contract EventsTest is DataDemandsBase {
         _expectRebuilt();
     }
 
+    function test_to_counterclaims_that_fall_stand_and_are_moot() public {
+        _toBiddingRebuilt();
+        _award();
+        _expectRebuilt();
+        _commit();
+        _expectRebuilt();
+        _seatVerifier(verifier, false);
+        _expectRebuilt();
+        uint32 free = _one(false);
+        _contest(solver, _counterclaim(challenger, free), _charge(free));
+        _expectRebuilt();
+        _counterclaim(watcher, free);
+        _contest(solver, 2, _charge(free));
+        _contest(donor, 2, _charge(free));
+        _counterclaim(donor, free);
+        _expectRebuilt();
+        counterclaimGame.report(1, false);
+        counterclaimGame.report(2, true);
+        counterclaimGame.report(3, true);
+        _expectRebuilt();
+        for (uint256 dispute = 1; dispute <= 3; ++dispute) {
+            counterclaims.settleDispute(dispute);
+            _expectRebuilt();
+        }
+        _pass(60 minutes + 1);
+        counterclaims.conclude(2);
+        _expectRebuilt();
+        counterclaims.conclude(3);
+        _expectRebuilt();
+    }
+
     function test_through_silent_beacons() public {
         _submit();
         _pass(PATIENCE + 1);
@@ -232,6 +263,9 @@ contract EventsTest is DataDemandsBase {
         for (uint256 i = 0; i < logs.length; ++i) {
             if (logs[i].emitter == address(game)) bot.ended(uint256(logs[i].topics[1]), _won(logs[i]));
             if (logs[i].emitter == address(profileGame)) bot.endedProfile(uint256(logs[i].topics[1]), _won(logs[i]));
+            if (logs[i].emitter == address(counterclaimGame)) {
+                bot.endedContest(uint256(logs[i].topics[1]), _won(logs[i]));
+            }
             if (vault.isDesk(logs[i].emitter) || logs[i].emitter == address(vault)) bot.replay(logs[i]);
         }
         bytes memory stored = abi.encode(
@@ -241,7 +275,8 @@ contract EventsTest is DataDemandsBase {
             verdicts.verdict(id),
             challenges.contested(id),
             profiles.profile(id),
-            demands.waiting(id)
+            demands.waiting(id),
+            objections.objected(id)
         );
         vm.assertEq(bot.known(id), stored);
         if (registry.task(id).status != Status.None) {
@@ -252,6 +287,12 @@ contract EventsTest is DataDemandsBase {
         }
         for (uint256 number = 0; number <= profileGame.disputes(); ++number) {
             vm.assertEq(abi.encode(bot.profileDispute(number)), abi.encode(profiles.dispute(number)));
+        }
+        for (uint256 number = 0; number <= counterclaims.last(); ++number) {
+            vm.assertEq(abi.encode(bot.counterclaim(number)), abi.encode(counterclaims.counterclaimed(number)));
+        }
+        for (uint256 number = 0; number <= counterclaimGame.disputes(); ++number) {
+            vm.assertEq(abi.encode(bot.contest(number)), abi.encode(counterclaims.contests(number)));
         }
         address[8] memory parties = [submitter, solver, verifier, nextVerifier, challenger, watcher, donor, treasury];
         for (uint256 i = 0; i < parties.length; ++i) {

@@ -4,18 +4,22 @@ pragma solidity 0.8.37;
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {Challenges} from "../../../contracts/market/Challenges.sol";
+import {Counterclaims} from "../../../contracts/market/Counterclaims.sol";
 import {DataDemands} from "../../../contracts/market/DataDemands.sol";
 import {IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {ICounterclaims} from "../../../contracts/market/ICounterclaims.sol";
 import {IDataDemands} from "../../../contracts/market/IDataDemands.sol";
+import {IObjections} from "../../../contracts/market/IObjections.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
 import {ISeats} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {IVerdicts} from "../../../contracts/market/IVerdicts.sol";
+import {Objections} from "../../../contracts/market/Objections.sol";
 import {Profiles} from "../../../contracts/market/Profiles.sol";
 import {Base, Vm} from "../Base.sol";
 import {EventReplay} from "./EventReplay.sol";
-import {MarketHandler} from "./MarketHandler.sol";
+import {ObjectionHandler} from "./ObjectionHandler.sol";
 import {ToyGame} from "./ToyGame.sol";
 
 /// @notice The chain is the database, whatever tasks live through: after every drawn action, events alone give the
@@ -23,12 +27,14 @@ import {ToyGame} from "./ToyGame.sol";
 contract EventsOfAnyLifeTest is Base {
     uint256 private constant ACTIONS = 300;
 
-    MarketHandler private handler;
+    ObjectionHandler private handler;
     EventReplay private bot;
     StakeVault private vault;
     Challenges private challenges;
     DataDemands private demands;
     Profiles private profiles;
+    Objections private objections;
+    Counterclaims private counterclaims;
     address[8] private parties;
     bytes32[] private demanded;
     bytes32[] private announced;
@@ -37,13 +43,15 @@ contract EventsOfAnyLifeTest is Base {
 
     function setUp() public {
         vm.recordLogs();
-        handler = new MarketHandler();
+        handler = new ObjectionHandler();
         bot = new EventReplay();
         (address houseOfAll,,, address ofDisputes, address ofDemands) = handler.houses();
         vault = StakeVault(houseOfAll);
         challenges = Challenges(ofDisputes);
         demands = DataDemands(ofDemands);
         profiles = Profiles(address(challenges.profiles()));
+        objections = Objections(address(challenges.objections()));
+        counterclaims = Counterclaims(address(challenges.counterclaims()));
         parties = handler.parties();
         delete demanded;
         delete announced;
@@ -61,11 +69,12 @@ contract EventsOfAnyLifeTest is Base {
     /// @dev Fixed lives, to know that the property is about every event that carries state. Seldom does one of them
     /// live through all: if a change of the desks shifts what is drawn, other seeds do.
     function test_lives_emit_every_event_that_the_handler_can_bring_about() public {
-        for (uint256 seed = 0; seed < 3; ++seed) {
+        vm.pauseGasMetering();
+        for (uint256 seed = 0; seed < 5; ++seed) {
             setUp();
             _live(seed);
         }
-        bytes32[31] memory topics = [
+        bytes32[39] memory topics = [
             ITaskRegistry.TaskSubmitted.selector,
             ITaskRegistry.Advanced.selector,
             ITaskRegistry.Seated.selector,
@@ -96,7 +105,15 @@ contract EventsOfAnyLifeTest is Base {
             IProfiles.ProfileDisputeSettled.selector,
             IProfiles.ProfileConcluded.selector,
             IProfiles.ProfileGone.selector,
-            Announcements.Announced.selector
+            Announcements.Announced.selector,
+            IObjections.Objected.selector,
+            IObjections.ObjectionSettled.selector,
+            IObjections.ObjectionMoot.selector,
+            ICounterclaims.Counterclaimed.selector,
+            ICounterclaims.Contested.selector,
+            ICounterclaims.ContestSettled.selector,
+            ICounterclaims.ContestMoot.selector,
+            ICounterclaims.CounterclaimConcluded.selector
         ];
         for (uint256 i = 0; i < topics.length; ++i) {
             vm.assertTrue(seen[topics[i]] > 0, vm.toString(i));
@@ -119,6 +136,7 @@ contract EventsOfAnyLifeTest is Base {
             );
         }
         _expectDisputes();
+        _expectObjections();
         for (uint256 i = 0; i < demanded.length; ++i) {
             vm.assertEq(bot.isOpen(demanded[i]), demands.isOpen(demanded[i]));
         }
@@ -145,6 +163,11 @@ contract EventsOfAnyLifeTest is Base {
             else if (dice % 24 == 6) handler.hear(a, b);
             else if (dice % 24 == 7) handler.withdraw(a, b);
             else if (dice % 24 == 8) handler.pass(a);
+            else if (dice % 24 == 9) handler.object(a, b, c);
+            else if (dice % 24 == 12) handler.contest(a, b);
+            else if (dice % 24 == 13) handler.rule(a, b);
+            else if (dice % 24 == 10) handler.decide(a, b);
+            else if (dice % 72 == 60) handler.conclude(a);
             else handler.advance(a, b);
             this.expectRebuilt();
         }
@@ -154,6 +177,8 @@ contract EventsOfAnyLifeTest is Base {
     function _replay(Vm.Log memory log) private {
         if (log.emitter == address(challenges.game())) return bot.ended(uint256(log.topics[1]), _won(log));
         if (log.emitter == address(profiles.game())) return bot.endedProfile(uint256(log.topics[1]), _won(log));
+        if (log.emitter == address(objections.game())) return bot.endedObjection(uint256(log.topics[1]), _won(log));
+        if (log.emitter == address(counterclaims.game())) return bot.endedContest(uint256(log.topics[1]), _won(log));
         if (log.emitter != address(vault) && !vault.isDesk(log.emitter)) return;
         bot.replay(log);
         ++seen[log.topics[0]];
@@ -179,7 +204,8 @@ contract EventsOfAnyLifeTest is Base {
             challenges.verdicts().verdict(taskId),
             challenges.contested(taskId),
             profiles.profile(taskId),
-            demands.waiting(taskId)
+            demands.waiting(taskId),
+            objections.objected(taskId)
         );
     }
 
@@ -191,6 +217,21 @@ contract EventsOfAnyLifeTest is Base {
         last = ToyGame(address(profiles.game())).disputes();
         for (uint256 number = 0; number <= last; ++number) {
             vm.assertEq(abi.encode(bot.profileDispute(number)), abi.encode(profiles.dispute(number)));
+        }
+    }
+
+    function _expectObjections() private view {
+        uint256 last = ToyGame(address(objections.game())).disputes();
+        for (uint256 number = 0; number <= last; ++number) {
+            vm.assertEq(abi.encode(bot.objection(number)), abi.encode(objections.objection(number)));
+        }
+        last = counterclaims.last();
+        for (uint256 number = 0; number <= last; ++number) {
+            vm.assertEq(abi.encode(bot.counterclaim(number)), abi.encode(counterclaims.counterclaimed(number)));
+        }
+        last = ToyGame(address(counterclaims.game())).disputes();
+        for (uint256 number = 0; number <= last; ++number) {
+            vm.assertEq(abi.encode(bot.contest(number)), abi.encode(counterclaims.contests(number)));
         }
     }
 

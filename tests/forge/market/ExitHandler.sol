@@ -2,11 +2,11 @@
 pragma solidity 0.8.37;
 
 import {Status} from "../../../contracts/market/TaskTypes.sol";
-import {MarketHandler} from "./MarketHandler.sol";
+import {ObjectionHandler} from "./ObjectionHandler.sol";
 
 /// @notice Ends every task with the verbs of anybody, the verb of its submitter, and time: the beacon is dead, nobody
 /// does any duty.
-contract ExitHandler is MarketHandler {
+contract ExitHandler is ObjectionHandler {
     /// @notice Tries all verbs once, after a time that is longer than any window.
     function leave() external timed {
         vm.warp(vm.getBlockTimestamp() + 8 days);
@@ -21,8 +21,15 @@ contract ExitHandler is MarketHandler {
 
     /// @notice What is left of a task: in stakes, escrow, bonds and bids.
     function held(bytes32 taskId) external view returns (uint256 sum) {
-        address[5] memory desks =
-            [address(settlement), address(seats), address(challenges), address(profiles), address(demands)];
+        address[7] memory desks = [
+            address(settlement),
+            address(seats),
+            address(challenges),
+            address(profiles),
+            address(demands),
+            address(objections),
+            address(counterclaims)
+        ];
         for (uint256 i = 0; i < desks.length; ++i) {
             sum += locked(desks[i], taskId) + vault.pot(desks[i], taskId);
         }
@@ -45,6 +52,19 @@ contract ExitHandler is MarketHandler {
             if (!_heard[number]) profileGame.report(number, number % 2 == 0);
             _heard[number] = true;
             _try(address(profiles), abi.encodeCall(profiles.settleDispute, (number)));
+        }
+        for (uint256 number = 1; number <= objectionGame.disputes(); ++number) {
+            if (!_decided[number]) objectionGame.report(number, number % 2 == 0);
+            _decided[number] = true;
+            _try(address(objections), abi.encodeCall(objections.settleDispute, (number)));
+        }
+        for (uint256 number = 1; number <= counterclaimGame.disputes(); ++number) {
+            if (!_ruled[number]) counterclaimGame.report(number, number % 2 == 0);
+            _ruled[number] = true;
+            _try(address(counterclaims), abi.encodeCall(counterclaims.settleDispute, (number)));
+        }
+        for (uint256 number = 1; number <= counterclaims.last(); ++number) {
+            _try(address(counterclaims), abi.encodeCall(counterclaims.conclude, (number)));
         }
     }
 

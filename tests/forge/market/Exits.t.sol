@@ -45,6 +45,8 @@ contract ExitsTest is MarketBase {
     function _act(ExitHandler handler, uint256 dice) private {
         if (dice % 20 == 17) handler.ask(dice >> 8, dice >> 16, dice >> 24);
         else if (dice % 20 == 18) handler.hear(dice >> 8, dice >> 16);
+        else if (dice % 20 == 11) handler.object(dice >> 8, dice >> 16, dice >> 24);
+        else if (dice % 20 == 12) handler.contest(dice >> 8, dice >> 16);
         else if (dice % 10 == 8) handler.resolve(dice >> 8, dice >> 16);
         else if (dice % 5 == 0) handler.submit(dice >> 8);
         else handler.advance(dice >> 8, dice >> 16);

@@ -1,35 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Auction} from "../../../contracts/incentives/Auction.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {IAuction} from "../../../contracts/incentives/IAuction.sol";
-import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
-import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {Challenges} from "../../../contracts/market/Challenges.sol";
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {DataDemands} from "../../../contracts/market/DataDemands.sol";
 import {Disclosure, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
-import {Market, MarketDesk} from "../../../contracts/market/MarketDesk.sol";
 import {Charge, Opening, Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Profiles} from "../../../contracts/market/Profiles.sol";
-import {ProofRegistry} from "../../../contracts/market/ProofRegistry.sol";
-import {ProvenSteps} from "../../../contracts/market/ProvenSteps.sol";
-import {Seats} from "../../../contracts/market/Seats.sol";
-import {Settlement} from "../../../contracts/market/Settlement.sol";
-import {TaskRegistry} from "../../../contracts/market/TaskRegistry.sol";
-import {Claim, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {Verdicts} from "../../../contracts/market/Verdicts.sol";
-import {VectorHash} from "../../../contracts/zk/VectorHash.sol";
-import {Base} from "../Base.sol";
+import {Claim, LogProof, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {ToyBeacon} from "./ToyBeacon.sol";
-import {ToyGame} from "./ToyGame.sol";
+import {MarketDeployment} from "./MarketDeployment.sol";
 
 /// @notice A market with one task of five checkpoints, and one function per verb that takes the task one stage further.
-abstract contract MarketBase is Base {
+abstract contract MarketBase is MarketDeployment {
     uint64 internal constant THRESHOLD = 1 << 40;
     bytes internal constant HEADER = "the header, which only the game reads";
     bytes internal constant PAYLOAD = "what the challenger opens, which only the game reads too";
@@ -38,51 +21,15 @@ abstract contract MarketBase is Base {
     uint32 internal constant RERUNS = 3;
     uint32 internal constant MARGIN = 4;
     uint32 internal constant WORST = 4;
-    uint32 internal constant RATE = 1 << 30;
-    uint128 internal constant UNIT = 0.5 ether;
-    uint32 internal constant WATCHERS = 2;
-    uint32 internal constant SHARES = 4;
-    uint32 internal constant COMMIT_WINDOW = 2 minutes;
-    uint32 internal constant CATCH_WINDOW = 1 hours;
-    uint32 internal constant WINDOW = 10 minutes;
-    uint128 internal constant PRICE = 0.01 ether;
-    uint64 internal constant EXIT_DELAY = 120 days;
-    uint256 internal constant START = 1_000 ether;
 
     uint128 internal _price = 7 ether;
     uint32 internal _promise = 50 minutes;
-    StakeVault internal vault;
-    Sortition internal sortition;
-    Jackpot internal jackpot;
-    Auction internal auction;
-    TaskRegistry internal registry;
-    Seats internal seats;
-    ProofRegistry internal proofs;
-    Profiles internal profiles;
-    Verdicts internal verdicts;
-    Challenges internal challenges;
-    ProvenSteps internal provenSteps;
-    DataDemands internal demands;
-    Settlement internal settlement;
-    ToyBeacon internal toyBeacon;
-    IBeacon internal beacon;
-    ToyGame internal game;
-    ToyGame internal profileGame;
-    address internal submitter = account("submitter");
-    address internal solver = account("solver");
-    address internal verifier = account("verifier");
-    address internal nextVerifier = account("next verifier");
-    address internal challenger = account("challenger");
-    address internal watcher = account("watcher");
-    address internal donor = account("donor");
-    address internal treasury = account("treasury");
     bytes32[] internal log;
     bytes32 internal id;
     bytes32 internal secret = "the secret of the seating";
     bytes32 internal salt = "salt";
     // Kept: a call of sha256 between a prank and what it is for would take the prank.
     bytes32 private _rerunPrograms;
-    mapping(address account => uint256 free) private _before;
 
     function setUp() public virtual {
         vm.roll(1_000);
@@ -109,87 +56,6 @@ abstract contract MarketBase is Base {
     /// @dev Which beacon draws.
     function _newBeacon() internal virtual returns (IBeacon) {
         return toyBeacon;
-    }
-
-    /// @dev Hashes vectors, where a test has some.
-    function _hasher() internal virtual returns (VectorHash) {
-        return VectorHash(address(0));
-    }
-
-    function _deploy(IBeacon by) internal {
-        beacon = by;
-        game = new ToyGame();
-        profileGame = new ToyGame();
-        vault = new StakeVault(address(0), EXIT_DELAY, address(0), address(this));
-        sortition = new Sortition(vault, UNIT, WATCHERS);
-        jackpot = new Jackpot(vault, sortition, SHARES, RATE, COMMIT_WINDOW, CATCH_WINDOW);
-        auction = new Auction(vault, address(jackpot), jackpot.FUND(), type(uint128).max, 4);
-        registry = new TaskRegistry(vault);
-        seats = new Seats(vault, by);
-        proofs = new ProofRegistry(vault, by);
-        profiles = new Profiles(vault);
-        verdicts = new Verdicts(vault, by, RATE);
-        provenSteps = new ProvenSteps(vault, _hasher());
-        challenges = new Challenges(vault, provenSteps);
-        demands = new DataDemands(vault, WINDOW, PRICE);
-        settlement = new Settlement(vault, treasury);
-        _wire();
-    }
-
-    function _wire() private {
-        Market memory m = Market({
-            registry: registry,
-            auction: auction,
-            seats: seats,
-            proofs: proofs,
-            profiles: profiles,
-            verdicts: verdicts,
-            challenges: challenges,
-            demands: demands,
-            settlement: settlement,
-            sortition: sortition,
-            jackpot: jackpot,
-            game: game,
-            profileGame: profileGame
-        });
-        MarketDesk[8] memory desks =
-            [MarketDesk(registry), seats, proofs, profiles, verdicts, challenges, demands, settlement];
-        for (uint256 i = 0; i < desks.length; ++i) {
-            desks[i].wire(m);
-        }
-        provenSteps.wire(m);
-        address[] memory reserving = new address[](1);
-        reserving[0] = address(registry);
-        jackpot.wire(verdicts, reserving);
-        address[] memory all = new address[](11);
-        for (uint256 i = 0; i < desks.length; ++i) {
-            all[i] = address(desks[i]);
-        }
-        (all[8], all[9], all[10]) = (address(sortition), address(jackpot), address(auction));
-        vault.wire(all);
-    }
-
-    function _endow() private {
-        address[7] memory accounts = [submitter, solver, verifier, nextVerifier, challenger, watcher, donor];
-        for (uint256 i = 0; i < accounts.length; ++i) {
-            vm.deal(accounts[i], START);
-            vm.prank(accounts[i]);
-            vault.deposit{value: START}(accounts[i], START);
-        }
-        vm.prank(donor);
-        jackpot.donate(100 ether);
-        _enrol(verifier, 2);
-        _enrol(nextVerifier, 1);
-        _enrol(watcher, 1);
-        _pass(1);
-        for (uint256 i = 0; i < accounts.length; ++i) {
-            _before[accounts[i]] = vault.free(accounts[i]);
-        }
-    }
-
-    function _enrol(address who, uint32 tickets) internal {
-        vm.prank(who);
-        sortition.enrol(tickets);
     }
 
     function _segments() internal pure virtual returns (uint32) {
@@ -528,10 +394,6 @@ abstract contract MarketBase is Base {
         profiles.convict(id, _portions(), rerun, component);
     }
 
-    function _pass(uint256 time) internal {
-        vm.warp(vm.getBlockTimestamp() + time);
-    }
-
     // Evidence
 
     function _thresholds() internal pure returns (uint64[3] memory) {
@@ -633,10 +495,5 @@ abstract contract MarketBase is Base {
     /// @dev What shares of slashes, bonds and prices have left to fund and treasury.
     function _rest() internal view returns (uint256) {
         return vault.free(treasury) + vault.pot(address(jackpot), jackpot.FUND()) - 100 ether;
-    }
-
-    /// @dev What `account` has more than at the start, in the vault.
-    function _gain(address who) internal view returns (int256) {
-        return int256(vault.free(who)) - int256(_before[who]);
     }
 }

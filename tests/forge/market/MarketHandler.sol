@@ -7,11 +7,11 @@ import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Seating} from "../../../contracts/market/ISeats.sol";
 import {Disclosure, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Charge, Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
-import {Ending, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {DataDemandsBase} from "./DataDemandsBase.sol";
+import {Claim, Ending, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {CounterclaimBase} from "./CounterclaimBase.sol";
 
 /// @notice Drives up to five tasks at once through moves that are allowed, and throws moves that are not at them.
-contract MarketHandler is DataDemandsBase {
+abstract contract MarketHandler is CounterclaimBase {
     uint256 public intrusions;
     uint256 public moot;
     uint256 public leaks;
@@ -25,7 +25,7 @@ contract MarketHandler is DataDemandsBase {
     mapping(Status => mapping(Status => uint256)) public moves;
     mapping(Outcome => uint256) public ended;
 
-    address[8] private _parties;
+    address[8] internal _parties;
     bytes32[] internal _ids;
     DataDemand[] internal _asked;
     mapping(bytes32 taskId => mapping(uint32 seating => bool)) private _accepting;
@@ -76,6 +76,7 @@ contract MarketHandler is DataDemandsBase {
         s.unitPrice = uint128(bound(amounts >> 40, 1, s.unitPrice));
         uint128 least = s.verifierFee * 2 + uint128(jackpot.tax(s.jackpot)) * 3;
         s.solverStake = least + uint128(bound(amounts >> 8, 1, 1 ether));
+        if (amounts >> 56 & 1 == 0) s = _exact(s);
         vm.prank(submitter);
         _ids.push(registry.submit(s));
     }
@@ -234,13 +235,20 @@ contract MarketHandler is DataDemandsBase {
 
     /// @notice All balances of the vault, by desk, key and account.
     function owed() external view returns (uint256 sum) {
-        address[5] memory desks =
-            [address(settlement), address(seats), address(challenges), address(profiles), address(demands)];
+        address[7] memory desks = [
+            address(settlement),
+            address(seats),
+            address(challenges),
+            address(profiles),
+            address(demands),
+            address(objections),
+            address(counterclaims)
+        ];
         sum = vault.pot(address(jackpot), jackpot.FUND());
         for (uint256 p = 0; p < _parties.length; ++p) {
             sum += vault.free(_parties[p]) + vault.locked(address(sortition), sortition.BOND(), _parties[p]);
             for (uint256 i = 0; i < _ids.length; ++i) {
-                for (uint256 k = 0; k < 5; ++k) {
+                for (uint256 k = 0; k < desks.length; ++k) {
                     sum += vault.locked(desks[k], _ids[i], _parties[p]);
                 }
                 bytes32 roundId = auction.lastRound(address(registry), _ids[i]);
@@ -264,7 +272,7 @@ contract MarketHandler is DataDemandsBase {
         Task memory t = registry.task(taskId);
         Terms memory s = registry.terms(taskId);
         if (t.status != Status.Closed) {
-            atSettlement = _escrow(taskId, s) + (t.solver == address(0) ? 0 : s.solverStake);
+            atSettlement = _escrow(taskId, s) + (t.solver == address(0) ? 0 : s.solverStake - _rewarded(taskId));
         }
         Seating memory seat = seats.seating(taskId);
         if (seat.best != address(0) && !seat.left) atSeats = s.verifierStake;
@@ -274,6 +282,22 @@ contract MarketHandler is DataDemandsBase {
             bonds += d.bond;
             if (isLive(number)) ++open;
         }
+    }
+
+    /// @dev What of the stake of the present solver an objector has got.
+    function _rewarded(bytes32 taskId) internal view virtual returns (uint256);
+
+    /// @dev Somebody ends what is open about the log of `id`, one of them at a time.
+    function _endObjections(uint256 choice) internal virtual;
+
+    /// @dev The true claims of a task, which are equal roots where it is exact.
+    function _claims(bool accepts) internal view override returns (Claim[] memory claims, LogProof[] memory logProofs) {
+        (claims, logProofs) = super._claims(accepts);
+        if (registry.terms(id).margin > 0) return (claims, logProofs);
+        for (uint256 i = 0; i < claims.length; ++i) {
+            (claims[i].replay, claims[i].distances) = (claims[i].end, [uint256(0), 0, 0]);
+        }
+        if (!accepts) claims[claims.length - 1].replay = "another";
     }
 
     function _escrow(bytes32 taskId, Terms memory s) private view returns (uint256) {
@@ -422,7 +446,8 @@ contract MarketHandler is DataDemandsBase {
         Contested memory c = challenges.contested(id);
         if (vm.getBlockTimestamp() > t.deadline) {
             if (c.open > 0) _resolve(choice >> 8, choice);
-            else if (demands.open(id) > 0 && verdicts.verdict(id).rejecting == 0) _endFirst(choice);
+            else if (objections.objected(id).open > 0) _endObjections(choice);
+            else if (demands.open(id) > 0 && _stands(t)) _endFirst(choice);
             else settlement.settle(id);
         } else if (choice % 3 > 0 && !c.fell) {
             _challenge(_doubter(t.holder, choice));
@@ -460,6 +485,7 @@ contract MarketHandler is DataDemandsBase {
         } else if (vm.getBlockTimestamp() > d.deadline) {
             (bool worked,) = address(demands).call(abi.encodeCall(demands.expire, (d)));
             bool decided = t.status < Status.Watched || (t.status == Status.Contested && _stands(t));
+            if (objections.objected(id).open > 0) decided = false;
             vm.assertTrue(worked == decided);
             if (worked) ++withheld;
         } else if (choice % 4 == 0) {
@@ -473,7 +499,7 @@ contract MarketHandler is DataDemandsBase {
 
     function _stands(Task memory t) private view returns (bool) {
         return vm.getBlockTimestamp() > t.deadline && challenges.contested(id).open == 0
-            && verdicts.verdict(id).rejecting == 0;
+            && verdicts.verdict(id).rejecting == 0 && !objections.objected(id).fell;
     }
 
     /// @dev The first demand that the task waits for.

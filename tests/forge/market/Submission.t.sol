@@ -286,7 +286,7 @@ contract SubmissionTest is MarketBase {
             abi.encodeCall(verdicts.void, (id)),
             abi.encodeCall(profiles.onResolved, (1, true)),
             abi.encodeCall(challenges.onResolved, (1, true)),
-            abi.encodeCall(settlement.claimWithheld, (id, verifier)),
+            abi.encodeCall(settlement.claimWithheld, (id, verifier, false)),
             abi.encodeCall(verdicts.forget, (id))
         ];
         for (uint256 i = 0; i < calls.length; ++i) {

@@ -1,0 +1,95 @@
+"""Decisions about objections to a solver's log (docs/spec/market.md, "Objections")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from pol.chain.desks.dispute_desk import Ending
+from pol.chain.desks.market import Court, Matter
+from pol.chain.desks.objections import DISPUTABLE
+from pol.chain.desks.task_registry import MarketTask
+from pol.dispute.position import Side
+from pol.roles.party.decisions import Action, Mode
+from pol.roles.party.log_disputant import LogDisputant
+from pol.roles.party.role import Role
+
+
+def finished_dispute(role: Role, task_id: bytes, court: Court) -> Action | None:
+    """The call that pays out a dispute which the game has ended or that is moot, or that claims a timeout."""
+    desk, game = court.desk, court.game
+    for number in desk.disputes(task_id):
+        if game.winner(number) is not Side.NONE or desk.dispute(number).ending is not Ending.NONE:
+            why = f"the game has ended dispute {number}"
+            return _call(task_id, "settle a dispute", why, partial(desk.settle, role.wallet, number))
+        if role.connection.now() >= game.deadline(number):
+            why = f"the clock of the side on turn in dispute {number} has run down"
+            return _call(task_id, "claim a timeout", why, partial(game.timeout, role.wallet, number))
+    return None
+
+
+def objection_call(role: Role, task_id: bytes, task: MarketTask) -> Action | None:
+    """The public call that takes an objection further; None if none waits for anybody.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    market = role.market
+    if task.status not in DISPUTABLE or not market.objections.objected(task_id).open:
+        return None
+    return next((deed for deed in _calls(role, task_id) if deed is not None), None)
+
+
+def objections_until(role: Role, task_id: bytes) -> int:
+    """The last second before a clock or a window of an open objection runs down; chain time if none does.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    market = role.market
+    ends = [market.objection_game.deadline(number) - 1 for number in market.objections.disputes(task_id)]
+    ends += [market.counterclaims.counterclaimed(number).until for number in market.counterclaims.open_for(task_id)]
+    ends += [market.counterclaim_game.deadline(number) - 1 for number in market.counterclaims.disputes(task_id)]
+    now = role.connection.now()
+    return min((end for end in ends if end >= now), default=now)
+
+
+def contest_decision(role: LogDisputant, task_id: bytes) -> Action | None:
+    """The contest of a false counterclaim about this party's own log; None if there is none.
+
+    Raises:
+        OperationalError: the node or the store failed.
+    """
+    desk, own, now = role.market.counterclaims, role.wallet.address, role.connection.now()
+    contested = {int(event["number"]) for event in desk.events("Contested", taskId=task_id, challenger=own)}
+    for number in desk.open_for(task_id):
+        found = desk.counterclaimed(number)
+        if number in contested or found.fell or now > found.until:
+            continue
+        said = desk.said(number)
+        charges = role.false_parts(task_id, said)
+        if charges:
+            why = f"counterclaim {number} about segment {said.claim.segment} of its log is false"
+            act = partial(role.contest, task_id, said, charges[0])
+            return Action(task_id, "contest a counterclaim", why, Mode.DEFEND, act, found.until)
+    return None
+
+
+def _calls(role: Role, task_id: bytes) -> Iterator[Action | None]:
+    market, now = role.market, role.connection.now()
+    yield finished_dispute(role, task_id, market.courts[Matter.OBJECTION])
+    desk, fell = market.counterclaims, market.objections.objected(task_id).fell
+    for number in desk.disputes(task_id):
+        if desk.is_moot(number):
+            why = f"dispute {number} about a counterclaim is moot"
+            yield _call(task_id, "settle a dispute", why, partial(desk.settle, role.wallet, number))
+    yield finished_dispute(role, task_id, market.courts[Matter.COUNTERCLAIM])
+    for number in desk.open_for(task_id):
+        found = desk.counterclaimed(number)
+        if not found.fell and (fell or (now > found.until and not found.open)):
+            why = f"nobody has refuted counterclaim {number}" if not fell else "the proof has fallen otherwise"
+            yield _call(task_id, "conclude a counterclaim", why, partial(desk.conclude, role.wallet, number))
+
+
+def _call(task_id: bytes, verb: str, why: str, act: Callable[[], object]) -> Action:
+    return Action(task_id, verb, why, Mode.RESOLVE, act)

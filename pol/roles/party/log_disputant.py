@@ -1,0 +1,90 @@
+"""The base of parties that dispute or defend segments of a solver's log, drawn or not (docs/spec/market.md)."""
+
+from __future__ import annotations
+
+from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
+from pol.chain.desks.counterclaims import SaidClaim
+from pol.chain.desks.objections import CommittedSegment
+from pol.claims.segment_claim import SecondLook, SegmentClaim
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.program_hash import program_header
+from pol.dispute.disputed_claim import ReplayClaim
+from pol.dispute.play.honest_players import ReplayPlayer
+from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.replaying_party import ReplayingParty
+from pol.roles.party.second_look_evidence import LOOK_CHARGES
+from pol.verification.verdict.second_look import needs_second_look
+from pol.verification.verdict.segment_verification import verify_segment
+
+
+class LogDisputant(ReplayingParty):
+    """Claims about single segments of a committed log: this party's own, and those of others."""
+
+    def committed_segment(self, task_id: bytes, segment: int) -> CommittedSegment:
+        """A segment as the solver has committed to it.
+
+        Raises:
+            ProtocolError: there is no such segment, or the published proof isn't the committed one.
+            OperationalError: the node or the store failed.
+        """
+        checkpoints = self.proof(task_id).checkpoints
+        if not 0 <= segment < len(checkpoints) - 1:
+            raise ProtocolError(f"no segment {segment}: the task has {len(checkpoints) - 1}, from 0")
+        log = CheckpointLog([entry.state_root for entry in checkpoints])
+        start, end = (checkpoints[segment + i].state_root for i in range(2))
+        return CommittedSegment(segment, start, end, (log.inclusion(segment), log.inclusion(segment + 1)))
+
+    def own_claim(self, task_id: bytes, segment: int, opinion: int = 0) -> SegmentClaim | None:
+        """What a verdict would have to say about a segment, by this party's replay; None if it can't be replayed."""
+        task, proof = self.task(task_id), self.proof(task_id)
+        executor = self.replayer(task, opinion)(task.program, task.constants)
+        return verify_segment(self.store, task, proof, executor, segment, self.thresholds(task_id)).claim
+
+    def own_look(self, task_id: bytes, own: SegmentClaim) -> SecondLook | None:
+        """This party's second look at a segment, where the rule of the task asks for one."""
+        due = self.market.registry.terms(task_id).looks and needs_second_look(own, self.thresholds(task_id))
+        return self.second_looks(task_id).look(self.trace(task_id, own.segment)) if due else None
+
+    def false_parts(self, task_id: bytes, said: SaidClaim) -> list[ClaimCharge]:
+        """The false parts of a counterclaim, most basic first.
+
+        Raises:
+            OperationalError: the segment can't be replayed, or node or store failed.
+        """
+        own = self.own_claim(task_id, said.claim.segment)
+        if own is None:
+            raise OperationalError(f"segment {said.claim.segment} of the log can't be replayed here: try again later")
+        return self.charges(task_id, 0, said.claim, own, said.look)
+
+    def contest(self, task_id: bytes, said: SaidClaim, charge: ClaimCharge) -> int:
+        """Put up the bond and open this party's own version of a part of a counterclaim; the number of the dispute.
+
+        Raises:
+            ProtocolError: the policy doesn't admit the clock, or the contract refuses the contest.
+        """
+        terms = self.market.registry.terms(task_id)
+        self.policy.require_clock(terms)
+        self.policy.require_game(self.market.counterclaim_game, terms.clock)
+        look = said.look if charge.kind in LOOK_CHARGES else None
+        header = program_header(self.program(task_id, charge))
+        first = self.disputed_claim(task_id, said.claim, charge, look).first(header, self.market.counterclaim_game.bits)
+        payload = self.player(task_id, said.claim, charge).open(first)
+        rerun = charge.kind is ClaimChargeKind.LOOK_RERUN
+        program = self.second_looks(task_id).proved(charge.rerun) if rerun else NO_PROGRAM
+        self.require_kept()
+        return self.market.counterclaims.contest(self.wallet, said, charge, header, payload, program)
+
+    def opening(self, task_id: bytes, segment: CommittedSegment) -> tuple[bytes, bytes]:
+        """The program's header, and the opening against a segment of an exact training: this party's own states.
+
+        Raises:
+            ProtocolError: this party's own execution ends where the solver's does.
+        """
+        task, trace = self.task(task_id), self.trace(task_id, segment.index)
+        document, header = task.document, program_header(task.program)
+        if trace.state_root(trace.first_step + trace.steps) == segment.end:
+            raise ProtocolError(f"segment {segment.index} is right, by a replay on this machine: an objection loses")
+        # The dispute's id isn't known yet, and no opening depends on it.
+        program = (bytes(32), document.program_hash, document.constants_root)
+        claim = ReplayClaim(*program, trace.first_step, trace.steps, segment.start, segment.end)
+        return header, ReplayPlayer(trace).open(claim.first(header, self.market.objection_game.bits))

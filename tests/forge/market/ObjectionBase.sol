@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Segment} from "../../../contracts/market/IObjections.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
+
+/// @notice A task in exact mode, two of whose four segments are drawn, and who objects to the others.
+abstract contract ObjectionBase is DataDemandsBase {
+    function _terms() internal view virtual override returns (Terms memory) {
+        return _exact(super._terms());
+    }
+
+    function _claims(bool accepts)
+        internal
+        view
+        virtual
+        override
+        returns (Claim[] memory claims, LogProof[] memory logProofs)
+    {
+        (claims, logProofs) = super._claims(true);
+        for (uint256 i = 0; i < claims.length; ++i) {
+            claims[i].replay = claims[i].end;
+            claims[i].distances = [uint256(0), 0, 0];
+        }
+        if (!accepts) claims[0].replay = "another";
+    }
+
+    function _toExactlyCommitted() internal {
+        _submit();
+        _award();
+        _commit();
+    }
+
+    function _toExactlyVerifying(bool forced) internal {
+        _toExactlyCommitted();
+        _seatVerifier(verifier, forced);
+    }
+
+    function _toExactlyContested(bool accepts) internal {
+        _toExactlyVerifying(false);
+        _verdict(verifier, accepts);
+        _openWatch();
+        _disclose(verifier, accepts);
+    }
+
+    function _segment(uint32 index) internal view returns (Segment memory) {
+        return Segment(index, log[index], log[index + 1], LogProof(_inclusion(index), _inclusion(index + 1)));
+    }
+
+    /// @dev A segment that the verdict has drawn, or has not.
+    function _one(bool drawn) internal view returns (uint32 index) {
+        uint32[] memory segments = proofs.drawnSegments(id);
+        while ((index == segments[0] || index == segments[1]) != drawn) ++index;
+    }
+
+    /// @dev In the block before the next call, which opens with `PAYLOAD`.
+    function _announceObjection(address who, uint32 index) internal {
+        objections.announce(keccak256(abi.encode(who, id, keccak256(abi.encode(index, keccak256(PAYLOAD))))));
+        vm.roll(vm.getBlockNumber() + 1);
+    }
+
+    function _object(address who, uint32 index) internal returns (uint256) {
+        Segment memory segment = _segment(index);
+        _announceObjection(who, index);
+        vm.prank(who);
+        return objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+    }
+
+    /// @dev The game ends an objection, and somebody settles it.
+    function _endObjection(uint256 number, bool asserterWon) internal {
+        objectionGame.report(number, asserterWon);
+        objections.settleDispute(number);
+    }
+}
