@@ -26,7 +26,7 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import Lie, LyingTrace, lied_accumulators
-from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReplayClaim, SumClaim
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -182,6 +182,9 @@ def params_of(claim: DisputedClaim, asserter: str, challenger: str) -> tuple[Any
             claim.y,
             claim.sum,
         )
+    elif isinstance(claim, ReceiptClaim):
+        step = (claim.step, 1, claim.before, ZERO)
+        about = (claim.program, claim.constants, int(ClaimKind.RECEIPT), 0, *step, claim.receipt, claim.seed, 0)
     else:
         kind, x = (ClaimKind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (ClaimKind.REPLAY, ZERO)
         steps = (claim.first_step, claim.steps, claim.start, claim.end)

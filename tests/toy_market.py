@@ -26,6 +26,7 @@ from pol.commitments.tensor import constants_root
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player
+from pol.dispute.play.receipt_evidence import trace_receipt
 from pol.dispute.position import ClaimKind
 from pol.execution.reference import ReferenceExecutor
 from pol.incentives.auction import Bid, commitment
@@ -244,6 +245,8 @@ def at_verdict(
         replay=claimed.state_root(last),
         distances=component_distances(honest.program, claimed.state(last), end),
         references=component_distances(honest.program, claimed.state(last), start),
+        before=claimed.state_root(last - 1),
+        receipt=trace_receipt(claimed, last - 1, market.proofs.receipt_seed(task_id, segment)),
     )
     log = CheckpointLog(roots)
     paths = (log.inclusion(segment), log.inclusion(segment + 1))

@@ -2,8 +2,8 @@
 pragma solidity 0.8.37;
 
 /// @notice What a dispute is about. Fields that a kind does not use are zero.
-/// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. DISTANCE and REFERENCE use
-/// program, component, x, y, sum.
+/// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. RECEIPT uses program, constants,
+/// firstStep, steps (one), start, x, y. DISTANCE and REFERENCE use program, component, x, y, sum.
 struct StartParams {
     address asserter; // posted the claim
     address challenger; // disagrees with it, and opens first
@@ -15,8 +15,8 @@ struct StartParams {
     uint64 steps; // steps in the segment
     bytes32 start; // state root before firstStep (agreed)
     bytes32 end; // state root claimed after the last step
-    bytes32 x; // state root, first operand of the distance; PUBLISHED: root of the traces
-    bytes32 y; // state root, second operand of the distance
+    bytes32 x; // state root, first operand of the distance; PUBLISHED: root of the traces; RECEIPT: the receipt
+    bytes32 y; // state root, second operand of the distance; RECEIPT: the seed that draws nodes
     uint256 sum; // distance claimed between x and y
     uint32 clock; // budget of each side in seconds, below 2^24
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {KIND_DISTANCE, KIND_PUBLISHED, KIND_REFERENCE, KIND_REPLAY} from "./DisputeKinds.sol";
+import {KIND_DISTANCE, KIND_PUBLISHED, KIND_RECEIPT, KIND_REFERENCE, KIND_REPLAY} from "./DisputeKinds.sol";
 import {StartParams} from "./IDisputeGame.sol";
 import {Descriptor, Header} from "./Descriptor.sol";
 import {FrameHash} from "./FrameHash.sol";
@@ -9,6 +9,7 @@ import {IStarts} from "./IStarts.sol";
 import {MovePayload} from "./MovePayload.sol";
 import {Level, Position} from "./Position.sol";
 import {PublishedTrace} from "./PublishedTrace.sol";
+import {ReceiptStart} from "./ReceiptStart.sol";
 
 /// @title Starts
 /// @notice First positions of disputes of every kind (docs/spec/dispute.md, `start`). They take no part in the game's
@@ -36,6 +37,12 @@ contract Starts is IStarts {
                 if (params.x == 0) revert ZeroHash();
                 PublishedTrace.first(p, params, counts, id, payload, width);
             }
+            return p;
+        }
+        if (params.kind == KIND_RECEIPT) {
+            if (params.constants == 0 || params.start == 0 || params.x == 0) revert ZeroHash();
+            if (params.steps != 1 || params.end != 0 || params.firstStep >= 2 ** 32) revert InvalidStart();
+            ReceiptStart.first(p, params, counts, id, payload, width);
             return p;
         }
         if (params.kind != KIND_DISTANCE && params.kind != KIND_REFERENCE) revert InvalidStart();

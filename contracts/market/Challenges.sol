@@ -43,7 +43,9 @@ contract Challenges is IChallenges, IDisputeResolver, Announcements {
         returns (uint256 number)
     {
         _requireCharged(taskId, charge);
-        StartParams memory params = ChargedClaim.ofClaim(registry.terms(taskId), charge);
+        Terms memory s = registry.terms(taskId);
+        bytes32 seed = s.margin == 0 ? proofs.receiptSeed(taskId, charge.claim.segment) : bytes32(0);
+        StartParams memory params = ChargedClaim.ofClaim(s, charge, seed);
         return _start(taskId, charge, params, opening);
     }
 

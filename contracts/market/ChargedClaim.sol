@@ -2,9 +2,9 @@
 pragma solidity 0.8.37;
 
 import {CheckpointLog} from "../commitments/CheckpointLog.sol";
-import {KIND_DISTANCE, KIND_REFERENCE, KIND_REPLAY} from "../dispute/DisputeKinds.sol";
+import {KIND_DISTANCE, KIND_RECEIPT, KIND_REFERENCE, KIND_REPLAY} from "../dispute/DisputeKinds.sol";
 import {StartParams} from "../dispute/IDisputeGame.sol";
-import {ClaimCharge, IChallenges, KIND_LOOK_DISTANCE, KIND_LOOK_RERUN} from "./IChallenges.sol";
+import {ClaimCharge, IChallenges, KIND_BEFORE, KIND_LOOK_DISTANCE, KIND_LOOK_RERUN} from "./IChallenges.sol";
 import {Reordered, Rerun} from "./ProfileTypes.sol";
 import {Claim, Terms} from "./TaskTypes.sol";
 
@@ -12,9 +12,14 @@ import {Claim, Terms} from "./TaskTypes.sol";
 /// @notice Which dispute a charge against a claim is: an execution that the claim names, or a sum
 /// (docs/spec/market.md, "Challenges").
 library ChargedClaim {
-    /// @notice A charge against a replay or against one of the claim's sums.
+    /// @notice A charge against a replay, against one of the claim's sums, or against its receipt.
     /// @param s Of the task.
-    function ofClaim(Terms memory s, ClaimCharge calldata charge) internal pure returns (StartParams memory params) {
+    /// @param seed That draws the nodes of the receipt; zero where claims have none.
+    function ofClaim(Terms memory s, ClaimCharge calldata charge, bytes32 seed)
+        internal
+        pure
+        returns (StartParams memory params)
+    {
         params = _common(s, charge);
         Claim calldata claim = charge.claim;
         uint8 component = charge.component;
@@ -30,6 +35,8 @@ library ChargedClaim {
             params.x = claim.replay;
             params.y = claim.start;
             params.sum = claim.references[component - 1];
+        } else if (s.margin == 0 && component == 0 && (charge.kind == KIND_BEFORE || charge.kind == KIND_RECEIPT)) {
+            _ofReceipt(params, s, charge, seed);
         } else {
             revert IChallenges.InvalidChallenge(charge.kind, component);
         }
@@ -64,6 +71,25 @@ library ChargedClaim {
         } else {
             revert IChallenges.InvalidChallenge(charge.kind, component);
         }
+    }
+
+    /// @dev All steps of a segment but the last one, or that one.
+    function _ofReceipt(StartParams memory params, Terms memory s, ClaimCharge calldata charge, bytes32 seed)
+        private
+        pure
+    {
+        Claim calldata claim = charge.claim;
+        _replayed(params, s, claim.segment);
+        if (charge.kind == KIND_BEFORE) {
+            // Where a segment has one step the state before it is its start, which nobody has to execute.
+            params.steps = s.interval - 1;
+            (params.start, params.end) = (claim.start, claim.before);
+            return;
+        }
+        params.kind = KIND_RECEIPT;
+        params.firstStep += s.interval - 1;
+        params.steps = 1;
+        (params.start, params.x, params.y) = (claim.before, claim.receipt, seed);
     }
 
     function _common(Terms memory s, ClaimCharge calldata charge) private pure returns (StartParams memory params) {

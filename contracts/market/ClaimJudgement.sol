@@ -13,6 +13,7 @@ import {Claim, LogProof, Terms} from "./TaskTypes.sol";
 /// @dev By which rule claims are judged, and how far that is.
 struct Rule {
     bool exact;
+    uint32 interval;
     uint32 seating;
     uint32 looks;
     uint32 lookMargin;
@@ -49,10 +50,22 @@ abstract contract ClaimJudgement is IVerdicts, MarketDesk {
         private
         returns (bytes32)
     {
+        _requireReceipt(rule, i, claim);
         emit ClaimPosted(taskId, rule.seating, i, claim);
         bytes32 look;
         if (!Acceptance.accepts(rule.exact, rule.thresholds, claim)) look = _lookAt(taskId, i, rule, claim, looks);
         return _entry(claim, look);
+    }
+
+    /// @dev In exact mode the end of a segment is known to everybody; what lies before it is not.
+    function _requireReceipt(Rule memory rule, uint32 i, Claim calldata claim) private pure {
+        bool given = claim.before != 0 && claim.receipt != 0;
+        bool none = claim.before == 0 && claim.receipt == 0;
+        if (rule.exact ? !given : !none) revert WrongReceipt(i);
+        // All steps of a segment but one, if there is no other.
+        if (rule.exact && rule.interval == 1 && claim.before != claim.start && claim.start != 0) {
+            revert WrongReceipt(i);
+        }
     }
 
     /// @dev What a second look says about a claim that the thresholds reject.
@@ -105,7 +118,7 @@ abstract contract ClaimJudgement is IVerdicts, MarketDesk {
     /// @dev By which rule claims of a task are judged.
     function _rule(bytes32 taskId) internal view returns (Rule memory rule) {
         Terms memory s = registry.terms(taskId);
-        (rule.exact, rule.looks, rule.lookMargin) = (s.margin == 0, s.looks, s.lookMargin);
+        (rule.exact, rule.interval, rule.looks, rule.lookMargin) = (s.margin == 0, s.interval, s.looks, s.lookMargin);
         if (!rule.exact) rule.thresholds = profiles.thresholds(taskId);
     }
 

@@ -11,6 +11,7 @@ import {ChargedClaim} from "./ChargedClaim.sol";
 import {ClaimCharge, KIND_LOOK_DISTANCE, KIND_LOOK_RERUN} from "./IChallenges.sol";
 import {Contest, Counterclaim, ICounterclaims} from "./ICounterclaims.sol";
 import {Segment} from "./IObjections.sol";
+import {IVerdicts} from "./IVerdicts.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
 import {SecondLook} from "./SecondLook.sol";
@@ -111,7 +112,8 @@ contract Counterclaims is ICounterclaims, IDisputeResolver, Announcements {
             emit ContestSettled(taskId, number, dispute, false);
             vault.unlock(taskId, d.challenger, d.bond);
             _conclude(c, number, false);
-            _slash(taskId, c.objector, c.bond, d.challenger, Split.WINNER_OF_BOND);
+            // Whoever contested: otherwise a friend of the objector would get the bond back that way.
+            _slash(taskId, c.objector, c.bond, registry.task(taskId).solver, Split.WINNER_OF_BOND);
         }
     }
 
@@ -156,6 +158,7 @@ contract Counterclaims is ICounterclaims, IDisputeResolver, Announcements {
         Terms memory s = registry.terms(taskId);
         if (s.margin == 0) revert NotTolerant(taskId);
         uint64[3] memory thresholds = profiles.thresholds(taskId);
+        if (claim.before != 0 || claim.receipt != 0) revert IVerdicts.WrongReceipt(claim.segment);
         // What every replay repeats is rejected where it is drawn, and pays nobody.
         if (claim.replay == 0 || Acceptance.isRepeated(claim)) revert NotRejected(claim.segment);
         if (Acceptance.accepts(false, thresholds, claim)) revert NotRejected(claim.segment);
@@ -212,7 +215,7 @@ contract Counterclaims is ICounterclaims, IDisputeResolver, Announcements {
     {
         Terms memory s = registry.terms(taskId);
         bool ofLook = charge.kind == KIND_LOOK_RERUN || charge.kind == KIND_LOOK_DISTANCE;
-        return ofLook ? ChargedClaim.ofLook(s, charge, look, reordered) : ChargedClaim.ofClaim(s, charge);
+        return ofLook ? ChargedClaim.ofLook(s, charge, look, reordered) : ChargedClaim.ofClaim(s, charge, 0);
     }
 
     function _entry(Claim calldata claim, bytes32 look) private pure returns (bytes32) {

@@ -9,6 +9,9 @@ import {Claim, Ending} from "./TaskTypes.sol";
 uint8 constant KIND_LOOK_RERUN = 5;
 /// @dev A distance of a rerun of a second look.
 uint8 constant KIND_LOOK_DISTANCE = 6;
+/// @dev The state before the last step of a segment in exact mode: a replay of all steps but one. Its receipt is kind 7,
+/// of the game.
+uint8 constant KIND_BEFORE = 8;
 
 /// @notice What is disputed of a verdict.
 struct ClaimCharge {
@@ -16,8 +19,8 @@ struct ClaimCharge {
     Claim claim; // itself: one posted meanwhile by somebody else does not bind the challenger
     bytes32 look; // keccak256(abi.encode(reruns)) of the second look at it; zero if there is none
     bytes32[] entries; // of all claims of the verdict
-    uint8 kind; // KIND_REPLAY, KIND_DISTANCE, KIND_REFERENCE, KIND_LOOK_RERUN or KIND_LOOK_DISTANCE
-    uint8 component; // 1 parameter, 2 buffer, 3 optimizer; 0 for a replay or the end of a rerun
+    uint8 kind; // KIND_REPLAY, _DISTANCE, _REFERENCE, _LOOK_RERUN, _LOOK_DISTANCE, _BEFORE or _RECEIPT
+    uint8 component; // 1 parameter, 2 buffer, 3 optimizer; 0 where the kind is no distance
     uint32 rerun; // of the second look
 }
 

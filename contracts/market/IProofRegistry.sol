@@ -60,6 +60,9 @@ interface IProofRegistry {
     /// @notice Last second that a proof waits for a round that the beacon hasn't given; zero if it waits for none.
     function patientUntil(bytes32 taskId) external view returns (uint64);
 
+    /// @notice What draws the nodes of a segment's receipt. Reverts while the round has no seed.
+    function receiptSeed(bytes32 taskId, uint32 segment) external view returns (bytes32);
+
     /// @notice The drawn segments, in the order of the draw. Reverts while the round has no seed.
     function drawnSegments(bytes32 taskId) external view returns (uint32[] memory);
 }

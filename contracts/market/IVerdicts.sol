@@ -90,6 +90,8 @@ interface IVerdicts is ISeatings {
     error NotInLog(uint64 entry);
     /// @notice The verdict has no such claim at this index, or other claims.
     error UnknownClaim(uint32 index);
+    /// @notice In exact mode a claim has the state before its last step and a receipt of it, else neither.
+    error WrongReceipt(uint256 index);
     /// @notice A claim that the thresholds reject has a second look of as many reruns as the terms say, unless it has
     /// no distance; others have none.
     error WrongLook(uint256 index);

@@ -82,6 +82,11 @@ contract ProofRegistry is IProofRegistry, MarketDesk {
     }
 
     /// @inheritdoc IProofRegistry
+    function receiptSeed(bytes32 taskId, uint32 segment) external view returns (bytes32) {
+        return keccak256(abi.encodePacked(beacon.seed(_proofs[taskId].round), segment));
+    }
+
+    /// @inheritdoc IProofRegistry
     function drawnSegments(bytes32 taskId) external view returns (uint32[] memory) {
         Terms memory s = registry.terms(taskId);
         return SegmentDraw.draw(beacon.seed(_proofs[taskId].round), _segments(s), s.draws);

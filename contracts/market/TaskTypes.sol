@@ -88,6 +88,8 @@ struct Claim {
     bytes32 replay; // the verifier's state root after replaying it from start
     uint256[3] distances; // by component, between replay and end
     uint256[3] references; // by component, between replay and start
+    bytes32 before; // exact mode: the verifier's state root before the last step of the segment; else zero
+    bytes32 receipt; // exact mode: of that step, over the nodes that the draw names; else zero
 }
 
 /// @notice Inclusion proofs of the two ends of a segment in the solver's checkpoint log.

@@ -235,31 +235,33 @@ contract Verdicts is ClaimJudgement, Announcements {
     {
         if (v.claims != keccak256(abi.encodePacked(d.entries))) revert UnknownClaim(index);
         Claim memory wrong = d.claim;
-        wrong.replay = ForcedErrors.errorRoot(seed, taskId, v.seating, d.secret);
+        bytes32 planted = ForcedErrors.errorRoot(seed, taskId, v.seating, d.secret);
+        // Claims of exact mode have a receipt. Ends are equal there, so a wrong one would show itself; a receipt doesn't.
+        bool exact = d.claim.receipt != 0;
+        if (exact) wrong.receipt = planted;
+        else wrong.replay = planted;
         if (
             v.sealedClaim != ForcedErrors.sealedClaim(taskId, v.seating, d.salt, d.claim)
                 || d.entries[index] != _entry(wrong, d.look) || !_isReplay(d.claim)
         ) revert WrongDisclosure(index);
-        if (d.look == 0 && Acceptance.isRepeated(d.claim)) _countRepeated(taskId, v, d.claim);
+        if (!exact && d.look == 0 && Acceptance.isRepeated(d.claim)) _countRepeated(taskId, v, d.claim);
         bytes32[] memory entries = d.entries;
         entries[index] = _entry(d.claim, d.look);
         v.claims = keccak256(abi.encodePacked(entries));
         emit ClaimPosted(taskId, v.seating, index, d.claim);
     }
 
-    /// @dev A true claim, in which roots are equal, takes the place of one that differs from it in its root alone.
+    /// @dev A true claim, in which roots are equal, takes the place of one that differs from it in its root alone: it
+    /// goes on rejecting only by its sums.
     function _countRepeated(bytes32 taskId, Verdict storage v, Claim calldata claim) private {
-        Rule memory rule = _rule(taskId);
-        bool accepts = Acceptance.accepts(rule.exact, rule.thresholds, claim);
-        // Where roots have to be equal the wrong one has rejected.
-        if (rule.exact || !accepts) --v.differing;
-        if (rule.exact && accepts) --v.rejecting;
+        if (!Acceptance.accepts(false, _rule(taskId).thresholds, claim)) --v.differing;
     }
 
     /// @dev Nobody can replay what is no state: then one root stands for all, which nobody has to find out.
     function _isReplay(Claim calldata claim) private pure returns (bool) {
-        if (claim.start == 0 || claim.end == 0) return claim.replay == NO_REPLAY;
-        return claim.replay != 0;
+        if (claim.start != 0 && claim.end != 0) return claim.replay != 0;
+        bool isReceipt = claim.receipt == 0 || (claim.before == NO_REPLAY && claim.receipt == NO_REPLAY);
+        return claim.replay == NO_REPLAY && isReceipt;
     }
 
     /// @dev The verdict whose watch is over.

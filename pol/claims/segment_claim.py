@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pol.commitments.keccak import keccak256
 
@@ -20,6 +20,22 @@ class SegmentClaim:
     replay: bytes
     distances: Three
     references: Three
+    before: bytes = bytes(32)
+    """In exact mode the state root before the last step; else zero."""
+    receipt: bytes = bytes(32)
+    """In exact mode the receipt of that step (`pol.commitments.receipt`); else zero."""
+
+    @property
+    def hidden(self) -> bytes:
+        """The root that nobody knows without a replay, in which an error can be planted: the receipt, if there is one.
+
+        In exact mode ends of replays are equal to what the solver has published.
+        """
+        return self.receipt if any(self.receipt) else self.replay
+
+    def with_hidden(self, root: bytes) -> SegmentClaim:
+        """The claim with another `hidden` root."""
+        return replace(self, receipt=root) if any(self.receipt) else replace(self, replay=root)
 
 
 @dataclass(frozen=True)

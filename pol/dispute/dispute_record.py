@@ -10,10 +10,11 @@ from typing import Any
 
 from pol.dispute import disputed_claim as claim_module
 from pol.dispute import moves as moves_module
-from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReceiptClaim
 from pol.dispute.moves import DisputeEnded, Move
 from pol.dispute.position import HASH_BITS, Position
 from pol.dispute.published_start import start_published
+from pol.dispute.receipt_start import start_receipt
 from pol.dispute.rules import apply, start
 from pol.errors import ProtocolError
 
@@ -40,6 +41,8 @@ class DisputeRecord:
         """
         if isinstance(self.claim, PublishedClaim):
             return start_published(self.claim, self.header, self.payload, self.bits)
+        if isinstance(self.claim, ReceiptClaim):
+            return start_receipt(self.claim, self.header, self.payload, self.bits)
         return start(self.claim.first(self.header, self.bits), self.claim.claimed, self.payload)
 
     def walk(self) -> Iterator[tuple[Position, Move, Position | DisputeEnded]]:

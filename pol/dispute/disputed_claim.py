@@ -64,6 +64,22 @@ class PublishedClaim:
 
 
 @dataclass(frozen=True)
+class ReceiptClaim:
+    """From the state root ``before`` on, the nodes of ``step`` that ``seed`` draws have outputs of this ``receipt``.
+
+    `pol.dispute.receipt_start` says where a dispute about it begins.
+    """
+
+    id: bytes
+    program: bytes
+    constants: bytes
+    step: int
+    before: bytes
+    receipt: bytes
+    seed: bytes
+
+
+@dataclass(frozen=True)
 class SumClaim:
     """The distance of one component between the states ``x`` and ``y`` is ``sum``."""
 
@@ -91,4 +107,4 @@ class SumClaim:
         )
 
 
-DisputedClaim: TypeAlias = ReplayClaim | PublishedClaim | SumClaim
+DisputedClaim: TypeAlias = ReplayClaim | PublishedClaim | ReceiptClaim | SumClaim

@@ -60,6 +60,7 @@ class ClaimKind(IntEnum):
     DISTANCE = 2
     REFERENCE = 3
     PUBLISHED = 4
+    RECEIPT = 7
 
 
 def share(height: int, bits: int) -> int:

@@ -5,7 +5,7 @@ Rules: docs/spec/incentives.md, "Forced errors". Hashes, seeds, secrets, salts a
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 
 from pol.claims.segment_claim import SegmentClaim
@@ -71,19 +71,18 @@ class Assignment:
 
     @property
     def error_root(self) -> bytes:
-        """The replay root of the wrong claim."""
+        """The hidden root of the wrong claim: its replay, or in exact mode its receipt."""
         return abi_hash("error", self.seed, self.task_id, self.seating, self.secret)
 
     def sealed(self, salt: bytes, claim: SegmentClaim) -> bytes:
         """The commitment to the true claim."""
-        segment, start, end, replay, distances, references = astuple(claim)
-        return abi_hash(
-            "sealed", self.task_id, self.seating, salt, segment, start, end, replay, *distances, *references
-        )
+        segment, start, end, replay, distances, references, *receipt = astuple(claim)
+        roots = (segment, start, end, replay)
+        return abi_hash("sealed", self.task_id, self.seating, salt, *roots, *distances, *references, *receipt)
 
     def plant(self, truth: SegmentClaim) -> SegmentClaim:
-        """The posted claim: the true one with the error root as its replay."""
-        return replace(truth, replay=self.error_root)
+        """The posted claim: the true one with the error root in place of its hidden one."""
+        return truth.with_hidden(self.error_root)
 
     def _draw(self, purpose: str) -> int:
         return int.from_bytes(abi_hash(purpose, self.seed, self.task_id, self.seating, self.secret), "big")

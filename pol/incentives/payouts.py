@@ -237,9 +237,15 @@ def objector_right(deal: Deal) -> Payout:
 
 
 def objector_wrong(deal: Deal) -> Payout:
-    """The segment stands, or a counterclaim or its contest falls: releases the loser's bond; the holder has won."""
+    """The segment stands, or the contest of a counterclaim falls: releases the loser's bond; the holder has won."""
     share = share_down(deal.bond, WINNER_OF_BOND)
     return Payout(holder=share, fund=deal.bond - share)
+
+
+def counterclaim_wrong(deal: Deal) -> Payout:
+    """A counterclaim falls: releases both bonds. Whoever contested, what its objector loses pays the solver."""
+    share = share_down(deal.bond, WINNER_OF_BOND)
+    return Payout(solver=share, challenger=deal.bond, fund=deal.bond - share)
 
 
 def profile_convicted(deal: Deal) -> Payout:

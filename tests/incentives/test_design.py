@@ -108,10 +108,19 @@ def test_a_beacon_bit_costs_stake() -> None:
     assert bit.stakes.solver_stake > 2 * same.stakes.solver_stake
 
 
+def test_exact_mode_pays_no_profiler_and_rejects_no_honest_work() -> None:
+    exact, tolerant = design(changed(exact=True)), design(NEEDS)
+    assert exact.pays < tolerant.pays
+    assert exact.game.deal.escrow - exact.game.deal.bidding_escrow == 0 < tolerant.stakes.verifier_fee
+    assert exact.game.threat.false_reject == 0 < tolerant.game.threat.false_reject
+    # Whoever guesses is as wrong as in tolerant mode: nobody knows the receipt without a replay.
+    for choice in exact.game.choices():
+        assert choice.margin > 0, choice
+
+
 @pytest.mark.parametrize(
     ("needs", "words"),
     [
-        ({"exact": True}, "use a profile"),
         ({"task_value": 20 * UNIT, "most_stake": 100 * UNIT}, "isn't worth training by strangers"),
         ({"most_stake": UNIT}, "allow a higher stake"),
         ({"detection": 0.999}, "use fewer, longer segments"),

@@ -109,7 +109,7 @@ def test_each_rule_is_needed(threat: dict[str, bool], temptation: str) -> None:
     assert temptation in tempted(under(**threat))
 
 
-def test_in_exact_mode_verifiers_guess_too() -> None:
+def test_where_roots_are_public_verifiers_guess_too() -> None:
     assert f"verifier: guess {GAME.stakes.draws}" in tempted(under(public_roots=True))
 
 

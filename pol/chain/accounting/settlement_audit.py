@@ -147,11 +147,13 @@ class Auditor:
         elif matter is Matter.OBJECTION:
             row = payouts.objector_right(replace(deal, objected=self._reward(task_id, deal.bond)))
         else:
-            # The counterclaim's bond is lost to the challenger, whose own comes back.
-            lost = payouts.objector_wrong(deal)
-            row = Payout(challenger=deal.bond + lost.holder, fund=lost.fund)
+            row = payouts.counterclaim_wrong(deal)
         players = court.game.params(number)
         parties = _parties(row, holder=players.asserter, challenger=players.challenger)
+        if row.solver:
+            awards = self._market.registry.events("Awarded", taskId=task_id)
+            solver = [award["solver"] for award in awards if int(award["block"]) <= int(event["block"])][-1]
+            parties[solver] = parties.get(solver, 0) + row.solver
         what = f"dispute {number}" if matter in (Matter.VERDICT, Matter.PROFILE) else f"{matter} {number}"
         yield self._paid(task_id, what, parties, row.fund, event["transaction"])
 

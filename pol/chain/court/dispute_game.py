@@ -19,7 +19,7 @@ from pol.chain.court.dispute_from_events import dispute_from_events
 from pol.chain.node.connection import operational
 from pol.commitments.keccak import keccak256
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReplayClaim, SumClaim
+from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import FUNCTIONS, encode, selector
 from pol.dispute.moves import DisputeEnded, Move, Proof
 from pol.dispute.position import ClaimKind, Position, Side
@@ -58,6 +58,9 @@ class StartParams:
             return ReplayClaim(*replayed)
         if self.kind is ClaimKind.PUBLISHED:
             return PublishedClaim(*replayed, self.x)
+        if self.kind is ClaimKind.RECEIPT:
+            program = (identity, self.program, self.constants)
+            return ReceiptClaim(*program, self.first_step, self.start, self.x, self.y)
         return SumClaim(identity, self.program, self.component, self.x, self.y, self.sum)
 
     def player(self, side: Side) -> ChecksumAddress:

@@ -25,11 +25,15 @@ class ClaimChargeKind(IntEnum):
     REFERENCE = 3
     LOOK_RERUN = 5
     LOOK_DISTANCE = 6
+    RECEIPT = 7
+    """In exact mode: the receipt of the last step."""
+    BEFORE = 8
+    """In exact mode: the state before that step."""
 
 
 @dataclass(frozen=True)
 class ClaimCharge:
-    """A disputed part of a verdict. ``component`` is 0 for a replay or the end of a rerun."""
+    """A disputed part of a verdict. ``component`` is 0 where the kind is no distance."""
 
     index: int
     kind: ClaimChargeKind

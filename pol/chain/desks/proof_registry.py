@@ -54,6 +54,14 @@ class ProofRegistry(BeaconRounds):
         """Whether the round that draws segments is on chain."""
         return bool(self.read("isDrawn", task_id))
 
+    def receipt_seed(self, task_id: bytes, segment: int) -> bytes:
+        """What draws the nodes of a segment's receipt.
+
+        Raises:
+            Reverted: the round has no seed yet.
+        """
+        return bytes(self.read("receiptSeed", task_id, segment))
+
     def drawn_segments(self, task_id: bytes) -> list[int]:
         """The drawn segments in the order of the draw.
 

@@ -18,7 +18,7 @@ from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.errors import OperationalError
 from pol.incentives.abi import abi_hash
 
-CLAIM = "(uint32,bytes32,bytes32,bytes32,uint256[3],uint256[3])"
+CLAIM = "(uint32,bytes32,bytes32,bytes32,uint256[3],uint256[3],bytes32,bytes32)"
 PLACED = f"({CLAIM},bytes32,bytes32[])"
 NO_LOOK = bytes(32)
 

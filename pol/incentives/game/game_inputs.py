@@ -25,6 +25,8 @@ class Stakes:
     jackpot: int
     segments: int
     draws: int
+    profiled: bool = True
+    """The submitter pays a profiler, too; not in exact mode."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Threat:
     false_reject: float = 0.0
     """Probability that honest work is rejected."""
     public_roots: bool = False
-    """True roots are known without a replay: exact mode."""
+    """The root in which an error is planted is known without a replay: exact mode without receipts."""
     saved_by_one_lie: float = 1.0
     """The largest part of the training that one fabricated segment saves."""
     objectors: float = 0.0

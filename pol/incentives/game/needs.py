@@ -96,6 +96,16 @@ class Needs:
         return self.verify_cost if self.train_cost is None else self.train_cost
 
     @property
+    def rejects_honest(self) -> float:
+        """How often honest work is rejected; never in exact mode."""
+        return 0.0 if self.exact else self.false_reject
+
+    @property
+    def paid_beside(self) -> str:
+        """The parties that are paid beside the solver and the watchers."""
+        return "verifier" if self.exact else "profiler, verifier"
+
+    @property
     def segment(self) -> int:
         """Cost of replaying one segment, rounded up."""
         return -(-self.verify_cost // self.segments)

@@ -132,7 +132,7 @@ def design(needs: Needs) -> Design:
     if best.pays > needs.task_value:
         raise ProtocolError(
             f"the task is worth {amount(needs.task_value)} and costs {amount(best.pays)}: {amount(best.stakes.price)} "
-            f"for the training, {amount(best.overhead - best.game.tax)} for profiler, verifier and treasury, "
+            f"for the training, {amount(best.overhead - best.game.tax)} for {needs.paid_beside} and treasury, "
             f"{amount(best.game.tax)} for watchers; "
             "it isn't worth training by strangers: accept a higher stake, less confidence, a smaller coalition or "
             "cheaper replays"
@@ -146,11 +146,6 @@ def alternatives(needs: Needs) -> list[Design]:
     Raises:
         ProtocolError: there is none; the message says what can't be reached and what to change.
     """
-    if needs.exact:
-        raise ProtocolError(
-            "in exact mode the true roots are public, so planted errors keep nobody awake; "
-            "use a profile (margin above 0), or check the task yourself"
-        )
     chance = _chance(needs)
     _check_waiting(needs)
     designs, failed = [], ProtocolError("no draws")
@@ -251,7 +246,7 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
         )
         before = (price, solver_stake, fee, verifier_stake, bond)
         fee = max(fee, ceil(more * (verification + CLAIM_TRANSACTIONS * needs.transaction + costs.verifier_capital)), 1)
-        price = max(price, ceil(more * needs.training + costs.solver_capital + needs.false_reject * total))
+        price = max(price, ceil(more * needs.training + costs.solver_capital + needs.rejects_honest * total))
         idle = ceil(2 * BURN * costs.seating_delay) + 2
         # An auction may bring the price down to zero, so the stake has to deter alone.
         alone = max(total - price, total / more)
@@ -274,13 +269,15 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
                 "stakes grow without end: locking money costs more than it deters; "
                 "shorten the windows or lower the interest"
             )
-    stakes = Stakes(price, fee, solver_stake, verifier_stake, bond, share * chance.shares, needs.segments, draws)
+    stakes = Stakes(
+        price, fee, solver_stake, verifier_stake, bond, share * chance.shares, needs.segments, draws, not needs.exact
+    )
     threat = Threat(
         needs.cheat_gain,
         needs.least,
         needs.coalition,
         needs.seeds,
-        needs.false_reject,
+        needs.rejects_honest,
         saved_by_one_lie=needs.saved_by_one_lie,
         objectors=needs.objectors,
     )
@@ -306,12 +303,12 @@ def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
             drawn = float(detection_probability(n, cheated, draws)) ** needs.seeds / shield
             found = 1 - (1 - drawn) * (1 - objected)
             gain = (needs.cheat_gain if cheated >= needs.least else 0) + needs.training * min(1.0, cheated * saved)
-            if found <= needs.false_reject:
+            if found <= needs.rejects_honest:
                 raise ProtocolError(
-                    f"honest work is rejected as often ({needs.false_reject:g}) as a cheat in {cheated} of {n} "
+                    f"honest work is rejected as often ({needs.rejects_honest:g}) as a cheat in {cheated} of {n} "
                     f"segments is found by {draws} draws; draw more or use fewer, longer segments"
                 )
-            worst = max(worst, more * gain / (found - needs.false_reject))
+            worst = max(worst, more * gain / (found - needs.rejects_honest))
     return worst
 
 

@@ -93,7 +93,7 @@ class Game:
             bond=stakes.bond,
             tax=self.tax,
             share=self.share,
-            profiled=not self.threat.public_roots,
+            profiled=stakes.profiled,
         )
 
     @cached_property
@@ -301,7 +301,7 @@ class Game:
 
         others = {"sleep": 0.0, "copy another's commitment": -float(costs.transaction)}
         others |= {f"look at {looked}": watch(looked) for looked in range(1, draws)}
-        # In exact mode the odd claim is visible, and so is the final root.
+        # If roots are public, the odd claim is visible, and so is the final root.
         others["guess the root"] = self.rate * prize if self.threat.public_roots else -float(costs.transaction)
         if self.threat.can_wait and self.chance:
             another = 1 - exp(-(1 - self.threat.coalition) * self.chance.watchers)

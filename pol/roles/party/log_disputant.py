@@ -66,9 +66,8 @@ class LogDisputant(ReplayingParty):
         self.policy.require_clock(terms)
         self.policy.require_game(self.market.counterclaim_game, terms.clock)
         look = said.look if charge.kind in LOOK_CHARGES else None
-        header = program_header(self.program(task_id, charge))
-        first = self.disputed_claim(task_id, said.claim, charge, look).first(header, self.market.counterclaim_game.bits)
-        payload = self.player(task_id, said.claim, charge).open(first)
+        bits = self.market.counterclaim_game.bits
+        header, payload = self.opening_against(task_id, said.claim, charge, look, bits)
         rerun = charge.kind is ClaimChargeKind.LOOK_RERUN
         program = self.second_looks(task_id).proved(charge.rerun) if rerun else NO_PROGRAM
         self.require_kept()

@@ -7,10 +7,12 @@ from functools import cached_property
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.market import Matter
 from pol.claims.segment_claim import SecondLook, SegmentClaim
-from pol.dispute.disputed_claim import ReplayClaim, SumClaim
+from pol.commitments.program_hash import program_header
+from pol.dispute.disputed_claim import ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.receipt_evidence import open_receipt
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
@@ -21,6 +23,9 @@ from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidenc
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.second_look import compare_second_looks
+
+EXECUTIONS = frozenset({ClaimChargeKind.REPLAY, ClaimChargeKind.BEFORE, ClaimChargeKind.RECEIPT})
+"""Charges that are decided by executing the task's own program."""
 
 
 class ReplayingParty(Role):
@@ -59,6 +64,16 @@ class ReplayingParty(Role):
         interval, start = task.document.interval, load_checkpoint(self.store, task, proof.checkpoints[segment])
         executor = self.replayer(task, 0)(task.program, task.constants)
         return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
+
+    def receipt_seed(self, task_id: bytes, segment: int) -> bytes | None:
+        """What draws the nodes of a segment's receipt; None where claims have none.
+
+        Raises:
+            Reverted: nothing is drawn yet.
+        """
+        if not self.market.registry.terms(task_id).is_exact:
+            return None
+        return self.market.proofs.receipt_seed(task_id, segment)
 
     def profile_evidence(self, task_id: bytes) -> ProfileEvidence:
         """This party's executions for disputes about the profile."""
@@ -105,7 +120,7 @@ class ReplayingParty(Role):
     def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> Player:
         """The player of this party's side: it compares openings with this party's own executions."""
         task, trace = self.task(task_id), self.trace(task_id, claim.segment)
-        if charge.kind is ClaimChargeKind.REPLAY:
+        if charge.kind in EXECUTIONS:
             return ReplayPlayer(trace)
         if charge.kind in LOOK_CHARGES:
             return self.second_looks(task_id).player(trace, charge)
@@ -119,6 +134,10 @@ class ReplayingParty(Role):
         """The false parts of a claim by this party's own one, most basic first; ``posted`` is its second look."""
         if own.replay != claim.replay:
             return [ClaimCharge(index, ClaimChargeKind.REPLAY, 0)]
+        if own.before != claim.before:
+            return [ClaimCharge(index, ClaimChargeKind.BEFORE, 0)]
+        if own.receipt != claim.receipt:
+            return [ClaimCharge(index, ClaimChargeKind.RECEIPT, 0)]
         rows = (
             (ClaimChargeKind.DISTANCE, own.distances, claim.distances),
             (ClaimChargeKind.REFERENCE, own.references, claim.references),
@@ -136,21 +155,38 @@ class ReplayingParty(Role):
 
     def disputed_claim(
         self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge, look: SecondLook | None
-    ) -> ReplayClaim | SumClaim:
+    ) -> ReplayClaim | ReceiptClaim | SumClaim:
         """What a charge against a claim, or against its second look, disputes; the contract starts the same dispute."""
         if look is not None:
             return self.second_looks(task_id).disputed(claim, look.reruns[charge.rerun], charge)
         # The dispute's id isn't known yet, and no opening depends on it.
         document, identity = self.task(task_id).document, bytes(32)
+        program = (document.program_hash, document.constants_root)
         if charge.kind is ClaimChargeKind.REPLAY:
             steps = (claim.segment * document.interval, document.interval)
-            program = (document.program_hash, document.constants_root)
             return ReplayClaim(identity, *program, *steps, claim.start, claim.replay)
+        if charge.kind is ClaimChargeKind.BEFORE:
+            steps = (claim.segment * document.interval, document.interval - 1)
+            return ReplayClaim(identity, *program, *steps, claim.start, claim.before)
+        if charge.kind is ClaimChargeKind.RECEIPT:
+            last, seed = (claim.segment + 1) * document.interval - 1, self.receipt_seed(task_id, claim.segment)
+            assert seed is not None, "only claims of exact tasks have receipts"
+            return ReceiptClaim(identity, *program, last, claim.before, claim.receipt, seed)
         other, sums = (claim.end, claim.distances)
         if charge.kind is ClaimChargeKind.REFERENCE:
             other, sums = claim.start, claim.references
         total = sums[charge.component - 1]
         return SumClaim(identity, document.program_hash, charge.component, claim.replay, other, total)
+
+    def opening_against(
+        self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge, look: SecondLook | None, bits: int
+    ) -> tuple[bytes, bytes]:
+        """The header of the disputed program, and this party's own version of the charged part: its first move."""
+        header = program_header(self.program(task_id, charge))
+        disputed = self.disputed_claim(task_id, claim, charge, look)
+        if isinstance(disputed, ReceiptClaim):
+            return header, open_receipt(self.trace(task_id, claim.segment), disputed, bits)
+        return header, self.player(task_id, claim, charge).open(disputed.first(header, bits))
 
     def session(self, task_id: bytes, number: int, matter: Matter = Matter.VERDICT) -> DisputeSession:
         """This party's side of a dispute, rebuilt from chain and store. Raises as `disputed`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from functools import cached_property
 
 from pol.chain.desks.verdicts import PlacedClaim
@@ -94,7 +93,7 @@ class ErringParty(Role, ABC):
             return
         duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws
         posted = self.market.verdicts.placed(task_id, duty.seating, duty.index(draws), as_posted=True)
-        self._sealed_roots.keep(task_id, duty.seating, self._replayed_truth(task_id, posted.claim).replay)
+        self._sealed_roots.keep(task_id, duty.seating, self._replayed_truth(task_id, posted.claim).hidden)
         # A second replay would find nothing better, whatever was sealed.
         self._prepared.add((task_id, duty.seating))
 
@@ -102,19 +101,19 @@ class ErringParty(Role, ABC):
         root = self._sealed_roots.root(task_id, duty.seating)
         if root is None:
             return None
-        truth = replace(posted, replay=root)
+        truth = posted.with_hidden(root)
         seal = self.market.verdicts.verdict(task_id).sealed_claim
         return truth if duty.sealed(self._salt(task_id), truth) == seal else None
 
     def _replayed_truth(self, task_id: bytes, posted: SegmentClaim) -> SegmentClaim:
         root = NO_REPLAY
         if any(posted.start) and any(posted.end):
-            root = self.replayed(task_id, posted.segment)
-        return replace(posted, replay=root)
+            root = self.hidden_root(task_id, posted.segment)
+        return posted.with_hidden(root)
 
     @abstractmethod
-    def replayed(self, task_id: bytes, segment: int) -> bytes:
-        """The state root at the end of this party's replay of a segment."""
+    def hidden_root(self, task_id: bytes, segment: int) -> bytes:
+        """The root of a segment that nobody knows without a replay: of its end, or in exact mode of its receipt."""
 
     def release(self, task_id: bytes) -> None:
         """As `Role.release`."""

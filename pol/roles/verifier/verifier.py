@@ -11,6 +11,7 @@ from pol.claims.distance import INFINITE
 from pol.claims.segment_claim import SegmentClaim
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
+from pol.dispute.play.receipt_evidence import trace_receipt
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Executor
@@ -139,7 +140,14 @@ class Verifier(ErringParty, ReplayingParty):
         again = SecondLooker(task, CpuExecutor, thresholds, terms.looks, terms.look_margin) if terms.looks else None
         return [
             verify_segment(
-                self.store, task, proof, self.executor(task_id, task, segment), segment, thresholds, second_look=again
+                self.store,
+                task,
+                proof,
+                self.executor(task_id, task, segment),
+                segment,
+                thresholds,
+                second_look=again,
+                receipt_seed=self.receipt_seed(task_id, segment),
             )
             for segment in self.market.proofs.drawn_segments(task_id)
         ]
@@ -165,7 +173,7 @@ class Verifier(ErringParty, ReplayingParty):
         if duty.is_forced(self.rate):
             index = duty.index(len(claims))
             sealed = duty.sealed(salt, claims[index])
-            self._sealed_roots.keep(task_id, duty.seating, claims[index].replay)
+            self._sealed_roots.keep(task_id, duty.seating, claims[index].hidden)
             claims[index] = duty.plant(claims[index])
         self.keep()
         self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
@@ -175,9 +183,12 @@ class Verifier(ErringParty, ReplayingParty):
         self.beacon.bring(self.wallet, self.market.verdicts.verdict(task_id).watch_round, self.rounds)
         self.market.verdicts.open_watch(self.wallet, task_id)
 
-    def replayed(self, task_id: bytes, segment: int) -> bytes:
-        """As `ErringParty.replayed`; executed once."""
+    def hidden_root(self, task_id: bytes, segment: int) -> bytes:
+        """As `ErringParty.hidden_root`; executed once."""
         task, trace = self.task(task_id), self.trace(task_id, segment)
+        seed = self.receipt_seed(task_id, segment)
+        if seed is not None:
+            return trace_receipt(trace, trace.first_step + trace.steps - 1, seed)
         return state_root(task.slot_types, trace.state((segment + 1) * task.document.interval))
 
     def _claim(self, task_id: bytes, verdict: Verdict, checkpoints: Sequence[TaskCheckpoint]) -> SegmentClaim:
@@ -185,7 +196,8 @@ class Verifier(ErringParty, ReplayingParty):
             return verdict.claim
         start, end = (checkpoints[verdict.segment + i].state_root for i in range(2))
         if not any(start) or not any(end):
-            return reject_zero_state(verdict.segment, start, end)
+            is_exact = self.market.registry.terms(task_id).is_exact
+            return reject_zero_state(verdict.segment, start, end, is_exact)
         if verdict.outcome is not Outcome.REJECTED:
             raise OperationalError(f"segment {verdict.segment} can't be replayed: {verdict.detail}")
         raise ProtocolError(
@@ -195,10 +207,12 @@ class Verifier(ErringParty, ReplayingParty):
         )
 
 
-def reject_zero_state(segment: int, start: bytes, end: bytes) -> SegmentClaim:
+def reject_zero_state(segment: int, start: bytes, end: bytes, exact: bool = False) -> SegmentClaim:
     """The claim about a segment that begins or ends with a zero root, which is no state.
 
     The contract rejects the segment whatever the claim says, and admits no challenge of it.
     """
     worst = (INFINITE, INFINITE, INFINITE)
-    return SegmentClaim(segment, start, end, replay=NO_REPLAY, distances=worst, references=worst)
+    receipt = NO_REPLAY if exact else bytes(32)
+    roots = (segment, start, end, NO_REPLAY)
+    return SegmentClaim(*roots, distances=worst, references=worst, before=receipt, receipt=receipt)

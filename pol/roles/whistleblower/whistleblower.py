@@ -11,7 +11,6 @@ from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
 from pol.chain.desks.verdicts import entry, evidence, look_hash
 from pol.claims.segment_claim import SegmentClaim
-from pol.commitments.program_hash import program_header
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
@@ -60,7 +59,8 @@ class Whistleblower(ProfileChallenger, Objector):
         looks = self.market.verdicts.looks(task_id, seating)
         findings, unseen = list[FalseClaim](), list[int]()
         for index, claim in enumerate(self.market.verdicts.claims(task_id, seating)):
-            own = verify_segment(self.store, task, proof, executor, claim.segment, thresholds).claim
+            seed = self.receipt_seed(task_id, claim.segment)
+            own = verify_segment(self.store, task, proof, executor, claim.segment, thresholds, receipt_seed=seed).claim
             if own is None:
                 unseen.append(claim.segment)
                 continue
@@ -184,14 +184,12 @@ class Whistleblower(ProfileChallenger, Objector):
         self.policy.require_game(self.market.game, terms.clock)
         self.require_proofs(task_id)
         verdicts, seating = self.market.verdicts, self.market.registry.task(task_id).seating
-        header = program_header(self.program(task_id, charge))
         placed = verdicts.placed(task_id, seating, charge.index)
         if placed.claim != finding.claim:
             raise ProtocolError("another claim stands there now: check the verdict again")
         look = verdicts.looks(task_id, seating)[charge.index] if charge.kind in LOOK_CHARGES else None
         self._require_same(task_id, finding)
-        first = self.disputed_claim(task_id, finding.claim, charge, look).first(header, self.market.game.bits)
-        payload = self.player(task_id, finding.claim, charge).open(first)
+        header, payload = self.opening_against(task_id, finding.claim, charge, look, self.market.game.bits)
         self.require_kept()
         if look is None:
             return self.market.challenges.challenge(self.wallet, task_id, charge, placed, header, payload)

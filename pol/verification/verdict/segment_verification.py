@@ -10,9 +10,11 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.claims.distance import component_distances
 from pol.claims.segment_claim import SegmentClaim, Three
-from pol.commitments.tensor import state_root
+from pol.commitments.receipt import receipt_nodes, receipt_of
+from pol.commitments.tensor import state_root, tensor_root
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.executor import Executor
+from pol.execution.reference import next_state
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, TaskCheckpoint, load_checkpoint
@@ -32,16 +34,24 @@ def measure_segment(
     segment: int,
     interval: int,
     observe: Observe | None = None,
+    receipt_seed: bytes | None = None,
 ) -> SegmentClaim:
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
 
-    ``observe`` receives the observed values of each step.
+    ``observe`` receives the observed values of each step. With ``receipt_seed`` the claim has a receipt of the last
+    step, of which nothing is observed then.
 
     Raises:
         ProtocolError: ``start`` or ``end`` isn't a state of the program.
     """
     types = [slot.type for slot in program.slots]
-    replayed = replay_end(program, executor, start, segment * interval, interval, observe)
+    before = receipt = bytes(32)
+    if receipt_seed is None:
+        replayed = replay_end(program, executor, start, segment * interval, interval, observe)
+    else:
+        last = (segment + 1) * interval - 1
+        state = replay_end(program, executor, start, segment * interval, interval - 1, observe)
+        before, receipt, replayed = execute_with_receipt(program, executor, state, last, receipt_seed)
     return SegmentClaim(
         segment=segment,
         start=state_root(types, start),
@@ -49,7 +59,19 @@ def measure_segment(
         replay=state_root(types, replayed),
         distances=component_distances(program, replayed, end),
         references=component_distances(program, replayed, start),
+        before=before,
+        receipt=receipt,
     )
+
+
+def execute_with_receipt(
+    program: StepProgram, executor: Executor, state: Sequence[Words], step: int, seed: bytes
+) -> tuple[bytes, bytes, list[Words]]:
+    """The last step of a segment: the state root before it, its receipt, and the state after it."""
+    outputs = executor.run(state, step)
+    drawn = [(program.nodes[n].type, outputs[n]) for n in receipt_nodes(seed, len(program.nodes))]
+    before = state_root([slot.type for slot in program.slots], state)
+    return before, receipt_of([tensor_root(*each) for each in drawn]), next_state(program, outputs)
 
 
 def verify_segment(
@@ -60,6 +82,7 @@ def verify_segment(
     segment: int,
     thresholds: Three,
     second_look: SecondLookCallback | None = None,
+    receipt_seed: bytes | None = None,
 ) -> Verdict:
     """Fetch, replay and decide one segment of a learning proof, as `verify_entries`.
 
@@ -69,7 +92,9 @@ def verify_segment(
     if not 0 <= segment < task.document.segments:
         raise ProtocolError(f"no segment {segment}: the task has {task.document.segments}")
     start, end = proof.checkpoints[segment : segment + 2]
-    return verify_entries(store, task, start, end, executor, thresholds, second_look=second_look)
+    return verify_entries(
+        store, task, start, end, executor, thresholds, second_look=second_look, receipt_seed=receipt_seed
+    )
 
 
 def verify_entries(
@@ -81,6 +106,7 @@ def verify_entries(
     thresholds: Three,
     observe: Observe | None = None,
     second_look: SecondLookCallback | None = None,
+    receipt_seed: bytes | None = None,
 ) -> Verdict:
     """Fetch, replay and decide the segment between two entries of a checkpoint log that follow on each other.
 
@@ -93,7 +119,7 @@ def verify_entries(
     if isinstance(states, Verdict):
         return states
     try:
-        claim = measure_segment(task.program, executor, *states, segment, task.document.interval, observe)
+        claim = measure_segment(task.program, executor, *states, segment, task.document.interval, observe, receipt_seed)
         verdict = decide(claim, thresholds)
         if second_look is not None and verdict.outcome is Outcome.REJECTED:
             verdict = second_look(verdict, states[0])

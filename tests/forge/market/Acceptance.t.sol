@@ -43,7 +43,7 @@ contract AcceptanceTest is Base {
         vm.assertGt(rows.length, 40);
         for (uint256 i = 0; i < rows.length; ++i) {
             ClaimRow memory row = rows[i];
-            Claim memory claim = Claim(7, row.start, row.end, row.replay, row.distances, row.references);
+            Claim memory claim = Claim(7, row.start, row.end, row.replay, row.distances, row.references, 0, 0);
             vm.assertEq(this.accepts(true, [uint64(0), 0, 0], claim), row.exact);
             vm.assertEq(this.accepts(false, tolerance, claim), row.tolerant);
         }

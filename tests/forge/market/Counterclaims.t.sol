@@ -69,7 +69,7 @@ contract CounterclaimsTest is CounterclaimBase {
         vm.assertEq(uint256(counterclaims.counterclaimed(number).open), 7);
     }
 
-    function test_a_false_counterclaim_pays_who_has_shown_it() public {
+    function test_a_false_counterclaim_pays_the_solver() public {
         _toContested(true);
         uint256 number = _counterclaim(challenger, _one(false));
         uint256 first = _contest(solver, number, _charge(_one(false)));
@@ -85,6 +85,18 @@ contract CounterclaimsTest is CounterclaimBase {
         _settle();
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
         vm.assertEq(_gain(solver), 8 ether + BOND / 2);
+    }
+
+    function test_a_friend_that_contests_first_saves_the_accuser_nothing() public {
+        _toContested(true);
+        uint256 number = _counterclaim(challenger, _one(false));
+        uint256 friendly = _contest(watcher, number, _charge(_one(false)));
+        uint256 own = _contest(solver, number, _charge(_one(false)));
+        counterclaimGame.report(friendly, false);
+        counterclaims.settleDispute(friendly);
+        counterclaims.settleDispute(own);
+        vm.assertEq(_gain(challenger) + _gain(watcher), -BOND);
+        vm.assertEq(_gain(solver), -5 ether + BOND / 2);
     }
 
     function test_a_groundless_contest_pays_the_objector() public {

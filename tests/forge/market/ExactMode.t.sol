@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ISeats} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Disclosure, Look} from "../../../contracts/market/IVerdicts.sol";
-import {Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Disclosure, IVerdicts, Look} from "../../../contracts/market/IVerdicts.sol";
+import {Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
@@ -54,11 +56,11 @@ contract ExactModeTest is MarketBase {
         vm.assertEq(_gain(solver), 8 ether);
     }
 
-    /// @dev The wrong root rejects where roots have to be equal, until the true one takes its place.
-    function test_a_planted_error_rejects_until_it_is_disclosed() public {
+    /// @dev The wrong one is a receipt, which nobody can tell from a true one without an execution.
+    function test_a_planted_error_does_not_show_itself() public {
         _toExactlyVerifying(true);
         _verdict(verifier, true);
-        vm.assertEq(verdicts.verdict(id).rejecting, 1);
+        vm.assertEq(verdicts.verdict(id).rejecting, 0);
         _openWatch();
         _disclose(verifier, true);
         vm.assertEq(verdicts.verdict(id).rejecting, 0);
@@ -73,9 +75,8 @@ contract ExactModeTest is MarketBase {
             // Another task has another draw.
             secret = keccak256(abi.encode("secret", i));
             _toExactlyVerifying(true);
-            (, uint32 index,) = _duty();
             _verdict(verifier, false);
-            vm.assertEq(verdicts.verdict(id).rejecting, index == 3 ? 1 : 2);
+            vm.assertEq(verdicts.verdict(id).rejecting, 1);
             _openWatch();
             _disclose(verifier, false);
             vm.assertEq(verdicts.verdict(id).rejecting, 1);
@@ -151,17 +152,64 @@ contract ExactModeTest is MarketBase {
             claims[index].references[1] = type(uint256).max;
             if (other == 1) claims[(index + 1) % 4].replay = "another";
             Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
-            claims[index].replay = wrong;
+            _plant(claims[index], wrong);
             bytes32 sealedClaim = ForcedErrors.sealedClaim(id, registry.task(id).seating, salt, truth);
             vm.prank(verifier);
             verdicts.post(id, claims, logProofs, new Look[](0), sealedClaim);
-            _expectConclusion(false, false);
+            _expectConclusion(false, other == 0);
             _openWatch();
             vm.warp(verdicts.verdict(id).watchUntil + 1);
             verdicts.disclose(id, Disclosure(secret, salt, truth, 0, _hashes(claims)));
             vm.assertEq(verdicts.verdict(id).rejecting, 1 + other);
             _expectConclusion(false, other == 0);
         }
+    }
+
+    function test_claims_have_receipts_where_roots_are_public_and_only_there() public {
+        _toExactlyVerifying(false);
+        for (uint256 missing = 0; missing < 2; ++missing) {
+            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+            if (missing == 0) claims[2].before = 0;
+            else claims[2].receipt = 0;
+            vm.prank(verifier);
+            vm.expectRevert(abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(2)));
+            verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
+        }
+    }
+
+    /// @dev The state before the last step is a replay; the receipt is disputed as such.
+    function test_both_parts_of_a_receipt_are_challenged() public {
+        _toExactlyVerifying(false);
+        _verdict(verifier, true);
+        _openWatch();
+        _disclose(verifier, true);
+        (Claim[] memory claims,) = _claims(true);
+        ClaimCharge memory charge;
+        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 8);
+        _charge(charge);
+        StartParams memory started = game.started();
+        uint64 first = 10 * uint64(claims[0].segment);
+        vm.assertEq(uint256(started.kind), 1);
+        vm.assertEq(started.start, claims[0].start);
+        vm.assertEq(started.end, claims[0].before);
+        vm.assertEq(uint256(started.firstStep), first);
+        vm.assertEq(uint256(started.steps), 9);
+        charge.kind = 7;
+        _charge(charge);
+        started = game.started();
+        vm.assertEq(uint256(started.kind), 7);
+        vm.assertEq(started.start, claims[0].before);
+        vm.assertEq(started.end, bytes32(0));
+        vm.assertEq(started.x, claims[0].receipt);
+        vm.assertEq(started.y, keccak256(abi.encodePacked(bytes32("draw"), claims[0].segment)));
+        vm.assertEq(uint256(started.firstStep), first + 9);
+        vm.assertEq(uint256(started.steps), 1);
+    }
+
+    function _charge(ClaimCharge memory charge) private {
+        _announceCharge(challenger, charge);
+        vm.prank(challenger);
+        challenges.challenge(id, charge, Opening(HEADER, PAYLOAD, type(uint128).max));
     }
 
     function test_other_roots_reject_whatever_the_sums_say() public {

@@ -184,7 +184,7 @@ abstract contract MarketBase is MarketDeployment {
         (bool forced, uint32 index, bytes32 wrong) = _duty();
         if (forced) {
             sealedClaim = ForcedErrors.sealedClaim(id, registry.task(id).seating, salt, claims[index]);
-            claims[index].replay = wrong;
+            _plant(claims[index], wrong);
         }
         vm.prank(who);
         verdicts.post(id, claims, logProofs, _looksAt(claims, accepts), sealedClaim);
@@ -298,12 +298,15 @@ abstract contract MarketBase is MarketDeployment {
         (,, bytes32 wrong) = _duty();
         Claim memory said = claims[index];
         Placed memory posted = Placed(said, 0, _entries(accepts, true));
-        posted.claim = _claimOf(said, wrong);
+        posted.claim = abi.decode(abi.encode(said), (Claim));
+        _plant(posted.claim, wrong);
         jackpot.claim(id, registry.task(id).seating, who, 0, index, salt, abi.encode(posted, stands));
     }
 
-    function _claimOf(Claim memory claim, bytes32 replay) private pure returns (Claim memory) {
-        return Claim(claim.segment, claim.start, claim.end, replay, claim.distances, claim.references);
+    /// @dev A planted error: in the replay, or where its root is public in the receipt.
+    function _plant(Claim memory claim, bytes32 wrong) internal view {
+        if (registry.terms(id).margin == 0) claim.receipt = wrong;
+        else claim.replay = wrong;
     }
 
     function _toProfiled() internal {
@@ -467,6 +470,10 @@ abstract contract MarketBase is MarketDeployment {
             claims[i].replay = keccak256(abi.encode("replay", segment));
             claims[i].distances = [uint256(1), 2, 0];
             claims[i].references = [uint256(1 << 24), 1 << 24, 0];
+            if (registry.terms(id).margin == 0) {
+                (claims[i].before, claims[i].receipt) =
+                (keccak256(abi.encode("before", segment)), keccak256(abi.encode("receipt", segment)));
+            }
             logProofs[i] = LogProof(_inclusion(segment), _inclusion(segment + 1));
         }
         if (!accepts) claims[claims.length - 1].distances[1] = 3;
@@ -476,7 +483,7 @@ abstract contract MarketBase is MarketDeployment {
     function _entries(bool accepts, bool planted) internal view returns (bytes32[] memory) {
         (Claim[] memory claims,) = _claims(accepts);
         (bool forced, uint32 index, bytes32 wrong) = _duty();
-        if (forced && planted) claims[index].replay = wrong;
+        if (forced && planted) _plant(claims[index], wrong);
         return _hashes(claims);
     }
 

@@ -187,7 +187,9 @@ contract ObjectionHandler is MarketHandler {
         bool isMoot = (c.fell && d.ending != Ending.Fell) || (c.concluded && !c.fell);
         bool due = d.ending != Ending.Settled && (d.ending != Ending.None || isMoot);
         uint256 gained = isMoot ? d.bond : 0;
-        if (!isMoot && d.ending == Ending.Fell) gained = d.bond + c.bond / 2;
+        if (!isMoot && d.ending == Ending.Fell) gained = d.bond;
+        address solver = registry.task(c.taskId).solver;
+        if (!isMoot && d.ending == Ending.Fell && d.challenger == solver) gained += c.bond / 2;
         uint256 before = vault.free(d.challenger);
         (bool worked,) = address(counterclaims).call(abi.encodeCall(counterclaims.settleDispute, (dispute)));
         vm.assertTrue(worked == due);

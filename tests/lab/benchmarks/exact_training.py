@@ -1,4 +1,4 @@
-"""Exact training in the user's own loop beside the same loop in eager torch."""
+"""Exact training in the user's own loop beside the same loop in eager torch; receipts beside replays without them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from lab.benchmarks.training_steps import Workload, gpt, interleaved, resnet
 
 STEPS = 1000
 """Of the training for which a step is made; far more than are measured."""
+INTERVAL = 50
+"""Steps of a segment whose replay has a receipt."""
 
 
 def perceptron(batch: int = 256) -> Workload:
@@ -37,7 +39,32 @@ def exact_figures() -> dict[str, Figure]:
     worst = max(
         (figure for name, figure in figures.items() if not name.endswith("threads")), key=lambda f: f.ratio or 0
     )
-    return {"exact_step_ratio": worst, **figures}
+    return {"exact_step_ratio": worst, **figures, **receipt_figures()}
+
+
+def receipt_figures() -> dict[str, Figure]:
+    """What a receipt adds to the replay of a segment, as a share of it: measured at the last step, where all of it is."""
+    figures: dict[str, Figure] = {}
+    for name, make in WORKLOADS.items():
+        claimed, replayed = interleaved(*_last_steps(make()), 2)
+        share = (claimed - replayed) / (INTERVAL * replayed)
+        figures[f"receipt_overhead_{name}"] = Figure(share, f"of a replay of {INTERVAL} steps")
+    return {"receipt_overhead": max(figures.values(), key=lambda figure: figure.value), **figures}
+
+
+def _last_steps(workload: Workload) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The last step of a replay with a receipt, and without one."""
+    from pol.commitments.keccak import keccak256
+    from pol.execution.cpu import CpuExecutor
+    from pol.verification.verdict.segment_verification import execute_with_receipt
+
+    captured = workload.captured()
+    program, state = captured.program, captured.state
+    executor, seed = CpuExecutor(program, captured.constants, threads=2), keccak256(b"receipt")
+    return (
+        lambda: execute_with_receipt(program, executor, state, 0, seed),
+        lambda: executor.advance(state, 0),
+    )
 
 
 def _exact_step(workload: Workload, threads: int) -> Callable[[], object]:

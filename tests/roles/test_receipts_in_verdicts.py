@@ -1,0 +1,104 @@
+"""Receipts of execution on a real node: nobody can write a verdict about an exact training without a replay."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from role_market import OFFER, OFTEN, Town, awarded, disclosed, gain, seated_with_duty, submitted
+from test_watching import played, verbs, watching
+
+from anvil_node import anvil_node
+from node_snapshots import unchanged
+from pol.chain.desks.challenges import ClaimChargeKind
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.chain.node.connection import Connection
+from pol.roles.process.party_process import Process
+from pol.roles.solver.solver import Solver
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.verification.verdict.verdict import Verdict
+
+EXACT = replace(OFFER, margin=0, looks=0, rerun_count=0, profiled=0)
+GUESS = b"\x07" * 32
+
+
+class Lazy(Verifier):
+    """Replays nothing: it copies the solver's log and guesses some roots."""
+
+    guessed: tuple[str, ...] = ()
+
+    def replay(self, task_id: bytes) -> list[Verdict]:
+        """Claims whose guessed parts are wrong; the others are as if somebody had told them."""
+        told = super().replay(task_id)
+        guesses = dict.fromkeys(self.guessed, GUESS)
+        return [replace(each, claim=each.claim and replace(each.claim, **guesses)) for each in told]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
+
+
+@pytest.fixture
+def town(node: Town) -> Iterator[Town]:
+    with unchanged(node.connection):
+        yield node
+
+
+def trained(town: Town, verifier: Verifier, forced: bool) -> bytes:
+    """An honest exact training whose seat this verifier holds."""
+    task_id, _ = submitted(town, EXACT)
+    solver = town.join(Solver, "t")
+    awarded(solver, task_id)
+    solver.train(task_id)
+    seated_with_duty(verifier, task_id, forced=forced)
+    return task_id
+
+
+@pytest.mark.parametrize(
+    ("guessed", "charged"),
+    [
+        (("receipt",), ClaimChargeKind.RECEIPT),
+        (("before", "receipt"), ClaimChargeKind.BEFORE),
+        (("before",), ClaimChargeKind.BEFORE),
+        (("replay",), ClaimChargeKind.REPLAY),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, tuple) else value.name,
+)
+def test_a_guess_costs_the_stake(town: Town, guessed: tuple[str, ...], charged: ClaimChargeKind) -> None:
+    watcher, lazy = watching(town), town.join(Lazy, "v")
+    lazy.guessed = guessed
+    task_id = trained(town, lazy, forced=False)
+    lazy.verify(task_id)
+    disclosed(lazy, task_id)
+    assert {finding.charge.kind for finding in watcher.check(task_id)} == {charged}
+    registry, stake = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake
+    processes = [Process(watcher, next_of_whistleblower), Process(lazy, next_of_verifier)]
+    told = played(processes, lambda: registry.task(task_id).status is not Status.CONTESTED)
+    assert verbs(told)[0] == "challenge the verdict"
+    assert gain(watcher, tickets=1) == stake // 2
+
+
+def test_a_planted_receipt_shows_only_in_a_replay(town: Town) -> None:
+    watcher, verifier = watching(town), town.join(Verifier, "v")
+    task_id = trained(town, verifier, forced=True)
+    (verdict,) = verifier.verify(task_id)
+    verdicts, seating = watcher.market.verdicts, watcher.market.registry.task(task_id).seating
+    (posted,) = verdicts.claims(task_id, seating)
+    assert verdict.claim is not None
+    assert posted == replace(verdict.claim, receipt=verifier.duty(task_id).error_root)
+    # The replay is the solver's own end, as in every true claim.
+    assert posted.replay == posted.end
+    registry, jackpot = watcher.market.registry, watcher.market.jackpot
+
+    def over() -> bool:
+        return registry.task(task_id).status is Status.CLOSED and gain(watcher, tickets=1) > 0
+
+    told = played([Process(verifier, next_of_verifier), Process(watcher, next_of_whistleblower)], over)
+    own = ("commit to an error", "challenge the verdict", "collect")
+    assert [verb for verb in verbs(told) if verb in own] == ["commit to an error", "collect"]
+    assert gain(watcher, tickets=1) == registry.terms(task_id).jackpot // int(jackpot.read("shares"))
+    assert registry.task(task_id).outcome is TaskOutcome.ACCEPTED
+    assert verdicts.claims(task_id, seating) == [verdict.claim]
