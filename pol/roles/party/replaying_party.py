@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import cached_property
 
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
@@ -26,14 +27,16 @@ from pol.verification.verdict.second_look import compare_second_looks
 
 EXECUTIONS = frozenset({ClaimChargeKind.REPLAY, ClaimChargeKind.BEFORE, ClaimChargeKind.RECEIPT})
 """Charges that are decided by executing the task's own program."""
+KEPT_TRACES = 4
+"""Executions in memory. Each keeps all states of its segment, and anybody may begin a dispute about any segment."""
 
 
 class ReplayingParty(Role):
     """A party that replays segments. Each execution is made once, however many disputes it serves."""
 
     @cached_property
-    def _traces(self) -> dict[tuple[bytes, int], SegmentTrace]:
-        return {}
+    def _traces(self) -> OrderedDict[tuple[bytes, int], SegmentTrace]:
+        return OrderedDict()
 
     @cached_property
     def _profile_evidence(self) -> dict[bytes, ProfileEvidence]:
@@ -48,14 +51,17 @@ class ReplayingParty(Role):
         return CpuExecutor
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
-        """This party's execution of a segment, made once.
+        """This party's execution of a segment, made once for as long as few others are asked for.
 
         Raises:
             ProtocolError: the evidence in the store is bad.
             OperationalError: the node or the store failed.
         """
         if (task_id, segment) not in self._traces:
+            while len(self._traces) >= KEPT_TRACES:
+                self._traces.popitem(last=False)
             self._traces[task_id, segment] = self.execute(task_id, segment)
+        self._traces.move_to_end((task_id, segment))
         return self._traces[task_id, segment]
 
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:

@@ -57,7 +57,7 @@ contract CounterclaimsGas is MarketGasBase, CounterclaimBase {
         return DataDemandsBase._program();
     }
 
-    function _entryAt(uint256 index) internal pure override(MarketBase, DataDemandsBase) returns (bytes32) {
+    function _entryAt(uint256 index) internal view override(MarketBase, DataDemandsBase) returns (bytes32) {
         return DataDemandsBase._entryAt(index);
     }
 }

@@ -39,7 +39,7 @@ contract DataDemandsGas is MarketGasBase, DataDemandsBase {
         return DataDemandsBase._program();
     }
 
-    function _entryAt(uint256 index) internal pure override(MarketBase, DataDemandsBase) returns (bytes32) {
+    function _entryAt(uint256 index) internal view override(MarketBase, DataDemandsBase) returns (bytes32) {
         return DataDemandsBase._entryAt(index);
     }
 

@@ -53,7 +53,7 @@ contract ObjectionsGas is MarketGasBase, ObjectionBase {
         return DataDemandsBase._program();
     }
 
-    function _entryAt(uint256 index) internal pure override(MarketBase, DataDemandsBase) returns (bytes32) {
+    function _entryAt(uint256 index) internal view override(MarketBase, DataDemandsBase) returns (bytes32) {
         return DataDemandsBase._entryAt(index);
     }
 

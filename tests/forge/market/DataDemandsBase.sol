@@ -14,7 +14,7 @@ abstract contract DataDemandsBase is MarketBase {
         return keccak256(abi.encodePacked(uint8(6), _header()));
     }
 
-    function _entryAt(uint256 index) internal pure virtual override returns (bytes32) {
+    function _entryAt(uint256 index) internal view virtual override returns (bytes32) {
         return NaiveTree.listRoot(3, _tensors(index));
     }
 
