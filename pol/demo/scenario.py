@@ -29,7 +29,7 @@ from pol.incentives.forced_errors import LARGEST_RATE
 from pol.report.narrator import Narrator
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
@@ -112,7 +112,7 @@ class Scenario:
         before["deployer"] -= donated
 
         self._tell.chapter("A submitter asks for an exact training: every segment is true or false, bit for bit")
-        first = self._submit(cast.submitter, captured, replace(self._offer, margin=0))
+        first = self._submit(cast.submitter, captured, self._offer)
         self._tell.chapter("A solver trains canonically, but jumps to a dead network in one segment")
         self._train(cast.cheating_solver, first)
         self._tell.chapter("A beacon draws segments and a verifier; others watch; the chain compares")
@@ -121,7 +121,7 @@ class Scenario:
         objection = self._object(cast.whistleblower, cast.cheating_solver, first, passed)
 
         self._tell.chapter("A second task is for stock torch; a verifier profiles how much honest runs diverge")
-        second = self._submit(cast.submitter, captured, self._offer)
+        second = self._submit(cast.submitter, captured, replace(self._offer, margin=TOLERANT))
         self._profile(cast.lying_verifier, second)
         self._tell.chapter("Solvers bid; the cheaper one trains with stock torch and commits a learning proof")
         accuracy = self._train(cast.solver, second, rival=cast.cheating_solver)

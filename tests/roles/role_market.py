@@ -23,7 +23,7 @@ from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_document import Profile
@@ -32,7 +32,7 @@ from toy_market import ETHER, fund
 
 R = TypeVar("R", bound=Role)
 STEPS, INTERVAL = 6, 3
-OFFER = Offer(STEPS, INTERVAL, draws=1, rerun_count=2, profiled=2, looks=2)
+OFFER = Offer(STEPS, INTERVAL, draws=1, margin=TOLERANT, rerun_count=2, profiled=2, looks=2)
 BROUGHT = 50 * ETHER
 """Into the vault, by everybody."""
 OFTEN, SELDOM = MarketRules(rate=LARGEST_RATE), MarketRules(rate=LEAST_RATE)

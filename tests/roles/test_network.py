@@ -23,7 +23,7 @@ from pol.chain.node.connection import Connection
 from pol.demo import digits
 from pol.graph.capture import Capture, capture
 from pol.roles.party.policy import TEST_NETWORK
-from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
 
 WINDOW = 180
 """Seconds of the chain for everything that parties have to be heard about."""
@@ -33,6 +33,7 @@ OFFER = Offer(
     steps=20,
     interval=5,
     draws=2,
+    margin=TOLERANT,
     rerun_count=2,
     profiled=2,
     looks=2,

@@ -11,7 +11,7 @@ from pol.chain.node.connection import Connection
 from pol.demo import digits
 from pol.graph.capture import capture, capture_initialization
 from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.training.task import initialization
 from pol.training.task.task_randomness import TaskRandomness
@@ -40,7 +40,8 @@ def pays_for_a_loop_of_ones_own(town: Town) -> None:
             submitter.store, capture_initialization(build, SEED, step)
         ),
     )
-    task_id = submitter.submit(step, Offer(STEPS, INTERVAL, draws=2, rerun_count=2, profiled=1, looks=0), start=start)
+    offer = Offer(STEPS, INTERVAL, draws=2, margin=TOLERANT, rerun_count=2, profiled=1, looks=0)
+    task_id = submitter.submit(step, offer, start=start)
     profiled(verifier, task_id)
     awarded(solver, task_id)
 

@@ -21,6 +21,7 @@ from pol.roles.party.decisions import Mode
 from pol.roles.process.decision_log import DecisionLog
 from pol.roles.process.party_process import DecisionResult, LoggedDecision
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
+from pol.roles.submitter.submitter import TOLERANT
 from pol.roles.verifier.verifier import Verifier
 from toy_market import ETHER, fund
 
@@ -75,11 +76,11 @@ def test_what_a_market_needs_has_a_verb(operator: Operator) -> None:
 
     task_id, submitter = submitted(town)
     digest = submitter.market.registry.terms(task_id).document.hex()
-    priced = json.loads(operator.pol("price", digest, *place, "--draws", "1", "--json"))
+    priced = json.loads(operator.pol("price", digest, *place, "--draws", "1", "--margin", str(TOLERANT), "--json"))
     paid = town.deployment.market(town.connection).registry.terms(task_id)
     assert (priced["price"], priced["verifier_stake"]) == (paid.maximum_price, paid.verifier_stake)
     assert priced["fund_short"] == 0
-    assert "clock            6 h" in operator.pol("price", digest, *place, "--draws", "1")
+    assert "clock            6 h" in operator.pol("price", digest, *place, "--draws", "1", "--margin", str(TOLERANT))
     assert "draws is 3: 1 to 2 is taken" in operator.pol("price", digest, *place, code=1)
     for _ in range(3):
         operator.pol("run", "submitter", *party, "--turns", "2", "--poll", "0.05", "--data", str(operator.folder / "d"))

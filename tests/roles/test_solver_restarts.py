@@ -11,10 +11,10 @@ from pol.execution.stock_torch import torch_executor
 from pol.roles.party.decisions import Action, Wait
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter import Offer
+from pol.roles.submitter.submitter import TOLERANT, Offer
 from pol.roles.verifier.verifier import Verifier
 
-NATIVE = Offer(6, 1, draws=1, rerun_count=1, profiled=1, looks=0)
+NATIVE = Offer(6, 1, draws=1, margin=TOLERANT, rerun_count=1, profiled=1, looks=0)
 EXACT = Offer(6, 1, draws=1, margin=0)
 
 

@@ -197,6 +197,9 @@ class Flipping:
         return flipped, observed
 
 
+LOOKS = {"screen the log", "replay a segment"}
+
+
 @pytest.mark.parametrize("broken", range(3))
 def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> None:
     verifier, watcher = town.join(Verifier, "v"), town.join(Flaky, "w")
@@ -207,12 +210,12 @@ def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> Non
     disclosed(verifier, task_id)
     watcher.broken = broken
     process = Process(watcher, next_of_whistleblower)
-    (first,) = process.turn()
+    told = [taken for _ in range(8) for taken in process.turn()]
     if broken == 0:
-        assert (first.result, first.detail) == (DecisionResult.FAILED, FLAKY)
-    (second,) = process.turn()
-    assert (second.verb, second.result) == ("wait", DecisionResult.WAITED)
-    assert "replayed the same" in second.why
+        assert (told[0].result, told[0].detail) == (DecisionResult.FAILED, FLAKY)
+    assert {taken.verb for taken in told if taken.result is DecisionResult.DONE} <= LOOKS
+    assert (told[-1].verb, told[-1].result) == ("wait", DecisionResult.WAITED)
+    assert "replayed the same" in told[-1].why
     assert gain(watcher, tickets=1) == 0
     assert watcher.market.challenges.contested(task_id).challenges == 0
 

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pol.cli.market.party_options import MarketAccess, chain_options, signer_of, signer_options
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
+from pol.roles.whistleblower.objector import UnseenSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.training.task import learning_proof
 
-EXIT_TRUE = 1
+EXIT_TRUE, EXIT_UNSEEN = 1, 3
+"""The segment is true; it can't be replayed, which is an operational failure."""
+TASK_DIGITS = 8
 
 
 @click.command(name="object")
 @click.argument("store", metavar="STORE")
-@click.argument("proof", metavar="PROOF")
+@click.argument("proof", metavar="PROOF|TASK")
 @chain_options
 @signer_options
 @click.option("--segment", type=click.IntRange(0), required=True, metavar="K", help="The segment, from 0.")
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="A folder for the evidence.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder of `pol run whistleblower --data DIR`; it keeps the evidence for the moves.",
+)
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
 @click.option("--dry-run", is_flag=True, help="Replay, and say what it would lock; send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def object(  # noqa: A001  # a command is named like its verb
-    store: str,
     proof: str,
     market: MarketAccess,
     segment: int,
@@ -39,14 +48,21 @@ def object(  # noqa: A001  # a command is named like its verb
 ) -> int:
     """Object to segment K of a committed learning proof: replay it twice here, lock the bond, open the dispute.
 
-    STORE holds the task and the proof; PROOF is the digest that the solver has committed to. A segment that is true by
-    a replay costs nothing: nothing is sent, and the exit status is 1. Afterwards `pol run whistleblower` with the same
-    key makes the moves, claims timeouts and brings the reward.
+    STORE holds the task and the proof; PROOF is the digest that the solver has committed to. A task is named by eight
+    digits of its id or more, where several have the same proof. A segment that is true by a replay costs nothing:
+    nothing is sent, and the exit status is 1. It is 3 if the segment can't be replayed, which says nothing about it.
+    Afterwards `pol run whistleblower` with the same key and the same --data makes the moves, claims timeouts and brings
+    the reward.
     """
-    url = store if "://" in store else f"file://{Path(store).resolve()}"
+    if data is None and not dry_run:
+        raise click.UsageError(
+            "the moves after an objection need its evidence: add --data DIR, the same folder as for `pol run "
+            "whistleblower --data DIR`, or --dry-run"
+        )
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     signs = signer_of(signer, market.connection.chain_id)
-    role = Whistleblower(market.connection, market.deployment, signs, url, policy, evidence=data)
+    evidence = None if data is None else data / "evidence"  # where `pol run` keeps it
+    role = Whistleblower(market.connection, market.deployment, signs, market.store_url, policy, evidence=evidence)
     task_id = _task_of(role, proof)
     desk, terms = role.market.objections, role.market.registry.terms(task_id)
     shown: dict[str, Any] = {
@@ -55,8 +71,12 @@ def object(  # noqa: A001  # a command is named like its verb
         "rule": "exact" if terms.is_exact else "thresholds",
     }
     with role.about(task_id):
-        role.committed_segment(task_id, segment)
+        role.require_open(task_id, segment)
+        if not dry_run:
+            role.require_money(task_id)
         found = role.examine_segment(task_id, segment)
+        if isinstance(found, UnseenSegment):
+            return _unseen(shown, found, market.store_url, as_json)
         shown |= {"false": found is not None, "bond": desk.bond_of(task_id)}
         if found is not None and not dry_run:
             number = role.object(task_id, found)
@@ -69,17 +89,56 @@ def object(  # noqa: A001  # a command is named like its verb
     return 0 if shown["false"] else EXIT_TRUE
 
 
-def _task_of(role: Whistleblower, proof: str) -> bytes:
-    """The task whose solver has committed to a proof."""
-    digest = proof.lower().removeprefix("0x")
-    committed = role.market.proofs.events("ProofCommitted")
-    found = [bytes(event["taskId"]) for event in committed if bytes(event["proofDigest"]).hex() == digest]
+def _task_of(role: Whistleblower, named: str) -> bytes:
+    """The task whose solver has committed to a proof, or that begins so.
+
+    Raises:
+        ProtocolError: there is none, or there are several.
+        OperationalError: node or store failed.
+    """
+    digits, committed = named.lower().removeprefix("0x"), dict[bytes, Mapping[str, Any]]()
+    for event in role.market.proofs.events("ProofCommitted"):
+        committed[bytes(event["taskId"])] = event  # the last one counts: a task may get another solver
+    found = [task_id for task_id, event in committed.items() if bytes(event["proofDigest"]).hex() == digits]
+    if len(found) > 1:
+        # Anybody may commit to the digest of another task's proof; the proof says which task it is of.
+        proof = learning_proof.decode(role.store, digits)
+        told = (bytes.fromhex(proof.task), proof.log_root)
+        terms, logs = role.market.registry.terms, {task_id: bytes(committed[task_id]["logRoot"]) for task_id in found}
+        found = [task_id for task_id in found if (terms(task_id).document, logs[task_id]) == told] or found
+    if not found and len(digits) >= TASK_DIGITS:
+        found = [task_id for task_id in committed if task_id.hex().startswith(digits)]
     if not found:
         raise ProtocolError(
-            f"no solver of this market has committed to proof {proof}: name the digest that `pol explain TASK` shows, "
-            "and the deployment that the task is on"
+            f"no solver of this market has committed to proof {named}, and no task with a proof begins so: name the "
+            "digest or eight digits of the task, as `pol explain TASK` shows them, and the deployment that it is on"
         )
-    return found[-1]
+    if len(found) > 1:
+        ids = ", ".join(task_id.hex() for task_id in found)
+        raise ProtocolError(f"{named} names {len(found)} tasks: name one of them instead, {ids}")
+    return found[0]
+
+
+def _unseen(shown: dict[str, Any], found: UnseenSegment, url: str, as_json: bool) -> int:
+    """Say that a segment can't be replayed.
+
+    Raises:
+        OperationalError: it is said to people.
+    """
+    why = (
+        f"segment {found.segment} of task {shown['task'][:12]} can't be replayed, and nothing was sent: its states "
+        f"aren't in the store {url} (log entries {', '.join(map(str, found.lost))}); name a store that has them, or "
+        "let `pol run whistleblower` demand one on chain: a solver that can't show it loses its stake"
+    )
+    if not found.lost:
+        why = (
+            f"segment {found.segment} of task {shown['task'][:12]} can't be replayed, and nothing was sent: the replay "
+            "fails on this machine; see that it has enough memory, and try again"
+        )
+    if not as_json:
+        raise OperationalError(why)
+    print(json.dumps(shown | {"false": None, "lost": list(found.lost), "error": why}))
+    return EXIT_UNSEEN
 
 
 def _opened(role: Whistleblower, task_id: bytes, number: int) -> dict[str, Any]:
@@ -106,5 +165,6 @@ def _lines(shown: dict[str, Any], dry_run: bool) -> list[str]:
         what = f"counterclaim {shown['counterclaim']}: anybody may contest it"
     return [
         f"{segment} is false by two replays; {shown['bond']} wei are locked",
-        f"{what} until second {shown['until']}; run `pol run whistleblower` with this key, so that no clock runs down",
+        f"{what} until second {shown['until']}",
+        "run `pol run whistleblower` with this key and the same --data, so that no clock runs down",
     ]

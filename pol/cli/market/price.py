@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import click
 
 from pol.chain.times import duration
 from pol.cli.market.party_options import MarketAccess, market_options
-from pol.roles.submitter.submitter import GWEI, Offer, Submitter, terms_of
+from pol.roles.submitter.submitter import GWEI, TOLERANT, Offer, Submitter, terms_of
 from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 
 
@@ -18,14 +18,20 @@ from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 @market_options
 @click.option("--unit-price", type=click.IntRange(1), default=GWEI, show_default=True, help="Wei per work unit.")
 @click.option("--draws", type=click.IntRange(1), default=Offer.draws, show_default=True, help="Segments to verify.")
-@click.option("--exact", is_flag=True, help="Exact training: no profile, equal roots.")
+@click.option(
+    "--margin",
+    type=click.IntRange(0),
+    default=Offer.margin,
+    show_default=True,
+    help=f"Factor on profiled distances; {TOLERANT} is usual where solvers can't train canonically. 0: exact training.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def price(
     task: str,
     market: MarketAccess,
     unit_price: int,
     draws: int,
-    exact: bool,
+    margin: int,
     as_json: bool,
 ) -> None:
     """Print the cost of a published task before it is submitted. Nothing is signed or sent.
@@ -35,9 +41,7 @@ def price(
     """
     reader = Submitter.reader(market.connection, market.deployment, market.store_url)
     document = TaskDocument.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))
-    offer = Offer(document.steps, document.interval, draws=draws, wei_per_work_unit=unit_price)
-    if exact:
-        offer = replace(offer, margin=0)
+    offer = Offer(document.steps, document.interval, draws=draws, wei_per_work_unit=unit_price, margin=margin)
     terms = terms_of(document.work, offer)
     quote = reader.quote_of(terms)
     if as_json:

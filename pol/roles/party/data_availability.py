@@ -26,7 +26,7 @@ def missing_states(role: Role, task_id: bytes) -> list[int]:
         OperationalError: the node failed, or the task itself can't be read.
     """
     segments = role.market.proofs.drawn_segments(task_id)
-    return _unreadable(role, task_id, sorted({entry for segment in segments for entry in (segment, segment + 1)}))
+    return unreadable_states(role, task_id, sorted({entry for segment in segments for entry in (segment, segment + 1)}))
 
 
 def unavailable_states(role: Role, task_id: bytes) -> list[int]:
@@ -42,7 +42,7 @@ def unavailable_states(role: Role, task_id: bytes) -> list[int]:
     try:
         lost = missing_states(role, task_id)
     except Reverted:
-        lost = _unreadable(role, task_id, _probes(role, task_id))
+        lost = unreadable_states(role, task_id, _probes(role, task_id))
     if not lost:
         role.probed.add(task_id)
     return lost
@@ -54,7 +54,12 @@ def _probes(role: Role, task_id: bytes) -> list[int]:
     return sorted({int.from_bytes(secret, "big") % (segments + 1) for secret in drawn})
 
 
-def _unreadable(role: Role, task_id: bytes, entries: Sequence[int]) -> list[int]:
+def unreadable_states(role: Role, task_id: bytes, entries: Sequence[int]) -> list[int]:
+    """Those of some log entries whose states this party can't read.
+
+    Raises:
+        OperationalError: the node failed, or the task itself can't be read.
+    """
     task = role.task(task_id)
     try:
         checkpoints = role.proof(task_id).checkpoints

@@ -36,6 +36,11 @@ class Action:
     due: int | None = None
     """The last second in which the chain accepts it; None if unlimited."""
 
+    @property
+    def is_owed(self) -> bool:
+        """Whether something of this party waits for it: it is neither a mere look nor a new stake."""
+        return self.mode in {Mode.DEFEND, Mode.RESOLVE}
+
 
 @dataclass(frozen=True)
 class Wait:

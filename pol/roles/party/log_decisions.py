@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from pol.chain.desks.counterclaims import Counterclaim, SaidClaim
 from pol.chain.desks.dispute_desk import Ending
 from pol.chain.desks.market import Court, Matter
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask
 from pol.dispute.position import Side
-from pol.roles.party.decisions import Action, Mode
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.party.role import Role
 
@@ -31,13 +32,15 @@ def finished_dispute(role: Role, task_id: bytes, court: Court) -> Action | None:
 def objection_call(role: Role, task_id: bytes, task: MarketTask) -> Action | None:
     """The public call that takes an objection further; None if none waits for anybody.
 
+    A solver concludes no counterclaim about its own log: that would help a false one that it could still refute.
+
     Raises:
         OperationalError: the node failed.
     """
     market = role.market
     if task.status not in DISPUTABLE or not market.objections.objected(task_id).open:
         return None
-    return next((deed for deed in _calls(role, task_id) if deed is not None), None)
+    return next((deed for deed in _calls(role, task_id, task) if deed is not None), None)
 
 
 def objections_until(role: Role, task_id: bytes) -> int:
@@ -54,37 +57,53 @@ def objections_until(role: Role, task_id: bytes) -> int:
     return min((end for end in ends if end >= now), default=now)
 
 
-def contest_decision(role: LogDisputant, task_id: bytes) -> Action | None:
-    """The contest of a false counterclaim about this party's own log; None if there is none.
+def contestable(role: Role, task_id: bytes) -> list[tuple[SaidClaim, Counterclaim]]:
+    """The counterclaims about a log that this party may still contest and hasn't contested, the most urgent first.
 
     Raises:
-        OperationalError: the node or the store failed.
+        OperationalError: the node failed.
     """
-    desk, own, now = role.market.counterclaims, role.wallet.address, role.connection.now()
+    market, own, now = role.market, role.wallet.address, role.connection.now()
+    if market.objections.objected(task_id).fell:
+        return []
+    desk = market.counterclaims
     contested = {int(event["number"]) for event in desk.events("Contested", taskId=task_id, challenger=own)}
-    for number in desk.open_for(task_id):
-        found = desk.counterclaimed(number)
-        if number in contested or found.fell or now > found.until:
-            continue
-        said = desk.said(number)
-        charges = role.false_parts(task_id, said)
-        if charges:
-            why = f"counterclaim {number} about segment {said.claim.segment} of its log is false"
-            act = partial(role.contest, task_id, said, charges[0])
-            return Action(task_id, "contest a counterclaim", why, Mode.DEFEND, act, found.until)
-    return None
+    found = [(number, desk.counterclaimed(number)) for number in desk.open_for(task_id) if number not in contested]
+    running = [(desk.said(number), each) for number, each in found if not each.fell and now <= each.until]
+    return sorted(running, key=lambda pair: pair[1].until)
 
 
-def _calls(role: Role, task_id: bytes) -> Iterator[Action | None]:
+def contest_decision(role: LogDisputant, task_id: bytes, said: SaidClaim, found: Counterclaim) -> Decision | None:
+    """The contest of a false counterclaim about this party's own log; None if it is true.
+
+    Raises:
+        OperationalError: the segment can't be replayed, or node or store failed.
+    """
+    charges = role.false_parts(task_id, said)
+    if not charges:
+        return None
+    why = f"counterclaim {said.number} about segment {said.claim.segment} of its log is false"
+    free = role.market.vault.free(role.wallet.address)
+    if free < found.bond:
+        why += f", but a contest's bond is {found.bond} wei, and it has {free} wei free in the vault"
+        return Wait(task_id, f"{why}: deposit {found.bond - free} wei by second {found.until}", found.until)
+    act = partial(role.contest, task_id, said, charges[0])
+    return Action(task_id, "contest a counterclaim", why, Mode.DEFEND, act, found.until)
+
+
+def _calls(role: Role, task_id: bytes, task: MarketTask) -> Iterator[Action | None]:
     market, now = role.market, role.connection.now()
-    yield finished_dispute(role, task_id, market.courts[Matter.OBJECTION])
     desk, fell = market.counterclaims, market.objections.objected(task_id).fell
+    yield finished_dispute(role, task_id, market.courts[Matter.OBJECTION])
+    for number in market.objections.disputes(task_id) if fell else ():
+        why = f"objection {number} is moot: the proof has fallen"
+        yield _call(task_id, "settle a dispute", why, partial(market.objections.settle, role.wallet, number))
     for number in desk.disputes(task_id):
         if desk.is_moot(number):
             why = f"dispute {number} about a counterclaim is moot"
             yield _call(task_id, "settle a dispute", why, partial(desk.settle, role.wallet, number))
     yield finished_dispute(role, task_id, market.courts[Matter.COUNTERCLAIM])
-    for number in desk.open_for(task_id):
+    for number in desk.open_for(task_id) if task.solver != role.wallet.address else ():
         found = desk.counterclaimed(number)
         if not found.fell and (fell or (now > found.until and not found.open)):
             why = f"nobody has refuted counterclaim {number}" if not fell else "the proof has fallen otherwise"

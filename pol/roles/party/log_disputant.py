@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cached_property
+from typing import Any
+
 from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
 from pol.chain.desks.counterclaims import SaidClaim
 from pol.chain.desks.objections import CommittedSegment
@@ -19,6 +23,27 @@ from pol.verification.verdict.segment_verification import verify_segment
 
 class LogDisputant(ReplayingParty):
     """Claims about single segments of a committed log: this party's own, and those of others."""
+
+    @cached_property
+    def _compared(self) -> dict[tuple[bytes, SaidClaim], list[ClaimCharge]]:
+        return {}
+
+    @cached_property
+    def _own_claims(self) -> dict[tuple[bytes, int, bytes, bytes], SegmentClaim]:
+        return {}
+
+    @cached_property
+    def begun_comparisons(self) -> Counter[tuple[bytes, int]]:
+        """How often this party has begun to compare a counterclaim with its own replay, by task and number."""
+        return Counter()
+
+    def forget(self, task_id: bytes) -> None:
+        """As `Role.forget`, with all that was found about counterclaims."""
+        super().forget(task_id)
+        known: tuple[dict[Any, Any], ...] = (self._compared, self._own_claims, self.begun_comparisons)
+        for found in known:
+            for key in [key for key in found if key[0] == task_id]:
+                del found[key]
 
     def committed_segment(self, task_id: bytes, segment: int) -> CommittedSegment:
         """A segment as the solver has committed to it.
@@ -45,16 +70,31 @@ class LogDisputant(ReplayingParty):
         due = self.market.registry.terms(task_id).looks and needs_second_look(own, self.thresholds(task_id))
         return self.second_looks(task_id).look(self.trace(task_id, own.segment)) if due else None
 
+    def has_compared(self, task_id: bytes, said: SaidClaim) -> bool:
+        """Whether `false_parts` has its answer."""
+        return (task_id, said) in self._compared
+
     def false_parts(self, task_id: bytes, said: SaidClaim) -> list[ClaimCharge]:
-        """The false parts of a counterclaim, most basic first.
+        """The false parts of a counterclaim, most basic first; worked out once, and each segment replayed once.
 
         Raises:
             OperationalError: the segment can't be replayed, or node or store failed.
         """
-        own = self.own_claim(task_id, said.claim.segment)
-        if own is None:
-            raise OperationalError(f"segment {said.claim.segment} of the log can't be replayed here: try again later")
-        return self.charges(task_id, 0, said.claim, own, said.look)
+        if (task_id, said) not in self._compared:
+            self.begun_comparisons[task_id, said.number] += 1
+            own = self._compared_with(task_id, said.claim)
+            self._compared[task_id, said] = self.charges(task_id, 0, said.claim, own, said.look)
+        return self._compared[task_id, said]
+
+    def _compared_with(self, task_id: bytes, claim: SegmentClaim) -> SegmentClaim:
+        """This party's own claim about the segment of a counterclaim, whose ends the contract has checked."""
+        key = (task_id, claim.segment, claim.start, claim.end)
+        if key not in self._own_claims:
+            own = self.own_claim(task_id, claim.segment)
+            if own is None:
+                raise OperationalError(f"segment {claim.segment} of the log can't be replayed here: try again later")
+            self._own_claims[key] = own
+        return self._own_claims[key]
 
     def contest(self, task_id: bytes, said: SaidClaim, charge: ClaimCharge) -> int:
         """Put up the bond and open this party's own version of a part of a counterclaim; the number of the dispute.

@@ -164,7 +164,7 @@ class Process(Generic[R]):
     def _trouble(self, decision: Decision, error: Exception) -> LoggedDecision:
         """Report a failure, and put the task off unless this party owes something about it."""
         failed = isinstance(error, FAILURES)
-        if not isinstance(decision, Action) or decision.mode is Mode.PROPOSE:
+        if not isinstance(decision, Action) or not decision.is_owed:
             self._put_off(decision.task_id, LONGEST_WAIT if failed else LONGEST_REST)
         if not isinstance(error, PolError):
             logging.getLogger(__name__).error("task %s", decision.task_id.hex(), exc_info=error)
@@ -215,7 +215,7 @@ class Process(Generic[R]):
         made = LoggedDecision(now, decision.task_id, verb, decision.why, result, detail, until)
         if (
             isinstance(decision, Action)
-            and decision.mode < Mode.PROPOSE
+            and decision.is_owed
             and result not in {DecisionResult.DONE, DecisionResult.WITHHELD}
         ):
             self._due[decision.task_id] = self._clock()

@@ -93,6 +93,21 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     return needed
 
 
+def require_time_to_defend(role: Role, task_id: bytes, terms: Terms) -> None:
+    """Check that this machine can answer an objection to a log of its own in the time that the terms give for it.
+
+    In exact mode that is a replay and the moves of a dispute. In tolerant mode a counterclaim is first compared with a
+    replay and a second look, and the segment is replayed again for the contest.
+
+    Raises:
+        ProtocolError: it can't, or the task can't be executed: leave the task alone.
+        OperationalError: the node or the store failed.
+    """
+    if not terms.is_exact:
+        _required(role, task_id, "challengeWindow", (2 + terms.looks) * terms.interval, terms.challenge_window)
+    _required(role, task_id, "clock", move_steps(terms, verifies=True), terms.clock)
+
+
 def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Wait | None:
     """The wait if work on a task takes too long, or an obligation is due before its end; None if it may begin.
 

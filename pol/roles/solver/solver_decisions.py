@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pol.chain.desks.objections import DISPUTABLE
-from pol.chain.desks.task_registry import MarketTask, Status
-from pol.errors import ProtocolError
-from pol.roles.party.data_availability import answer_demands
+import logging
+
+from pol.chain.desks.task_registry import MarketTask, Status, Terms
+from pol.errors import OperationalError, ProtocolError
+from pol.incentives.payouts import MAX_OBJECTION_DOUBLINGS, objection_bond, segment_price, slashable
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.dispute_session import due_move
-from pol.roles.party.log_decisions import contest_decision
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.obligations import require_nothing_due
-from pol.roles.process.work_time import profile_steps, seconds_for, wait_for_time
+from pol.roles.process.work_time import profile_steps, require_time_to_defend, seconds_for, wait_for_time
+from pol.roles.solver.log_duties import fulfill, log_duties
 from pol.roles.solver.solver import Solver
 
+LOG = logging.getLogger(__name__)
 LOOK = 30.0
 """Seconds of a training after which the solver looks at the logs of its other tasks, at the next checkpoint."""
 PATIENCE = 1.5
@@ -27,63 +28,54 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
         OperationalError: the node or the store failed.
     """
     task = role.market.registry.task(task_id)
+    is_own = task.solver == role.wallet.address
+    if task.status is Status.TRAINING and is_own:
+        return _train(role, task_id, task)
+    duties = log_duties(role, task_id, task)
+    due = duties.action()
+    if due is not None:
+        return due
     if task.status is Status.BIDDING:
-        return _bid(role, task_id) or concerning_call(role, task_id, "it has bid or may bid")
-    if task.solver == role.wallet.address:
-        owed = _owed(role, task_id, task)
-        if owed is not None:
-            return owed
-    return concerning_call(role, task_id, "it is the solver" if task.solver == role.wallet.address else "")
+        call = _bid(role, task_id) or concerning_call(role, task_id, "it has bid or may bid")
+    else:
+        call = concerning_call(role, task_id, "it is the solver" if is_own else "")
+    if isinstance(call, Action):
+        return call
+    if duties.troubles:
+        raise duties.troubles[0]
+    return duties.waits[0] if duties.waits else call
 
 
 def attend(role: Solver, besides: bytes) -> None:
     """Do what this party owes about the logs of its other tasks: a training may last longer than their clocks.
 
-    Raises:
-        OperationalError: the node or the store failed.
+    Whatever fails is logged, and the training goes on.
     """
     registry = role.market.registry
-    for event in registry.events("Awarded", solver=role.wallet.address):
-        task_id = bytes(event["taskId"])
-        task = registry.task(task_id)
-        if task_id == besides or task.status not in DISPUTABLE or task.solver != role.wallet.address:
-            continue
+    try:
+        awarded = {bytes(event["taskId"]) for event in registry.events("Awarded", solver=role.wallet.address)}
+    except OperationalError as error:
+        LOG.error("couldn't look at the logs of other tasks: %s", error)
+        return
+    for task_id in awarded - {besides}:
         with role.about(task_id):
-            owed = _answers(role, task_id)
-            if owed is not None:
-                owed.act()
+            fulfill(role, task_id)
 
 
-def _owed(role: Solver, task_id: bytes, task: MarketTask) -> Action | None:
-    """The training, or an answer for its log."""
-    if task.status is Status.TRAINING:
-        last = role.timer()
+def _train(role: Solver, task_id: bytes, task: MarketTask) -> Action:
+    last = role.timer()
 
-        def look_elsewhere(index: int, segments: int) -> None:
-            nonlocal last
-            if role.timer() - last >= LOOK:
-                attend(role, task_id)
-                last = role.timer()
+    def look_elsewhere(index: int, segments: int) -> None:
+        nonlocal last
+        if role.timer() - last >= LOOK:
+            attend(role, task_id)
+            last = role.timer()
 
-        def train() -> None:
-            role.train(task_id, look_elsewhere)
+    def train() -> None:
+        role.train(task_id, look_elsewhere)
 
-        why = f"this party has won the task for {task.price} wei"
-        return Action(task_id, "train", why, Mode.DEFEND, train, task.deadline)
-    return _answers(role, task_id) if task.status in DISPUTABLE else None
-
-
-def _answers(role: Solver, task_id: bytes) -> Action | None:
-    """What others ask of its log: data, moves in disputes, contests of counterclaims; the most urgent first."""
-    found = [due_move(task_id, role.sessions(task_id))]
-    demands = role.market.demands.demands(task_id)
-    if demands:
-        due = min(demand.deadline for demand in demands)
-        why = f"{len(demands)} leaves of its log are demanded"
-        found.append(Action(task_id, "show data", why, Mode.DEFEND, lambda: answer_demands(role, task_id), due))
-    if not role.market.registry.terms(task_id).is_exact:
-        found.append(contest_decision(role, task_id))
-    return min((deed for deed in found if deed is not None), key=lambda deed: deed.due or 0, default=None)
+    why = f"this party has won the task for {task.price} wei"
+    return Action(task_id, "train", why, Mode.DEFEND, train, task.deadline)
 
 
 def _bid(role: Solver, task_id: bytes) -> Decision | None:
@@ -112,6 +104,7 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
             raise ProtocolError(
                 f"training takes this machine about {training:.0f} s, and there are {terms.training_window} s for it"
             )
+        require_time_to_defend(role, task_id, terms)
         return needed
 
     waits = wait_for_time(role, task_id, recheck, until)
@@ -131,11 +124,34 @@ def _refusal(role: Solver, task_id: bytes) -> str:
     terms = role.market.registry.terms(task_id)
     if role.market.registry.task(task_id).submitter == role.wallet.address:
         return "this party is the submitter of the task"
-    if role.market.vault.free(role.wallet.address) < terms.solver_stake:
-        return f"the stake of {terms.solver_stake} wei is more than this party has free in the vault"
+    free, bond = role.market.vault.free(role.wallet.address), 0 if terms.is_exact else contest_bond(role, terms)
+    missing = terms.solver_stake + bond - free
+    if missing > 0:
+        contest = "" if terms.is_exact else f", and {bond} wei to contest a false counterclaim about its log,"
+        return (
+            f"the stake of {terms.solver_stake} wei{contest} {'is' if terms.is_exact else 'are'} more than this party "
+            f"has free in the vault: deposit {missing} wei"
+        )
+    game = role.market.objection_game if terms.is_exact else role.market.counterclaim_game
     try:
         role.policy.require_margin(terms)
+        role.policy.require_game(game, terms.clock)
         role.require_acceptable(task_id)
     except ProtocolError as error:
         return str(error)
     return ""
+
+
+def contest_bond(role: Solver, terms: Terms) -> int:
+    """The highest bond of a counterclaim about a log, and so of its contest, at the price of gas of now.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    objections, segments = role.market.objections, terms.steps // terms.interval
+    price = segment_price(terms.maximum_price, segments, terms.verifier_fee, terms.draws)
+    defense = price * (1 + terms.looks) + int(objections.read("price"))
+    if role.market.vault.token is None:
+        defense += int(objections.read("DEFENSE_GAS")) * role.connection.gas_price()
+    stake = slashable(terms.solver_stake, terms.verifier_fee, terms.looks, terms.draws)
+    return objection_bond(defense, stake, MAX_OBJECTION_DOUBLINGS)

@@ -27,6 +27,10 @@ UNPUBLISHED = b"\1" * 32
 """Stands in for hashes and roots in terms whose task isn't published."""
 
 
+TOLERANT = MARGIN
+"""The usual `Offer.margin` where thresholds decide."""
+
+
 @dataclass(frozen=True)
 class Offer:
     """A submitter's offer: what it pays, and the stakes that it asks for. Amounts are wei, windows seconds."""
@@ -41,8 +45,9 @@ class Offer:
     """Stakes are the maximum price times this, more than a cheat gains; a solver's also covers its second looks."""
     bond_divisor: int = 2
     """A challenger's bond is the maximum price divided by this."""
-    margin: int = MARGIN
-    """Factor on the profiled distances. 0 asks for exact training: no profile, equal roots."""
+    margin: int = 0
+    """0 asks for exact training: no profile, equal roots. Else the factor on profiled distances, for solvers that can't
+    train canonically (`TOLERANT`)."""
     rerun_count: int = RERUNS
     """Reruns of each profiled segment."""
     profiled: int = PROFILED

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.data_availability import demand_state, own_demands, unavailable_states
+from pol.roles.party.data_availability import current_demands, demand_state, own_demands, unavailable_states
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME, due_move
+from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.public_calls import concerning_call, exit_or_extension
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import require_time, wait_for_time
@@ -35,7 +36,8 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
         if owed is not None:
             return owed
     elif empty:
-        claim = expired_demand(role, task_id, task) or _claim(role, task_id, task)
+        helped = expired_demand(role, task_id, task) or _blocking_objection(role, task_id, task)
+        claim = helped or _claim(role, task_id, task)
         if claim is not None:
             return claim
     concern = "it sits" if sits else "the seat is empty" if empty else "it has demanded data" if demanded else ""
@@ -50,7 +52,7 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
             return due_move(task_id, role.sessions(task_id))
         return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
     if task.status is Status.VERIFYING:
-        helped = exit_or_extension(role, task_id, task)
+        helped = exit_or_extension(role, task_id, task) or _blocking_objection(role, task_id, task)
         if helped is not None:
             # A public call, but the stake of the seated party depends on it.
             return replace(helped, mode=Mode.DEFEND, due=task.deadline)
@@ -72,6 +74,18 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     if task.status is Status.CONTESTED:
         return due_move(task_id, role.sessions(task_id))
     return None
+
+
+def _blocking_objection(role: Verifier, task_id: bytes, task: MarketTask) -> Action | None:
+    """The call that takes an objection further, where the end of a demand or of a wait for the beacon waits for it.
+
+    The contract ends neither while an objection is open, and without data or rounds there is no verdict.
+    """
+    market, now = role.market, role.connection.now()
+    ends = [market.seats.patient_until(task_id), market.proofs.patient_until(task_id)]
+    ends += [demand.deadline for demand in current_demands(role, task_id, task)]
+    # Zero: nobody waits for the beacon.
+    return objection_call(role, task_id, task) if any(0 < end < now for end in ends) else None
 
 
 def _duty(task_id: bytes, verb: str, why: str, task: MarketTask, act: Callable[[], object]) -> Action:

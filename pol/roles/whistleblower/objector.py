@@ -8,10 +8,14 @@ from functools import cached_property
 from pol.chain.desks.task_registry import Status
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.segment_claim import SecondLook, SegmentClaim
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.data_availability import unreadable_states
+from pol.roles.party.dispute_session import GAME
 from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.second_opinion import FLAKY, SecondOpinion
+from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.store import Store
 from pol.verification.examination.screening import screen
 from pol.verification.verdict.second_look import decide_with_second_look
 from pol.verification.verdict.verdict import Outcome, decide
@@ -26,6 +30,19 @@ class FalseSegment:
     look: SecondLook | None = None
 
 
+@dataclass(frozen=True)
+class UnseenSegment:
+    """A segment of a committed log that couldn't be replayed, which says nothing about it."""
+
+    segment: int
+    lost: tuple[int, ...]
+    """Log entries at its ends whose states can't be read; empty if the replay itself failed."""
+
+
+Examined = FalseSegment | UnseenSegment | None
+"""What a look at a segment finds; None if it is true."""
+
+
 class Objector(LogDisputant, SecondOpinion):
     """Looks at whole logs, and objects to what no verifier has to see."""
 
@@ -37,13 +54,15 @@ class Objector(LogDisputant, SecondOpinion):
         return {}
 
     @cached_property
-    def _seen(self) -> dict[tuple[bytes, int], dict[int, FalseSegment | None]]:
+    def _looks(self) -> dict[tuple[bytes, int], dict[int, Examined]]:
+        """By log, what was found in the segments that this party has looked at."""
         return {}
 
     def suspects(self, task_id: bytes) -> tuple[int, ...]:
         """The segments to replay: those that a screen names, the oddest first, and those of this party's own dice.
 
-        Nobody else can foresee the dice. Segments that no state can be read of are named, too.
+        Nobody else can foresee the dice. Segments that no state can be read of are named, too. What is only screened is
+        no evidence, and isn't kept.
 
         Raises:
             ProtocolError: the published proof isn't the committed one.
@@ -51,7 +70,9 @@ class Objector(LogDisputant, SecondOpinion):
         """
         key = self._log_of(task_id)
         if key not in self._suspects:
-            named = [s.segment for s in screen(self.store, self.task(task_id), self.proof(task_id)) if s.is_named]
+            task, proof = self.task(task_id), self.proof(task_id)
+            store = Store(self.store.url) if isinstance(self.store, KeptStore) else self.store
+            named = [s.segment for s in screen(store, task, proof) if s.is_named]
             self._suspects[key] = tuple(dict.fromkeys((*named, *self._dice(task_id))))
         return self._suspects[key]
 
@@ -64,40 +85,105 @@ class Objector(LogDisputant, SecondOpinion):
         drawn = self._left_to_verdict(task_id)
         return [segment for segment in self.suspects(task_id) if segment not in drawn]
 
-    def unseen_suspects(self, task_id: bytes) -> list[int]:
-        """The open suspects that aren't replayed yet."""
-        seen = self._seen.get(self._log_of(task_id), {})
-        return [segment for segment in self.open_suspects(task_id) if segment not in seen]
+    def looks(self, task_id: bytes) -> dict[int, Examined]:
+        """What was found in the open suspects that this party has looked at, the oddest first."""
+        looks = self._looks.get(self._log_of(task_id), {})
+        return {segment: looks[segment] for segment in self.open_suspects(task_id) if segment in looks}
+
+    def waiting_suspects(self, task_id: bytes) -> list[int]:
+        """The open suspects that this party hasn't looked at yet, the oddest first."""
+        looks = self._looks.get(self._log_of(task_id), {})
+        return [segment for segment in self.open_suspects(task_id) if segment not in looks]
+
+    def look(self, task_id: bytes, segment: int) -> Examined:
+        """As `examine_segment`; the result is remembered."""
+        found = self.examine_segment(task_id, segment)
+        self._looks.setdefault(self._log_of(task_id), {})[segment] = found
+        return found
+
+    def look_again(self, task_id: bytes) -> None:
+        """Forget the looks at segments whose states couldn't be read, and can be now."""
+        for segment, found in self.looks(task_id).items():
+            lost = found.lost if isinstance(found, UnseenSegment) else ()
+            if lost and not unreadable_states(self, task_id, lost):
+                del self._looks[self._log_of(task_id)][segment]
+
+    def known_false(self, task_id: bytes) -> FalseSegment | None:
+        """The oddest open suspect that was found to be false; None if none was so far."""
+        return next((found for found in self.looks(task_id).values() if isinstance(found, FalseSegment)), None)
 
     def false_segment(self, task_id: bytes) -> FalseSegment | None:
-        """The first open suspect that the rule of the task rejects, by two replays; None if it rejects none.
+        """Look at the open suspects until one is false; None if none is. Those that can't be seen are in `looks`.
 
         Raises:
             OperationalError: the second result differs, or node or store failed.
         """
-        seen = self._seen.setdefault(self._log_of(task_id), {})
-        for segment in self.open_suspects(task_id):
-            if segment not in seen:
-                seen[segment] = self.examine_segment(task_id, segment)
-            found = seen[segment]
-            if found is not None:
-                return found
-        return None
+        for segment in self.waiting_suspects(task_id):
+            if self.known_false(task_id) is not None:
+                break
+            self.look(task_id, segment)
+        return self.known_false(task_id)
 
-    def examine_segment(self, task_id: bytes, segment: int) -> FalseSegment | None:
-        """A segment that is false by two replays; None if it is true, or if its states can't be read.
+    def examine_segment(self, task_id: bytes, segment: int) -> Examined:
+        """Replay a segment, and once more where it seems false.
 
         Raises:
             OperationalError: the second result differs, or node or store failed.
         """
         found = self._examined_once(task_id, segment, 0)
-        if found is None or not _is_state(found.claim):
+        if not isinstance(found, FalseSegment) or not _is_state(found.claim):
             return found
         self.forget(task_id)
-        if self._examined_once(task_id, segment, 1) != found:
+        again = self._examined_once(task_id, segment, 1)
+        if again != found and not isinstance(again, UnseenSegment):
             self.forget(task_id)
             raise OperationalError(FLAKY)
-        return found
+        return again
+
+    def require_open(self, task_id: bytes, segment: int) -> None:
+        """Check that this party may object to a segment now, before it is replayed.
+
+        Raises:
+            ProtocolError: it may not; the message says why.
+            OperationalError: the node or the store failed.
+        """
+        task, desk = self.market.registry.task(task_id), self.market.objections
+        committed = self.committed_segment(task_id, segment)
+        if not desk.is_open(task, self.connection.now()):
+            raise ProtocolError(
+                f"the task takes no objections now, as its status is {task.status.name.lower()}: they are taken from "
+                "the commitment of a proof until the window for challenges of the verdict ends"
+            )
+        if task.solver == self.wallet.address:
+            raise ProtocolError("a solver can't object to its own log: use another key")
+        if desk.objected(task_id).fell:
+            raise ProtocolError("the proof has fallen to another objection already: there is nothing left to object to")
+        is_zero = not any(committed.start) or not any(committed.end)
+        if segment in self._left_to_verdict(task_id) and not is_zero:
+            raise ProtocolError(
+                f"segment {segment} is drawn, and left to the verdict until its verifier discloses: challenge the "
+                "verdict if it is wrong, or object after the disclosure"
+            )
+
+    def require_money(self, task_id: bytes) -> None:
+        """Check that this party can lock the bond of an objection and play its dispute.
+
+        Raises:
+            ProtocolError: too little is free in the vault, or the policy admits no such dispute.
+            OperationalError: the account can't pay the gas, or the node failed.
+        """
+        terms, bond = self.market.registry.terms(task_id), self.market.objections.bond_of(task_id)
+        free = self.market.vault.free(self.wallet.address)
+        if free < bond:
+            raise ProtocolError(
+                f"an objection locks {bond} wei, and {self.wallet.address} has {free} wei free in the vault: add some "
+                "with `pol stake deposit`"
+            )
+        self.policy.require_clock(terms)
+        # The clock of the terms, however many objections are open: each of them adds one.
+        game = self.market.objection_game if terms.is_exact else self.market.counterclaim_game
+        self.policy.require_game(game, terms.clock)
+        self.wallet.require(GAME)
 
     def object(self, task_id: bytes, found: FalseSegment) -> int:
         """Put up the bond, and open this party's own version of a segment or say what the rule makes of it.
@@ -118,7 +204,7 @@ class Objector(LogDisputant, SecondOpinion):
             market.objections.object_to_zero(self.wallet, task_id, entry, path)
             return 0
         if terms.is_exact:
-            self.policy.require_game(market.objection_game, market.objections.clock_of(task_id))
+            self.policy.require_game(market.objection_game, terms.clock)
             self.require_proofs(task_id)
             opening = self.opening(task_id, segment)
             return market.objections.object(self.wallet, task_id, segment, *opening)
@@ -126,7 +212,7 @@ class Objector(LogDisputant, SecondOpinion):
         most = 8 * market.objections.bond_of(task_id)
         return market.counterclaims.counterclaim(self.wallet, task_id, found.claim, segment.log_proof, found.look, most)
 
-    def _examined_once(self, task_id: bytes, segment: int, opinion: int) -> FalseSegment | None:
+    def _examined_once(self, task_id: bytes, segment: int, opinion: int) -> Examined:
         committed = self.committed_segment(task_id, segment)
         if not any(committed.start) or not any(committed.end):
             nothing = (0, 0, 0)
@@ -134,7 +220,9 @@ class Objector(LogDisputant, SecondOpinion):
                 segment, SegmentClaim(segment, committed.start, committed.end, bytes(32), nothing, nothing)
             )
         own = self.own_claim(task_id, segment, opinion)
-        if own is None or own.replay == own.end:
+        if own is None:
+            return UnseenSegment(segment, tuple(unreadable_states(self, task_id, (segment, segment + 1))))
+        if own.replay == own.end:
             # What every replay repeats is rejected where it is drawn, and pays nobody.
             return None
         thresholds = self.thresholds(task_id)

@@ -13,8 +13,9 @@ from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call
-from pol.roles.process.work_time import profile_steps, require_time_to_look, verdict_steps, wait_for_time
-from pol.roles.whistleblower.join_strategy import Estimate
+from pol.roles.process.work_time import profile_steps, verdict_steps
+from pol.roles.whistleblower.looking import reason_to_leave, untimely
+from pol.roles.whistleblower.objection_decisions import objection_decision
 from pol.roles.whistleblower.watch_rewards import unpaid_errors
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_challenge import ProfileChargeKind
@@ -39,7 +40,7 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
     look = looks.get(task.status)
     considered = look(role, task_id, task) if look is not None else None
     if not isinstance(considered, Action) and task.status in DISPUTABLE:
-        objection = _object(role, task_id, task)
+        objection = objection_decision(role, task_id, task)
         considered = objection if isinstance(objection, Action) or considered is None else considered
     if isinstance(considered, Action):
         return considered
@@ -50,14 +51,15 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
 def _concern(role: Whistleblower, task_id: bytes, task: MarketTask) -> str:
     """Why public calls concern this party now; empty if they don't."""
     own = role.wallet.address
-    if task.status is Status.WATCHED:
-        return "its tickets may be drawn" if role.market.sortition.tickets_now(own) else ""
     desks = [court.desk for court in role.market.courts.values()]
     disputes = any(desk.dispute(number).challenger == own for desk in desks for number in desk.disputes(task_id))
     said = role.market.counterclaims
     if disputes or any(said.counterclaimed(number).objector == own for number in said.open_for(task_id)):
         return "it is in dispute"
-    return "it has demanded data" if waiting_demands(role, task_id, task)[0] else ""
+    if waiting_demands(role, task_id, task)[0]:
+        return "it has demanded data"
+    may_watch = task.status is Status.WATCHED and role.market.sortition.tickets_now(own)
+    return "its tickets may be drawn" if may_watch else ""
 
 
 def _own(role: Whistleblower, task_id: bytes, task: MarketTask) -> Action | None:
@@ -91,7 +93,7 @@ def _profile(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     if reason:
         return Wait(task_id, reason, until)
     if not role.has_checked(task_id):
-        waits = _untimely(role, task_id, profile_steps(terms), until)
+        waits = untimely(role, task_id, profile_steps(terms), until)
         if waits is not None:
             return waits
     charges = role.checked_twice(task_id)
@@ -124,7 +126,7 @@ def _watch(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | 
     if not tickets:
         return Wait(task_id, "its tickets are committed to what it has found", until)
     if not role.has_examined(task_id):
-        waits = _untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
+        waits = untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
         if waits is not None:
             return waits
     found = role.examined_twice(task_id).findings
@@ -149,7 +151,7 @@ def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     if reason:
         return Wait(task_id, reason, until)
     if not role.has_examined(task_id):
-        waits = _untimely(role, task_id, verdict_steps(terms), until)
+        waits = untimely(role, task_id, verdict_steps(terms), until)
         if waits is not None:
             return waits
     checked = role.examined_twice(task_id)
@@ -166,45 +168,6 @@ def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     return Action(task_id, "challenge the verdict", wrong, Mode.PROPOSE, act, until)
 
 
-def _object(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
-    """Object to a segment of the log that nobody has to draw, if one is false."""
-    objections, now, own = role.market.objections, role.connection.now(), role.wallet.address
-    if not objections.is_open(task, now) or task.solver == own or objections.objected(task_id).fell:
-        return None
-    terms, bond = role.market.registry.terms(task_id), objections.bond_of(task_id)
-    until = task.deadline or now + terms.challenge_window
-    if _has_objected(role, task_id, task):
-        return Wait(task_id, "it has objected to a segment", until)
-    steps = role.strategy.dice * terms.interval
-    work = steps * terms.work_units // terms.steps
-    reason = _left(role, task_id, terms, role.strategy.screening(terms, work, bond, role.connection.gas_price()))
-    if reason:
-        return Wait(task_id, reason, until)
-    if not role.has_screened(task_id) or role.unseen_suspects(task_id):
-        count = len(role.unseen_suspects(task_id)) if role.has_screened(task_id) else role.strategy.dice
-        waits = _untimely(role, task_id, count * terms.interval, until)
-        if waits is not None:
-            return waits
-    found = role.false_segment(task_id)
-    if found is None:
-        return Wait(task_id, f"of the log it has replayed {list(role.open_suspects(task_id))}, and all are true", until)
-    wrong = f"it has replayed twice that segment {found.segment} of the log is false"
-    free = role.market.vault.free(own)
-    if free < bond:
-        return Wait(task_id, f"{wrong}, but the bond is {bond} wei, and it has {free} wei free in the vault", until)
-    reason = role.strategy.refuses(role.strategy.objecting(terms, bond, role.connection.gas_price()))
-    if reason:
-        return Wait(task_id, f"{wrong}, but an objection doesn't pay: {reason}", until)
-    return Action(task_id, "object to a segment", wrong, Mode.PROPOSE, partial(role.object, task_id, found), until)
-
-
-def _has_objected(role: Whistleblower, task_id: bytes, task: MarketTask) -> bool:
-    own, market = role.wallet.address, role.market
-    exact = market.objections.events("Objected", taskId=task_id, objector=own, began=task.began)
-    said = market.counterclaims.events("Counterclaimed", taskId=task_id, objector=own)
-    return bool(exact) or any(int(event["began"]) == task.began for event in said)
-
-
 def _catches(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | None:
     for seating, index in unpaid_errors(role, task_id):
         why = f"the error in claim {index} to which it had committed has been shown"
@@ -212,28 +175,10 @@ def _catches(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     return None
 
 
-def _untimely(role: Whistleblower, task_id: bytes, steps: int, until: int) -> Wait | None:
-    """The wait if an examination wouldn't end in time, or not before another obligation."""
-    return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
-
-
 def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bond: int) -> str:
     """Why this party doesn't examine a task; empty if it does."""
-    return _left(role, task_id, terms, role.strategy.checking(terms, work, bond, role.connection.gas_price()))
-
-
-def _left(role: Whistleblower, task_id: bytes, terms: Terms, estimate: Estimate) -> str:
-    """Why this party doesn't look at a task, whose result is worth so much; empty if it does."""
-    reason = role.strategy.refuses(estimate)
-    if reason:
-        return f"examining doesn't pay: {reason}"
-    try:
-        role.policy.require_clock(terms)
-        role.require_proofs(task_id)
-        role.task(task_id)
-    except ProtocolError as error:
-        return str(error)
-    return ""
+    estimate = role.strategy.checking(terms, work, bond, role.connection.gas_price())
+    return reason_to_leave(role, task_id, terms, estimate)
 
 
 def _unprofitable(

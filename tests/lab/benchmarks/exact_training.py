@@ -43,7 +43,7 @@ def exact_figures() -> dict[str, Figure]:
 
 
 def receipt_figures() -> dict[str, Figure]:
-    """What a receipt adds to the replay of a segment, as a share of it: measured at the last step, where all of it is."""
+    """What a receipt adds to the replay of a segment, as a share of it: all of it is in the last step."""
     figures: dict[str, Figure] = {}
     for name, make in WORKLOADS.items():
         claimed, replayed = interleaved(*_last_steps(make()), 2)

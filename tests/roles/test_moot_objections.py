@@ -1,0 +1,47 @@
+"""Objections that nobody waits for any more, on a real node; and what a party keeps in memory of them."""
+
+from role_market import Town
+from test_objections import EXACT, JUMP, SEGMENTS, Seer, honest, jumped, node, town
+
+from pol.chain.desks.objections import DISPUTABLE
+from pol.roles.party.log_decisions import objection_call
+from pol.roles.party.replaying_party import KEPT_TRACES
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.whistleblower.whistleblower import Whistleblower
+
+__all__ = ["node", "town"]
+
+
+def test_anybody_settles_what_is_moot_once_a_proof_has_fallen(town: Town) -> None:
+    """The bonds come back, and the task can be closed, though neither objector is awake."""
+    task_id = jumped(town, EXACT)
+    right, wrong, anybody = town.join(Whistleblower, "w"), town.join(Seer, "x"), town.join(Submitter, "s")
+    market = anybody.market
+    found = right.examine_segment(task_id, JUMP)
+    free = [segment for segment in range(SEGMENTS) if segment not in market.proofs.drawn_segments(task_id)]
+    first = right.object(task_id, found)  # type: ignore[arg-type]  # found, as the segment is false
+    later = wrong.baseless(task_id, next(segment for segment in free if segment != JUMP))
+    anybody.connection.wait_until(market.objection_game.deadline(first))
+    assert market.objection_game.deadline(later) > anybody.connection.now()
+    for _ in range(5):
+        task = market.registry.task(task_id)
+        assert task.status in DISPUTABLE
+        call = objection_call(anybody, task_id, task)
+        if call is None:
+            break
+        call.act()
+    assert market.objections.objected(task_id).fell
+    assert market.objections.objected(task_id).open == 0
+    assert [market.objections.dispute(number).is_settled for number in (first, later)] == [True, True]
+
+
+def test_a_party_keeps_few_executions(town: Town) -> None:
+    task_id, party = honest(town, EXACT), town.join(Whistleblower, "w")
+    first = party.trace(task_id, 0)
+    for segment in range(1, KEPT_TRACES):
+        party.trace(task_id, segment)
+    assert party.trace(task_id, 0) is first
+    party.trace(task_id, KEPT_TRACES)
+    party.trace(task_id, KEPT_TRACES + 1)
+    assert len(party._traces) == KEPT_TRACES
+    assert party.trace(task_id, 0) is first
