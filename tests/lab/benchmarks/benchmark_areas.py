@@ -172,15 +172,20 @@ def drawn_figures(count: int) -> dict[str, Figure]:
 
 
 def court_figures() -> dict[str, Figure]:
-    """Gas of the court's arithmetic and of disputes of real size, and the time of one about a GPT-2."""
+    """Gas of the court's arithmetic, of disputes of real size and in a market, and the time of one about a GPT-2."""
     from lab.benchmarks import whole_dispute
     from lab.benchmarks.court_arithmetic import arithmetic_gas
+    from lab.benchmarks.market_dispute import market_dispute_figures
 
     seconds, gas = whole_dispute.gpt_dispute_seconds()
     found = arithmetic_gas() | whole_dispute.dispute_figures()
     units = {name: "transactions" if name.endswith("moves") else "gas" for name in found}
     figures = {name: Figure(value, units[name]) for name, value in found.items()}
-    return figures | {"gpt_dispute_seconds": Figure(seconds, "s"), "gpt_dispute_gas": Figure(gas, "gas")}
+    return (
+        figures
+        | {"gpt_dispute_seconds": Figure(seconds, "s"), "gpt_dispute_gas": Figure(gas, "gas")}
+        | market_dispute_figures()
+    )
 
 
 def record_figures() -> dict[str, Figure]:
