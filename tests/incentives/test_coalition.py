@@ -7,7 +7,7 @@ import pytest
 
 from lab.incentives.best_strategy import GameMove, solve
 from lab.incentives.coalition import best, coalitions
-from lab.incentives.coalition_moves import Coalition
+from lab.incentives.coalition_moves import SEEN, Coalition, CoalitionMoves
 from lab.incentives.coalition_search import MOST_SHARE, SHARES, worst
 from lab.incentives.reverted_rules import reverted_found
 from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
@@ -37,8 +37,23 @@ def own_task(watchers: int = 7, rate: int = LARGEST_RATE, segment: int = 0) -> G
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_nothing_pays_on_the_rules_as_decided(share: float) -> None:
-    assert worst(NEEDS, share).found.excess <= 0
+@pytest.mark.parametrize("objectors", [0.0, 0.5, 0.99])
+def test_nothing_pays_on_the_rules_as_decided(share: float, objectors: float) -> None:
+    """Whether outsiders look at whole logs, and object to jumps in them, hardly ever or nearly always."""
+    assert worst(replace(NEEDS, objectors=objectors), share).found.excess <= 0
+
+
+def test_a_solver_about_to_lose_lets_a_friend_object() -> None:
+    """The search finds it, and the stakes of a design are sized for it."""
+    coalition = Coalition(False, True, True, 0.0)
+    game = design(replace(NEEDS, objectors=0.99)).game
+    tree = CoalitionMoves(game, coalition, RULES, 0, False)
+    settle, objecting = (move.gain for move in tree.moves(("stands", SEEN, False, False))[:2])
+    assert tree.reward > 0
+    assert objecting - settle == pytest.approx(tree.reward)
+    stakes = replace(game.stakes, solver_stake=game.stakes.solver_stake // 3)
+    assert best(game, coalition).excess == 0
+    assert best(replace(game, stakes=stakes), coalition).excess > 0
 
 
 def test_each_rule_as_it_was_has_an_exploit_that_the_search_finds() -> None:

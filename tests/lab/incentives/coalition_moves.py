@@ -17,8 +17,9 @@ from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIO
 from pol.incentives.game.payoffs import Game
 from pol.incentives.payouts import Payout
 
-CLEAN, HIT, LOOKS = "clean", "hit", "looks"
-"""Of a proof: all drawn segments are true; one is false; all are true and land where second looks decide."""
+CLEAN, HIT, LOOKS, SEEN = "clean", "hit", "looks", "seen"
+"""Of a proof: all drawn segments are true; one is false; all are true and land where second looks decide; all are true,
+and an outsider objects to another one."""
 NEGLIGIBLE = 1e-12
 
 
@@ -33,7 +34,7 @@ class Coalition:
     submitter: bool
     solver: bool
     friend: bool
-    """Accounts that challenge, ask for data, claim defaults and show secrets."""
+    """Accounts that challenge, object, ask for data, claim defaults and show secrets."""
     share: float
     """Of all tickets, which take seats and watch."""
 
@@ -102,12 +103,21 @@ class CoalitionMoves:
         """Change of the coalition's money when its verifier's stake is released so."""
         return self.received(paid, seat=True) - self.game.deal.verifier_stake
 
-    def withheld(self, stood: bool, seat: bool, looked: int = 0) -> GameMove:
+    def withheld(self, stood: bool, seat: bool, proof: str, looked: int = 0) -> GameMove:
         """The solver shows no data to a demand, and the auction begins anew."""
-        deal = replace(self.game.deal, looked=looked)
+        deal = replace(self.game.deal, looked=looked, objected=self.reward if proof == SEEN else 0)
         paid = self.received(payouts.data_withheld(deal, stood=stood), seat)
         gain = paid - deal.solver_stake - seat * deal.verifier_stake
         return GameMove("withhold data", gain + self.anew)
+
+    @property
+    def reward(self) -> int:
+        """Of an objector that is right, as the first one."""
+        stakes, tax = self.game.stakes, self.game.tax
+        segment = payouts.segment_price(stakes.price, stakes.segments, stakes.verifier_fee, stakes.draws)
+        stake = payouts.slashable(stakes.solver_stake, stakes.verifier_fee, self.looks, stakes.draws)
+        defense = segment * (1 + self.looks) + self.game.costs.dispute
+        return payouts.objector_reward(stake, payouts.objection_bond(defense, stake, 0), tax)
 
     def fallen(self) -> int:
         """The coalition's verdict falls: to a friend, if it has one."""
@@ -141,11 +151,18 @@ class CoalitionMoves:
             paid = deal.bidding_escrow - payouts.accepted(deal).submitter
             return [GameMove("have it trained", float(who.submitter * paid), seat)]
         found = [GameMove("train", -float(cost), seat)]
-        for cheated in temptations(game.stakes.segments, threat.least, threat.saved_by_one_lie):
-            missed = game.misses[cheated]
-            gain = threat.gain if cheated >= threat.least and not who.submitter else 0
-            after = ((missed, ("seat", CLEAN)), (1 - missed, ("seat", HIT)))
-            found.append(GameMove(f"fabricate {cheated}", gain - (1 - game.saved(cheated)) * cost, after))
+        tempting = {
+            *temptations(game.stakes.segments, threat.least, threat.saved_by_one_lie),
+            *temptations(game.stakes.segments, threat.least, 1 / game.stakes.segments),
+        }
+        for way in game.fabrications():
+            if way.cheated not in tempting:
+                continue
+            gain = threat.gain if way.cheated >= threat.least and not who.submitter else 0
+            seen, drawn = 1 - way.unseen, 1 - way.missed
+            chances = ((seen * way.missed, SEEN), (way.unseen * way.missed, CLEAN), (drawn, HIT))
+            after = tuple((part, ("seat", proof)) for part, proof in chances if part > 0)
+            found.append(GameMove(f"fabricate {way.name}", gain - (1 - way.saved) * cost, after))
         if who.submitter:
             # Its own task can be one that costs nothing to train.
             found.append(GameMove("train next to nothing", 0.0, seat))
@@ -162,7 +179,7 @@ class CoalitionMoves:
         found = [GameMove("claim the seat if drawn", 0.0, chances)]
         if share and self.sits:
             found.append(GameMove("leave the seat", 0.0, ((1.0, ("theirs", proof)),)))
-        return [*found, self.withheld(stood=False, seat=False)] if self.coalition.solver else found
+        return [*found, self.withheld(stood=False, seat=False, proof=proof)] if self.coalition.solver else found
 
     def _drawn(self, proof: str) -> list[GameMove]:
         rate = self.game.rate
@@ -202,7 +219,7 @@ class CoalitionMoves:
             found.append(
                 GameMove("the truth though forced", float(work + self.lost(payouts.secret_withheld(deal))), again)
             )
-        return [*found, self.withheld(stood=False, seat=True)] if self.coalition.solver else found
+        return [*found, self.withheld(stood=False, seat=True, proof=proof)] if self.coalition.solver else found
 
     def _planted(self, proof: str, count: int) -> list[GameMove]:
         """Its own watchers know which claim is wrong, and what is right."""
@@ -239,7 +256,7 @@ class CoalitionMoves:
             worse = float(max(0, work - fee - draws * self.rules.look_fee(fee, self.looks, draws)))
         chances = tuple((part, ("watching", proof, count)) for part, count in self.own())
         found = [GameMove("wait for its verdict", worse, chances)]
-        return [*found, self.withheld(stood=False, seat=False)] if self.coalition.solver else found
+        return [*found, self.withheld(stood=False, seat=False, proof=proof)] if self.coalition.solver else found
 
     def _watching(self, proof: str, count: int) -> list[GameMove]:
         """One replay serves all tickets of the coalition."""
@@ -258,7 +275,13 @@ class CoalitionMoves:
             draws = self.game.stakes.draws
             looked = draws * self.rules.look_fee(self.game.deal.verifier_fee, self.looks, draws)
         deal = replace(self.game.deal, looked=looked)
-        paid = self.received(payouts.rejected(deal) if rejects else payouts.accepted(deal), seat)
         put = who.submitter * deal.bidding_escrow + who.solver * deal.solver_stake + seat * deal.verifier_stake
-        found = [GameMove("settle", float(paid - put))]
-        return [*found, self.withheld(stood=True, seat=seat, looked=looked)] if who.solver else found
+        fell = payouts.rejected(replace(deal, objected=self.reward))
+        paid = fell if proof == SEEN else payouts.rejected(deal) if rejects else payouts.accepted(deal)
+        found = [GameMove("settle", float(self.received(paid, seat) - put))]
+        if not who.solver:
+            return found
+        if who.friend:
+            gain = self.received(fell, seat) + self.reward - put
+            found.append(GameMove("let a friend object first", float(gain)))
+        return [*found, self.withheld(stood=True, seat=seat, proof=proof, looked=looked)]
