@@ -1,6 +1,7 @@
 """Populations at the contracts of an EVM: every balance is what the mirror says, to the wei."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain, repeat
 
 import pytest
@@ -13,17 +14,18 @@ from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.game.needs import Needs
-from pol.incentives.game.parameter_design import design
+from pol.incentives.game.parameter_design import Design, design
 
 UNIT = 10**18
-FOUND = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
+NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
+FOUND = design(NEEDS)
 
 
-def play(setting: Population) -> tuple[SimulationResult, Mapping[str, int]]:
-    venue = Desks(Connection.embedded(setting.seed), FOUND, setting.seed)
+def play(setting: Population, designed: Design = FOUND) -> tuple[SimulationResult, Mapping[str, int]]:
+    venue = Desks(Connection.embedded(setting.seed), designed, setting.seed)
     with pytest.raises(OperationalError, match="no account of"):
         venue.admit("somebody who loses a fortune", (bytes(20),), 10**6)
-    result = simulate(FOUND.game, setting, venue)
+    result = simulate(designed.game, setting, venue)
     changes = dict(venue.changes())
     audit(venue, setting.tasks)
     return result, changes
@@ -42,7 +44,17 @@ def audit(venue: Desks, tasks: int) -> None:
 
 def happened(result: SimulationResult) -> Epoch:
     """All epochs as one."""
-    names = ("tasks", "seatings", "lies", "lies_caught", "planted", "planted_caught", "fabricated", "watches")
+    names = (
+        "tasks",
+        "seatings",
+        "lies",
+        "lies_caught",
+        "planted",
+        "planted_caught",
+        "fabricated",
+        "objected",
+        "watches",
+    )
     return Epoch(**{name: sum(getattr(epoch, name) for epoch in result.epochs) for name in names})
 
 
@@ -60,6 +72,21 @@ def test_vault_and_mirror_agree_to_the_wei(monkeypatch: pytest.MonkeyPatch) -> N
     for name in changes:
         with pytest.raises(ProtocolError, match=name):
             compare({**result.balances, name: result.balances[name] + 1}, changes)
+
+
+@pytest.mark.long
+def test_a_jump_that_is_seen_costs_the_solver_its_stake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It jumps in one of a hundred segments; none of the three draws hits it, but an outsider objects."""
+    found = design(replace(NEEDS, objectors=0.99))
+    jump = next(way for way in found.game.fabrications() if way.unseen < 1)
+    monkeypatch.setattr(Agent, "fabricates", lambda *_: jump)
+    result, changes = play(Population({Behavior.HONEST: 2}, {Behavior.LAZY: 1}, 0, tasks=2, seed=2), found)
+    compare(result.balances, changes)
+    told = happened(result)
+    assert (told.objected, told.fabricated) == (2, 0)
+    (solver,) = result.solvers
+    assert result.balances[solver.name] == -2 * found.stakes.solver_stake
+    assert result.balances["objector"] > 0
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Populations that play for money: what pays, what is found, and that no unit is lost."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from statistics import fmean
 
@@ -15,7 +16,8 @@ from pol.incentives.game.parameter_design import design
 from pol.incentives.game.payoffs import without_planted_errors
 
 UNIT = 10**18
-GAME = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)).game
+NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
+GAME = design(NEEDS).game
 OTHERS = (Behavior.LAZY, Behavior.COPYING, Behavior.COLLUDING, Behavior.SYBIL, Behavior.GRIEFING, Behavior.WITHHOLDING)
 
 
@@ -127,3 +129,17 @@ def test_a_population_that_settles_nothing_says_so() -> None:
 def test_nobody_is_no_population(verifiers: dict[Behavior, int], solvers: dict[Behavior, int]) -> None:
     with pytest.raises(ProtocolError):
         play(verifiers, solvers, tasks=1)
+
+
+def test_objectors_keep_solvers_honest_with_a_stake_near_one_training() -> None:
+    """The stake that a design asks for when outsiders look: without them it invites a jump in most tasks."""
+    game = design(replace(NEEDS, objectors=0.99)).game
+    assert game.stakes.solver_stake < 5 * game.costs.training
+    blind = replace(game, threat=replace(game.threat, objectors=0.0))
+    seen, unseen = (
+        simulate(each, Population({Behavior.RATIONAL: 16}, {Behavior.RATIONAL: 8}, 10, tasks=300))
+        for each in (game, blind)
+    )
+    assert seen.last("fabricated", "tasks", 4) < 0.15
+    assert unseen.last("fabricated", "tasks", 4) > 0.5
+    assert seen.total_change == unseen.total_change == 0

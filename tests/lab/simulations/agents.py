@@ -10,7 +10,7 @@ from random import Random
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
-from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, temptations
+from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, Fabrication, temptations
 from pol.incentives.game.payoffs import Game
 
 LEARNING = 0.2
@@ -102,23 +102,28 @@ class Agent:
             return self.expected(game, beliefs) > 0
         return True
 
-    def fabricates(self, game: Game, beliefs: Beliefs, random: Random) -> int:
-        """As a solver: the number of segments that it fabricates."""
+    def fabricates(self, game: Game, beliefs: Beliefs, random: Random) -> Fabrication | None:
+        """As a solver: how it fabricates segments; None if it trains all of them."""
         if self.kind not in (Behavior.LAZY, Behavior.COLLUDING, Behavior.RATIONAL):
-            return 0
+            return None
         threat, stakes = game.threat, game.stakes
         # A friend that asks for data brings back a part of a stake that is lost anyhow.
         kept = payouts.data_withheld(game.deal, stood=False).challenger
         total, tempted = stakes.price + stakes.solver_stake - kept, []
-        for cheated in temptations(stakes.segments, threat.least, threat.saved_by_one_lie):
-            gain = threat.gain if cheated >= threat.least else 0
-            drawn = 1 - game.misses[cheated]
-            saved = game.costs.training * self.pace * game.saved(cheated)
-            tempted.append((gain + saved - drawn * beliefs.rejected * total, cheated))
-        value, cheated = max(tempted)
+        tempting = {
+            *temptations(stakes.segments, threat.least, threat.saved_by_one_lie),
+            *temptations(stakes.segments, threat.least, 1 / stakes.segments),
+        }
+        for way in game.fabrications():
+            if way.cheated not in tempting:
+                continue
+            gain = threat.gain if way.cheated >= threat.least else 0
+            lost = 1 - (1 - (1 - way.missed) * beliefs.rejected) * way.unseen
+            tempted.append((gain + game.costs.training * self.pace * way.saved - lost * total, way.cheated, way))
+        value, _, way = max(tempted, key=lambda each: each[:2])
         if self.kind is not Behavior.RATIONAL:
-            return cheated
-        return cheated if (value > 0) != (random.random() < EXPLORING) else 0
+            return way
+        return way if (value > 0) != (random.random() < EXPLORING) else None
 
     def spend(self, game: Game, segments: float, transactions: int) -> None:
         """Pay for replays and for gas."""

@@ -7,13 +7,14 @@ planted errors (`forced_errors`) and the jackpot. What is simulated is what part
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from lab.simulations.agents import SOLVERS, VERIFIERS, Agent, Behavior, Beliefs, people
 from lab.simulations.simulated_seating import (
     DONOR,
     FUND,
+    OBJECTOR,
     PROFILING,
     SUBMITTER,
     Epoch,
@@ -28,6 +29,7 @@ from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
 from pol.incentives.game.payoffs import Game
+from pol.incentives.payouts import Deal
 
 MOST_SEATINGS = 100
 """After so many void seatings of one task the population settles nothing."""
@@ -101,6 +103,7 @@ def simulate(game: Game, setting: Population, venue: Venue | None = None) -> Sim
     world = SimulatedMarket(game, venue or Venue(setting.seed), random, parties, Beliefs(lies=SUSPICION))
     for party in (*parties, *solvers):
         party.accounts = world.venue.admit(party.name, party.accounts, setting.tasks)
+    world.venue.admit(OBJECTOR, (abi_hash(OBJECTOR)[:20],), setting.tasks)
     world.venue.admit(SUBMITTER, (abi_hash(SUBMITTER)[:20],), setting.tasks)
     world.venue.donate(DONATED * game.stakes.jackpot)
     world.balances[FUND] += DONATED * game.stakes.jackpot
@@ -140,8 +143,9 @@ def _task(world: SimulatedMarket, number: int, solvers: Sequence[Agent], epoch: 
         return
     solver = random.choice(solvers)
     segments = game.stakes.segments
-    cheated = solver.fabricates(game, world.beliefs, random)
-    solver.work += game.costs.training * solver.pace * (1 - game.saved(cheated))
+    way = solver.fabricates(game, world.beliefs, random)
+    cheated = way.cheated if way else 0
+    solver.work += game.costs.training * solver.pace * (1 - (way.saved if way else 0))
     fabricated = set(random.sample(range(segments), cheated))
 
     world.balances[SUBMITTER] -= deal.escrow
@@ -159,17 +163,35 @@ def _task(world: SimulatedMarket, number: int, solvers: Sequence[Agent], epoch: 
             raise ProtocolError(f"{MOST_SEATINGS} seatings of one task were void: this population settles nothing")
         seatings.append(seat(world, task_id, PROFILING + len(seatings) + 1, truth, solver, hits, epoch))
     last, rejects = seatings[-1], bool(seatings[-1].said.rejecting)
+    # A jump shows in the log, whatever was drawn and whatever the verdict says.
+    seen = way is not None and not rejects and random.random() >= way.unseen
+    if seen:
+        deal = _object(world, task_id, min(fabricated))
     venue.settle(task_id)
-    settled = payouts.rejected(deal) if rejects else payouts.accepted(deal)
+    settled = payouts.rejected(deal) if rejects or seen else payouts.accepted(deal)
     world.pay(settled, solver=solver.name, holder=last.verifier.name)
     if hits:
         world.beliefs.learn("rejected", rejects)
     if cheated >= game.threat.least:
         solver.work -= game.threat.gain
-    epoch.fabricated += bool(cheated and not rejects)
+    epoch.fabricated += bool(cheated and not rejects and not seen)
+    epoch.objected += seen
     epoch.wrong_rejections += rejects and not hits
     _catches(world, task_id, seatings)
     venue.close(task_id)
+
+
+def _object(world: SimulatedMarket, task_id: bytes, segment: int) -> Deal:
+    """An outsider objects to a false segment and is right; the deal, with what it gains of the solver's stake."""
+    game, deal, stakes = world.game, world.game.deal, world.game.stakes
+    price = payouts.segment_price(stakes.price, stakes.segments, stakes.verifier_fee, stakes.draws)
+    bond = payouts.objection_bond(price + game.costs.dispute, stakes.solver_stake, 0)
+    bond = world.venue.object(task_id, segment, bond)
+    reward = payouts.objector_reward(stakes.solver_stake, bond, game.tax)
+    deal = replace(deal, bond=bond, objected=reward)
+    world.balances[OBJECTOR] -= bond
+    world.pay(payouts.objector_right(deal), challenger=OBJECTOR)
+    return deal
 
 
 def _catches(world: SimulatedMarket, task_id: bytes, seatings: Sequence[SimulatedSeating]) -> None:

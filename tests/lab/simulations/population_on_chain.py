@@ -16,7 +16,7 @@ from web3.types import Wei
 
 from lab.simulations.designed_deployment import COMMIT_WINDOW, INTERVAL, MARGIN, market_rules, terms_of, toy_program
 from lab.simulations.population import Population, SimulationResult, simulate
-from lab.simulations.simulated_seating import DONOR, FUND, SUBMITTER, TREASURY
+from lab.simulations.simulated_seating import DONOR, FUND, OBJECTOR, SUBMITTER, TREASURY
 from lab.simulations.venue import SimulatedVerdict, Venue, WatchCommitment
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deploy.deployment import deploy
@@ -248,6 +248,18 @@ class Desks(Venue):
             market.game.send(verifier, number, position, answer)
             market.game.resign(wallet, number, market.game.standing(number, self.program).position)
         market.challenges.settle(self.anybody, number)
+
+    def object(self, task_id: bytes, segment: int, bond: int) -> int:
+        """A counterclaim that nobody contests."""
+        desk, trained = self.market.counterclaims, self._trained[task_id]
+        start, end = trained.roots[segment : segment + 2]
+        claim = SegmentClaim(segment, start, end, abi_hash("an objector's replay", task_id), FAR, WAY)
+        paths = (trained.log.inclusion(segment), trained.log.inclusion(segment + 1))
+        number = desk.counterclaim(self._names[OBJECTOR][0], task_id, claim, paths, None, 8 * bond)
+        said = desk.counterclaimed(number)
+        self.connection.wait_until(said.until)
+        desk.conclude(self.anybody, number)
+        return said.bond
 
     def settle(self, task_id: bytes) -> None:
         """After the window for challenges."""

@@ -27,7 +27,7 @@ PROFILING = 1
 """Number of the first seating, a profiler's."""
 PROFILE_TRANSACTIONS = 2
 """Of a profiler: claim of the seat, profile."""
-SUBMITTER, TREASURY, FUND, DONOR = "submitter", "treasury", "fund", "donor"
+SUBMITTER, TREASURY, FUND, DONOR, OBJECTOR = "submitter", "treasury", "fund", "donor", "objector"
 
 
 @dataclass
@@ -39,6 +39,8 @@ class Epoch:
     """Tasks that nobody could be seated for."""
     fabricated: int = 0
     """Tasks whose solver hadn't trained all of it, and was paid."""
+    objected: int = 0
+    """Tasks whose solver lost its stake by an objection to what no verdict had rejected."""
     wrong_rejections: int = 0
     seatings: int = 0
     lies: int = 0

@@ -109,6 +109,10 @@ class Venue:
     def challenge(self, task_id: bytes, said: SimulatedVerdict, challenger: bytes, *, right: bool) -> None:
         """A dispute about the first claim, and its end: who has no execution to defend gives up."""
 
+    def object(self, task_id: bytes, segment: int, bond: int) -> int:
+        """An outsider objects to a false segment of a log, and is right; returns what it put up."""
+        return bond
+
     def settle(self, task_id: bytes) -> None:
         """The verdict stood."""
 
