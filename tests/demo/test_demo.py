@@ -55,7 +55,7 @@ def check(report: dict[str, Any]) -> None:
     objection = report["objection"]
     assert (objection["winner"], objection["ended_by"]) == ("challenger", "proof")
     assert objection["verdict_accepted"] is not objection["drawn"]
-    assert objection["one_step"]["claimed"] == 0
+    assert objection["one_step"]["claimed"] == "0x00000000"
     assert report["dispute"]["winner"] == "challenger"
     assert report["false_dispute"]["winner"] == "asserter"
     one = report["one_step"]
