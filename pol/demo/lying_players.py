@@ -3,6 +3,8 @@
 The demo and the tests play it against the honest players; nothing honest imports this module.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -38,9 +40,16 @@ class LyingExecutor:
     """Executes a program with one wrong scalar; everything after it is computed honestly."""
 
     def __init__(
-        self, program: StepProgram, constants: Sequence[Words], executor: Executor, lie: Lie, threads: int = 1
+        self,
+        program: StepProgram,
+        constants: Sequence[Words],
+        executor: Executor,
+        lie: Lie,
+        threads: int = 1,
+        observed: Sequence[int] = (),
     ) -> None:
         self.lie = lie
+        self._observed = list(observed)
         self._program = program
         self._constants = list(constants)
         self._executor = executor
@@ -59,8 +68,13 @@ class LyingExecutor:
         return outputs
 
     def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
-        """The state after ``step``; nothing is observed."""
-        return next_state(self._program, self.run(state, step)), []
+        """The state after ``step``, and the outputs of the observed nodes."""
+        outputs = self.run(state, step)
+        return next_state(self._program, outputs), [outputs[node] for node in self._observed]
+
+    def observing(self, nodes: Sequence[int]) -> LyingExecutor:
+        """A liar that observes these nodes."""
+        return LyingExecutor(self._program, self._constants, self._executor, self.lie, self._threads, nodes)
 
 
 class LyingTrace(SegmentTrace):

@@ -35,6 +35,7 @@ class CpuExecutor:
         check_machine(_kernels.isa())
         program.validate()
         check_tensors("constant", program.constants, constants)
+        self._program = program
         self._state_types = [slot.type for slot in program.slots]
         self._constant_types = list(program.constants)
         self._constants = list(constants)
@@ -82,6 +83,10 @@ class CpuExecutor:
         self._kernel.advance(step, state, self._constants if constants is None else constants, results, self._threads)
         self._results.keep(results)
         return [results[i] for i in self._state_places], [results[i] for i in self._observed_places]
+
+    def observing(self, nodes: Sequence[int]) -> CpuExecutor:
+        """An executor that observes these nodes. It has a block of memory of its own, from its first step on."""
+        return CpuExecutor(self._program, self._constants, self._threads, nodes)
 
     def _check(self, state: Sequence[Words], step: int) -> None:
         check_step(step)

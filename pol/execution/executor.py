@@ -1,5 +1,7 @@
 """The interface of all executors of step programs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
@@ -16,6 +18,10 @@ class Executor(Protocol):
 
     def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
         """The state after ``step``, and the observed values; the bits of `run`."""
+        ...
+
+    def observing(self, nodes: Sequence[int]) -> Executor:
+        """An executor of the same program that observes the outputs of these nodes, in this order, and nothing else."""
         ...
 
 

@@ -42,6 +42,10 @@ class ReferenceExecutor:
         outputs = self.run(state, step)
         return next_state(self._program, outputs), [outputs[node] for node in self._observed]
 
+    def observing(self, nodes: Sequence[int]) -> ReferenceExecutor:
+        """An executor that observes these nodes."""
+        return ReferenceExecutor(self._program, self._constants, nodes)
+
 
 def next_state(program: StepProgram, outputs: Sequence[Words]) -> list[Words]:
     """The state after a step, from the outputs of all its nodes."""

@@ -194,3 +194,15 @@ def test_a_state_of_another_shape_is_refused() -> None:
         executor.advance(toy_program.initial_state(), -1)
     with pytest.raises(ProtocolError):
         CpuExecutor(toy_program.build(), toy_program.constants(), observed=[10_000])
+
+
+def test_an_executor_that_observes_other_nodes() -> None:
+    """In the order that is asked for, a node as often as it is named; the bits of a run."""
+    program, state = toy_program.build(), toy_program.initial_state()
+    nodes = [3, 0, 3, len(program.nodes) - 1]
+    for factory in (ReferenceExecutor, CpuExecutor):
+        executor = factory(program, toy_program.constants())
+        outputs = executor.run(state, 2)
+        after, observed = executor.observing(nodes).advance(state, 2)
+        assert same(observed, [outputs[node] for node in nodes])
+        assert same(after, executor.advance(state, 2)[0])

@@ -196,6 +196,9 @@ class Flipping:
         flipped[0].reshape(-1)[0] ^= np.uint32(1)
         return flipped, observed
 
+    def observing(self, nodes: Sequence[int]) -> "Flipping":
+        return Flipping(self.executor.observing(nodes))
+
 
 LOOKS = {"screen the log", "replay a segment"}
 

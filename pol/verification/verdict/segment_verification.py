@@ -14,7 +14,6 @@ from pol.commitments.receipt import receipt_nodes, receipt_of
 from pol.commitments.tensor import state_root, tensor_root
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.executor import Executor
-from pol.execution.reference import next_state
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, TaskCheckpoint, load_checkpoint
@@ -50,6 +49,7 @@ def measure_segment(
         replayed = replay_end(program, executor, start, segment * interval, interval, observe)
     else:
         last = (segment + 1) * interval - 1
+        executor = executor.observing(receipt_nodes(receipt_seed, len(program.nodes)))
         state = replay_end(program, executor, start, segment * interval, interval - 1, observe)
         before, receipt, replayed = execute_with_receipt(program, executor, state, last, receipt_seed)
     return SegmentClaim(
@@ -67,11 +67,14 @@ def measure_segment(
 def execute_with_receipt(
     program: StepProgram, executor: Executor, state: Sequence[Words], step: int, seed: bytes
 ) -> tuple[bytes, bytes, list[Words]]:
-    """The last step of a segment: the state root before it, its receipt, and the state after it."""
-    outputs = executor.run(state, step)
-    drawn = [(program.nodes[n].type, outputs[n]) for n in receipt_nodes(seed, len(program.nodes))]
+    """The last step of a segment: the state root before it, its receipt, and the state after it.
+
+    ``executor`` observes the nodes that the seed draws: only their outputs are kept in memory.
+    """
+    after, observed = executor.advance(state, step)
+    types = [program.nodes[number].type for number in receipt_nodes(seed, len(program.nodes))]
     before = state_root([slot.type for slot in program.slots], state)
-    return before, receipt_of([tensor_root(*each) for each in drawn]), next_state(program, outputs)
+    return before, receipt_of([tensor_root(*each) for each in zip(types, observed, strict=True)]), after
 
 
 def verify_segment(

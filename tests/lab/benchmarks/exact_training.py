@@ -55,15 +55,17 @@ def receipt_figures() -> dict[str, Figure]:
 def _last_steps(workload: Workload) -> tuple[Callable[[], object], Callable[[], object]]:
     """The last step of a replay with a receipt, and without one."""
     from pol.commitments.keccak import keccak256
+    from pol.commitments.receipt import receipt_nodes
     from pol.execution.cpu import CpuExecutor
     from pol.verification.verdict.segment_verification import execute_with_receipt
 
     captured = workload.captured()
     program, state = captured.program, captured.state
-    executor, seed = CpuExecutor(program, captured.constants, threads=2), keccak256(b"receipt")
+    plain, seed = CpuExecutor(program, captured.constants, threads=2), keccak256(b"receipt")
+    observing = plain.observing(receipt_nodes(seed, len(program.nodes)))
     return (
-        lambda: execute_with_receipt(program, executor, state, 0, seed),
-        lambda: executor.advance(state, 0),
+        lambda: execute_with_receipt(program, observing, state, 0, seed),
+        lambda: plain.advance(state, 0),
     )
 
 

@@ -232,6 +232,10 @@ class Flipping:
         slot.reshape(-1)[self._random.randrange(slot.size)] ^= slot.dtype.type(1 << self._random.randrange(32))
         return flipped, observed
 
+    def observing(self, nodes: Sequence[int]) -> Flipping:
+        """The same with these nodes observed; steps are counted on."""
+        return Flipping(self._executor.observing(nodes), self._left, self._random)
+
 
 def false_challenges(place: Arena, games: int, random: Random) -> int:
     """How many of so many whistleblowers, each with a machine that errs once, challenge an honest verdict."""

@@ -253,6 +253,10 @@ class OneExecution:
         """The state after the step."""
         return self._executor.advance(state, step)
 
+    def observing(self, nodes: Sequence[int]) -> CpuExecutor:
+        """An executor of its own."""
+        return self._executor.observing(nodes)
+
 
 @dataclass(frozen=True)
 class Played:
