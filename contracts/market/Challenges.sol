@@ -165,6 +165,7 @@ contract Challenges is IChallenges, IDisputeResolver, Announcements {
         _requireAnnounced(
             taskId, keccak256(abi.encode(charge.index, charge.kind, charge.component, charge.rerun, version))
         );
+        params.clock = _queued(params.clock, v.open);
         ++v.challenges;
         ++v.open;
         (params.asserter, params.challenger) = (registry.task(taskId).holder, _party());

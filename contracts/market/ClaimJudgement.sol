@@ -62,10 +62,9 @@ abstract contract ClaimJudgement is IVerdicts, MarketDesk {
         bool given = claim.before != 0 && claim.receipt != 0;
         bool none = claim.before == 0 && claim.receipt == 0;
         if (rule.exact ? !given : !none) revert WrongReceipt(i);
-        // All steps of a segment but one, if there is no other.
-        if (rule.exact && rule.interval == 1 && claim.before != claim.start && claim.start != 0) {
-            revert WrongReceipt(i);
-        }
+        // All steps of a segment but one, if there is no other; nobody executes from or to what is no state.
+        bool isReplayed = claim.start != 0 && claim.end != 0;
+        if (rule.exact && rule.interval == 1 && isReplayed && claim.before != claim.start) revert WrongReceipt(i);
     }
 
     /// @dev What a second look says about a claim that the thresholds reject.

@@ -43,6 +43,9 @@ struct Market {
 /// @title MarketDesk
 /// @notice What all desks of the market share: they know each other, tasks and times.
 abstract contract MarketDesk is Desk {
+    /// @dev The longest clock that a game takes; longer than any window.
+    uint256 private constant MOST_TIME = type(uint24).max;
+
     ITaskRegistry public registry;
     IAuction public auction;
     ISeats public seats;
@@ -86,6 +89,13 @@ abstract contract MarketDesk is Desk {
         vault.forfeit(taskId, account, amount);
         vault.move(taskId, address(settlement), taskId, amount);
         settlement.split(taskId, amount, party, points);
+    }
+
+    /// @dev An honest party executes one segment after the other: it has the time of the terms for each dispute.
+    /// @param open Others that are open.
+    function _queued(uint32 time, uint256 open) internal pure returns (uint32) {
+        uint256 all = uint256(time) * (open + 1);
+        return uint32(all < MOST_TIME ? all : MOST_TIME);
     }
 
     function _expect(bytes32 taskId, Status status) internal view returns (Task memory t) {

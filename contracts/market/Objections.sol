@@ -22,8 +22,6 @@ import {Ending, Status, Task, Terms} from "./TaskTypes.sol";
 contract Objections is IObjections, IDisputeResolver, Announcements {
     /// @notice Gas of one side in the longest dispute (docs/goals.md), which half of a bond pays at the base fee of the objection.
     uint256 public constant DEFENSE_GAS = 1_000_000;
-    /// @dev The longest clock that a game takes; longer than any window.
-    uint256 private constant MOST_TIME = type(uint24).max;
 
     /// @notice Arbitrates.
     IDisputeGame public game;
@@ -270,11 +268,5 @@ contract Objections is IObjections, IDisputeResolver, Announcements {
         if (paysGas) defense += DEFENSE_GAS * block.basefee;
         uint256 stake = Split.slashable(s.solverStake, s.verifierFee, s.looks, s.draws);
         return uint128(Split.objectionBond(defense, stake, earlier));
-    }
-
-    /// @dev A solver executes one segment after the other: it has the time of the terms for each.
-    function _queued(uint32 time, uint256 open) private pure returns (uint32) {
-        uint256 all = uint256(time) * (open + 1);
-        return uint32(all < MOST_TIME ? all : MOST_TIME);
     }
 }

@@ -1,11 +1,15 @@
 """Objections that nobody waits for any more, on a real node; and what a party keeps in memory of them."""
 
+from dataclasses import replace
+
+import pytest
 from role_market import Town
-from test_objections import EXACT, JUMP, SEGMENTS, Seer, honest, jumped, node, town
+from test_objections import EXACT, JUMP, SEGMENTS, Seer, honest, jumped, long_capture, node, town
 
 from pol.chain.desks.objections import DISPUTABLE
+from pol.errors import ProtocolError
 from pol.roles.party.log_decisions import objection_call
-from pol.roles.party.replaying_party import KEPT_TRACES
+from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
@@ -35,13 +39,27 @@ def test_anybody_settles_what_is_moot_once_a_proof_has_fallen(town: Town) -> Non
     assert [market.objections.dispute(number).is_settled for number in (first, later)] == [True, True]
 
 
-def test_a_party_keeps_few_executions(town: Town) -> None:
+def test_a_party_keeps_few_executions(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there is room for, those that were asked for last; one in any case."""
     task_id, party = honest(town, EXACT), town.join(Whistleblower, "w")
     first = party.trace(task_id, 0)
-    for segment in range(1, KEPT_TRACES):
+    monkeypatch.setattr("pol.roles.party.replaying_party.KEPT_BYTES", 3 * first.most_bytes)
+    for segment in (1, 2, 0, 3, 4):
         party.trace(task_id, segment)
+    assert len(party._traces) == 3
     assert party.trace(task_id, 0) is first
-    party.trace(task_id, KEPT_TRACES)
-    party.trace(task_id, KEPT_TRACES + 1)
-    assert len(party._traces) == KEPT_TRACES
-    assert party.trace(task_id, 0) is first
+    monkeypatch.setattr("pol.roles.party.replaying_party.KEPT_BYTES", 0)
+    last = party.trace(task_id, 5)
+    assert list(party._traces.values()) == [last]
+
+
+def test_who_has_too_little_memory_for_a_dispute_stakes_nothing(town: Town) -> None:
+    """Outputs of a step may be many times what a replay holds: a submitter can make them as many as it likes."""
+    task_id = town.join(Submitter, "s").submit(long_capture(), EXACT)
+    solver = town.join(Solver, "t")
+    size = 4 * sum(node.type.numel for node in solver.task(task_id).program.nodes)
+    solver.policy = replace(solver.policy, max_step_bytes=size - 1)
+    with pytest.raises(ProtocolError, match=f"holds {size} bytes of outputs of a step"):
+        solver.bid(task_id)
+    solver.policy = replace(solver.policy, max_step_bytes=size)
+    solver.bid(task_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pol.commitments.canonical_json import parse
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.disputed_claim import ReplayClaim
+from pol.dispute.disputed_claim import ReceiptClaim, ReplayClaim
 from pol.dispute.position import Position, Side
 from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
@@ -97,14 +97,16 @@ def require_about(record: DisputeRecord, task: LoadedTask, proof: LearningProof)
     """
     claim, interval = record.claim, task.document.interval
     if not isinstance(claim, ReplayClaim):
-        raise ProtocolError("the recorded dispute is about a distance; only disputes about a replay are kept")
+        what = "receipt" if isinstance(claim, ReceiptClaim) else "distance"
+        raise ProtocolError(f"the recorded dispute is about a {what}; only disputes about a replay are checked here")
     if (claim.program, claim.constants) != (task.document.program_hash, task.document.constants_root):
         raise ProtocolError("the recorded dispute is about another program or other data than the task beside it")
     segment = claim.first_step // interval
     if not 0 <= segment < task.document.segments:
         raise ProtocolError("the recorded dispute is about steps that the task doesn't have")
     begins = proof.checkpoints[segment].state_root
-    if (claim.first_step, claim.steps, claim.start) != (segment * interval, interval, begins):
+    # A receipt of execution names the state before the last step, too.
+    if claim.first_step != segment * interval or claim.steps not in (interval, interval - 1) or claim.start != begins:
         raise ProtocolError("the recorded dispute doesn't begin at a checkpoint of the learning proof beside it")
 
 

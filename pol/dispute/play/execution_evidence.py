@@ -88,6 +88,12 @@ class SegmentTrace:
             self._commitment = ProgramCommitment.of(self.program)
         return self._commitment
 
+    @property
+    def most_bytes(self) -> int:
+        """Bytes of all states of the segment and of all outputs of a step."""
+        state = sum(slot.type.numel for slot in self.program.slots)
+        return 4 * ((self.steps + 1) * state + sum(node.type.numel for node in self.program.nodes))
+
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""
         last = max(s for s in self._states if s <= step)

@@ -10,6 +10,7 @@ from eth_typing import ChecksumAddress
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Terms
 from pol.errors import ProtocolError
+from pol.graph.step_program import StepProgram
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
 
@@ -61,6 +62,8 @@ class Policy:
     """Most reruns of segments in a profile. Every party builds the reordered programs before it stakes."""
     max_task_bytes: int = 8 << 30
     """Largest size of a task's data and first state. A party holds at most two such tasks in memory."""
+    max_step_bytes: int = 16 << 30
+    """Largest size of the outputs of one step, all of which a dispute holds in memory."""
     trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
     """Trusted verifiers of exact proofs, by address: a forged proof decides a dispute."""
 
@@ -107,6 +110,19 @@ class Policy:
             raise ProtocolError(
                 f"a profile of this task takes {executions} reruns of a segment, this party's policy admits "
                 f"{self.max_executions}: leave it alone, or give the role another Policy"
+            )
+
+    def require_step(self, program: StepProgram) -> None:
+        """Check how much memory a dispute takes.
+
+        Raises:
+            ProtocolError: it breaks this policy.
+        """
+        size = 4 * sum(node.type.numel for node in program.nodes)
+        if size > self.max_step_bytes:
+            raise ProtocolError(
+                f"a dispute about this task holds {size} bytes of outputs of a step, this party's policy admits "
+                f"{self.max_step_bytes}: leave it alone, or give the role another Policy"
             )
 
     def require_verifier(self, verifier: ChecksumAddress) -> TrustedKey:

@@ -27,8 +27,9 @@ from pol.verification.verdict.second_look import compare_second_looks
 
 EXECUTIONS = frozenset({ClaimChargeKind.REPLAY, ClaimChargeKind.BEFORE, ClaimChargeKind.RECEIPT})
 """Charges that are decided by executing the task's own program."""
-KEPT_TRACES = 4
-"""Executions in memory. Each keeps all states of its segment, and anybody may begin a dispute about any segment."""
+KEPT_BYTES = 8 << 30
+"""Of executions in memory; the last is kept whatever its size. Each has all states of its segment and the outputs of a
+step, and anybody may begin a dispute about any segment."""
 
 
 class ReplayingParty(Role):
@@ -58,9 +59,9 @@ class ReplayingParty(Role):
             OperationalError: the node or the store failed.
         """
         if (task_id, segment) not in self._traces:
-            while len(self._traces) >= KEPT_TRACES:
-                self._traces.popitem(last=False)
             self._traces[task_id, segment] = self.execute(task_id, segment)
+            while len(self._traces) > 1 and sum(trace.most_bytes for trace in self._traces.values()) > KEPT_BYTES:
+                self._traces.popitem(last=False)
         self._traces.move_to_end((task_id, segment))
         return self._traces[task_id, segment]
 
@@ -138,12 +139,14 @@ class ReplayingParty(Role):
         self, task_id: bytes, index: int, claim: SegmentClaim, own: SegmentClaim, posted: SecondLook | None
     ) -> list[ClaimCharge]:
         """The false parts of a claim by this party's own one, most basic first; ``posted`` is its second look."""
-        if own.replay != claim.replay:
-            return [ClaimCharge(index, ClaimChargeKind.REPLAY, 0)]
-        if own.before != claim.before:
-            return [ClaimCharge(index, ClaimChargeKind.BEFORE, 0)]
-        if own.receipt != claim.receipt:
-            return [ClaimCharge(index, ClaimChargeKind.RECEIPT, 0)]
+        executed = (
+            (ClaimChargeKind.REPLAY, own.replay != claim.replay),
+            (ClaimChargeKind.BEFORE, own.before != claim.before),
+            # A receipt is of a step from the state that is claimed.
+            (ClaimChargeKind.RECEIPT, own.before == claim.before and own.receipt != claim.receipt),
+        )
+        if any(is_false for _, is_false in executed):
+            return [ClaimCharge(index, kind, 0) for kind, is_false in executed if is_false]
         rows = (
             (ClaimChargeKind.DISTANCE, own.distances, claim.distances),
             (ClaimChargeKind.REFERENCE, own.references, claim.references),

@@ -159,7 +159,7 @@ class Role:
         self._pins.add((task_id, pin))
 
     def require_acceptable(self, task_id: bytes) -> None:
-        """Check terms, exact proofs and answer window of a task against this party's policy.
+        """Check terms, exact proofs, answer window and memory of a task against this party's policy.
 
         Raises:
             ProtocolError: they break the policy; the message says which.
@@ -168,6 +168,7 @@ class Role:
         self.policy.require(self.market.registry.terms(task_id))
         self.require_proofs(task_id)
         self.policy.require_answer_window(self.market.demands.window())
+        self.policy.require_step(self.task(task_id).program)
 
     def proof(self, task_id: bytes) -> LearningProof:
         """The learning proof that the solver committed to.

@@ -11,6 +11,7 @@ from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
 from pol.chain.desks.verdicts import entry, evidence, look_hash
 from pol.claims.segment_claim import SegmentClaim
+from pol.dispute.play.receipt_evidence import trace_receipt
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
@@ -200,8 +201,15 @@ class Whistleblower(ProfileChallenger, Objector):
 
     def _require_same(self, task_id: bytes, finding: FalseClaim) -> None:
         """Check that the execution for the dispute is the one that found the error."""
-        trace = self.trace(task_id, finding.claim.segment)
-        if finding.replay and trace.state_root(trace.first_step + trace.steps) != finding.replay:
+        trace, claim, kind = self.trace(task_id, finding.claim.segment), finding.claim, finding.charge.kind
+        end, seed = trace.first_step + trace.steps, self.receipt_seed(task_id, claim.segment)
+        is_same = not finding.replay or trace.state_root(end) == finding.replay
+        if kind is ClaimChargeKind.BEFORE:
+            is_same = is_same and trace.state_root(end - 1) != claim.before
+        elif kind is ClaimChargeKind.RECEIPT and seed is not None:
+            is_same = is_same and trace.state_root(end - 1) == claim.before
+            is_same = is_same and trace_receipt(trace, end - 1, seed) != claim.receipt
+        if not is_same:
             self.forget(task_id)
             raise OperationalError(FLAKY)
 

@@ -49,9 +49,10 @@ def measure_segment(
         replayed = replay_end(program, executor, start, segment * interval, interval, observe)
     else:
         last = (segment + 1) * interval - 1
-        executor = executor.observing(receipt_nodes(receipt_seed, len(program.nodes)))
-        state = replay_end(program, executor, start, segment * interval, interval - 1, observe)
-        before, receipt, replayed = execute_with_receipt(program, executor, state, last, receipt_seed)
+        drawing = executor.observing(receipt_nodes(receipt_seed, len(program.nodes)))
+        first = drawing if observe is None else executor
+        state = replay_end(program, first, start, segment * interval, interval - 1, observe)
+        before, receipt, replayed = execute_with_receipt(program, drawing, state, last, receipt_seed)
     return SegmentClaim(
         segment=segment,
         start=state_root(types, start),

@@ -30,6 +30,18 @@ contract ConcurrentTest is MarketBase {
         vm.assertEq(_bondsOf(solver), 2 ether);
     }
 
+    /// @dev A verifier executes one segment after the other, however many are charged at once.
+    function test_each_open_challenge_adds_a_clock() public {
+        _toContested(true);
+        uint256 first = _challenge(challenger);
+        vm.assertEq(uint256(game.started().clock), 10 minutes);
+        _challenge(solver);
+        vm.assertEq(uint256(game.started().clock), 20 minutes);
+        _end(first, true);
+        _challenge(challenger);
+        vm.assertEq(uint256(game.started().clock), 20 minutes);
+    }
+
     function test_a_verdict_waits_for_its_window_and_for_every_dispute() public {
         _toContested(true);
         uint256 first = _challenge(challenger);
