@@ -155,7 +155,9 @@ contract SecondLookTest is MarketBase {
             challenges.challengeLook(id, charge, reruns, reordered, _opening());
             StartParams memory p = game.started();
             vm.assertTrue(p.asserter == verifier && p.challenger == challenger && p.kind == 1 && p.component == 0);
-            vm.assertTrue(p.program == reordered.program && p.constants == "constants" && p.clock == (j + 1) * 10 minutes);
+            vm.assertTrue(
+                p.program == reordered.program && p.constants == "constants" && p.clock == (j + 1) * 10 minutes
+            );
             vm.assertTrue(p.firstStep == uint256(charge.claim.segment) * 10 && p.steps == 10);
             vm.assertTrue(p.start == charge.claim.start && p.end == reruns[j].end);
             vm.assertTrue(p.x == 0 && p.y == 0 && p.sum == 0);
@@ -172,7 +174,9 @@ contract SecondLookTest is MarketBase {
             vm.prank(challenger);
             challenges.challengeLook(id, charge, reruns, none, _opening());
             StartParams memory p = game.started();
-            vm.assertTrue(p.kind == 2 && p.component == c && p.program == "program" && p.clock == uint256(c) * 10 minutes);
+            vm.assertTrue(
+                p.kind == 2 && p.component == c && p.program == "program" && p.clock == uint256(c) * 10 minutes
+            );
             vm.assertTrue(p.x == charge.claim.replay && p.y == reruns[1].end && p.sum == reruns[1].distances[c - 1]);
             vm.assertTrue(p.start == 0 && p.end == 0 && p.steps == 0);
         }
