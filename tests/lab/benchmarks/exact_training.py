@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 
 from lab.benchmarks.figure import Figure
 from lab.benchmarks.training_steps import Workload, gpt, interleaved, resnet
+from pol.commitments.keccak import keccak256
+from pol.commitments.receipt import receipt_nodes
+from pol.graph.node import Source
+from pol.graph.step_program import StepProgram
+from pol.graph.work_estimate import node_work
 
 STEPS = 1000
 """Of the training for which a step is made; far more than are measured."""
 INTERVAL = 50
 """Steps of a segment whose replay has a receipt."""
+DRAWS = 500
+"""Receipts that are drawn to see what they depend on."""
 
 
 def perceptron(batch: int = 256) -> Workload:
@@ -45,17 +53,31 @@ def exact_figures() -> dict[str, Figure]:
 def receipt_figures() -> dict[str, Figure]:
     """What a receipt adds to the replay of a segment, as a share of it: all of it is in the last step."""
     figures: dict[str, Figure] = {}
+    needed: dict[str, Figure] = {}
     for name, make in WORKLOADS.items():
         claimed, replayed = interleaved(*_last_steps(make()), 2)
         share = (claimed - replayed) / (INTERVAL * replayed)
         figures[f"receipt_overhead_{name}"] = Figure(share, f"of a replay of {INTERVAL} steps")
-    return {"receipt_overhead": max(figures.values(), key=lambda figure: figure.value), **figures}
+        needed[f"receipt_work_{name}"] = Figure(work_behind_receipts(make().captured().program), "of a step's work")
+    return {"receipt_overhead": max(figures.values(), key=lambda figure: figure.value), **figures, **needed}
+
+
+def work_behind_receipts(program: StepProgram) -> float:
+    """The share of a step's work that the drawn nodes of a receipt depend on, on average."""
+    behind: list[frozenset[int]] = []
+    for number, node in enumerate(program.nodes):
+        direct = [operand.index for operand in node.operands if operand.source is Source.NODE]
+        behind.append(frozenset({number}.union(*(behind[index] for index in direct))))
+    work = [node_work(node) for node in program.nodes]
+    shares = []
+    for number in range(DRAWS):
+        drawn = receipt_nodes(keccak256(b"receipt %d" % number), len(work))
+        shares.append(sum(work[index] for index in set[int]().union(*(behind[node] for node in drawn))) / sum(work))
+    return statistics.fmean(shares)
 
 
 def _last_steps(workload: Workload) -> tuple[Callable[[], object], Callable[[], object]]:
     """The last step of a replay with a receipt, and without one."""
-    from pol.commitments.keccak import keccak256
-    from pol.commitments.receipt import receipt_nodes
     from pol.execution.cpu import CpuExecutor
     from pol.verification.verdict.segment_verification import execute_with_receipt
 
