@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 // What a dispute is about: `StartParams.kind` (docs/spec/dispute.md, docs/spec/verdict.md). Zero means nothing. The
-// market numbers its own kinds from 5 on (`IChallenges.sol`): each is one of these to the game.
+// market has kinds of its own (`IChallenges.sol`, 5, 6 and 8): each is one of these to the game.
 
 /// @dev An execution: the program leads from `start` to `end` in `steps` steps.
 uint8 constant KIND_REPLAY = 1;

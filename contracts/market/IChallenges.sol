@@ -9,8 +9,8 @@ import {Claim, Ending} from "./TaskTypes.sol";
 uint8 constant KIND_LOOK_RERUN = 5;
 /// @dev A distance of a rerun of a second look.
 uint8 constant KIND_LOOK_DISTANCE = 6;
-/// @dev The state before the last step of a segment in exact mode: a replay of all steps but one. Its receipt is kind 7,
-/// of the game.
+/// @dev The state before the last step of a segment in exact mode: a replay of all steps but one. Its receipt is kind
+/// 7, of the game.
 uint8 constant KIND_BEFORE = 8;
 
 /// @notice What is disputed of a verdict.

@@ -120,7 +120,8 @@ interface IObjections {
     function objected(bytes32 taskId) external view returns (ObjectionCount memory);
 
     /// @notice What the next objector puts up: twice what a segment, and each rerun of a second look, costs the solver to
-    /// defend, at the base fee of the block, doubled for each objection before, up to what an objector wins (`Split.objectionBond`).
+    /// defend, at the base fee of the block, doubled for each objection before, up to the least that an objector wins
+    /// (`Split.objectionBond`).
     function bondOf(bytes32 taskId) external view returns (uint128);
 
     /// @notice The clock of the next objection: that of the terms for each that is open, and for itself.

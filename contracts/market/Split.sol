@@ -26,7 +26,7 @@ library Split {
     uint256 internal constant CHALLENGER_OF_VERIFIER_STAKE = 5_000;
     /// @notice Of the bond of a challenger that lost a dispute, to the verifier.
     uint256 internal constant VERIFIER_OF_BOND = 5_000;
-    /// @notice Of the bond of a party that lost a dispute about an objection, to the other side: the solver or the objector.
+    /// @notice Of the bond of a party that lost a dispute about an objection, to the other side: solver or objector.
     uint256 internal constant WINNER_OF_BOND = 5_000;
     /// @notice Of the price that a solver is paid, to the treasury on top of it.
     uint256 internal constant TREASURY_OF_PRICE = 50;
@@ -75,7 +75,8 @@ library Split {
     }
 
     /// @notice What an objector puts up: twice what the defense costs the solver, doubled for each objection that the
-    /// proof has seen before, up to the least that the objector wins if it is right, or to the first bond if that is more.
+    /// proof has seen before, up to the least that the objector wins if it is right, or to the first bond if that is
+    /// more.
     /// @param stake As in `objectorReward`.
     function objectionBond(uint256 defense, uint256 stake, uint256 earlier) internal pure returns (uint256) {
         uint256 first = 2 * defense;

@@ -236,7 +236,7 @@ contract Verdicts is ClaimJudgement, Announcements {
         if (v.claims != keccak256(abi.encodePacked(d.entries))) revert UnknownClaim(index);
         Claim memory wrong = d.claim;
         bytes32 planted = ForcedErrors.errorRoot(seed, taskId, v.seating, d.secret);
-        // Claims of exact mode have a receipt. Ends are equal there, so a wrong one would show itself; a receipt doesn't.
+        // Claims of exact mode have a receipt. Ends are equal there: a wrong one would show itself, a receipt doesn't.
         bool exact = d.claim.receipt != 0;
         if (exact) wrong.receipt = planted;
         else wrong.replay = planted;

@@ -242,6 +242,8 @@ def test_whoever_stops_moving_loses_by_its_clock(toy: ToyMarket) -> None:
         challenger_side.advance()
     toy.game.timeout(anybody, dispute)
     assert toy.game.winner(dispute) is Side.ASSERTER
+    # What is settled is no longer open: the next one has one clock.
+    toy.market.challenges.settle(anybody, dispute)
     second = toy.challenge(challenger)
     connection.wait_until(connection.now() + CLOCK)
     toy.game.timeout(anybody, second)
