@@ -38,11 +38,13 @@ class Sample:
 
 
 def sample(
-    segments: int, cheat_fraction: Fraction = Fraction(1, 20), confidence: Fraction = Fraction(99, 100)
+    segments: int,
+    cheat_fraction: Fraction | float = Fraction(1, 20),
+    confidence: Fraction | float = Fraction(99, 100),
 ) -> Sample:
     """How many segments have to be drawn to find a share of cheated ones with a confidence, exactly.
 
-    The odds are hypergeometric: segments are drawn without replacement.
+    The odds are hypergeometric: segments are drawn without replacement. Floats are taken as they are printed.
 
     Raises:
         ProtocolError: impossible counts.

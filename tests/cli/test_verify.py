@@ -206,7 +206,7 @@ def test_a_malformed_record_is_bad_evidence(tmp_path: Path, document: str) -> No
 
 
 def test_floats_are_taken_as_they_are_printed() -> None:
-    assert sample(1000, 0.05, 0.99) == sample(1000, Fraction(1, 20), Fraction(99, 100))  # type: ignore[arg-type]  # floats are taken, too
+    assert sample(1000, 0.05, 0.99) == sample(1000, Fraction(1, 20), Fraction(99, 100))
     assert Sampling(cheat_fraction=0.05) == Sampling()  # type: ignore[arg-type]  # floats are taken, too
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 WIDTH = 90
 PACKAGES = {
@@ -86,13 +86,13 @@ def _member(name: str, value: object) -> Iterator[str]:
         yield f"    def {name}{_signature(value)}"
 
 
-def _signature(function: object) -> str:
+def _signature(function: Callable[..., object]) -> str:
     """As Python prints it, one parameter a line if it is long; annotations are strings in the source."""
-    text = _plain(str(inspect.signature(function)))  # type: ignore[arg-type]  # any callable
+    text = _plain(str(inspect.signature(function)))
     if len(text) <= WIDTH:
         return text
-    parameters = [_plain(str(p)) for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]  # any callable
-    kinds = [p.kind for p in inspect.signature(function).parameters.values()]  # type: ignore[arg-type]  # any callable
+    parameters = [_plain(str(p)) for p in inspect.signature(function).parameters.values()]
+    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
         parameters.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
     return "(" + "".join(f"\n        {parameter}," for parameter in parameters) + f"\n    ){text.rpartition(')')[2]}"

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 from pol.chain.desks.dispute_desk import Ending
 from pol.chain.desks.market import Matter
@@ -18,6 +19,7 @@ from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.log_decisions import contest_decision, contestable
 from pol.roles.solver.solver import Solver
 
+T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 
 
@@ -32,12 +34,10 @@ class LogDuties:
 
     def ask(self, source: Callable[[], Decision | None]) -> None:
         """Add what a source of duties says, or that it fails."""
-        try:
-            found = source()
-        except Exception as error:  # noqa: BLE001  # one source's trouble must not hide the others
-            self.troubles.append(error)
-            return
-        if isinstance(found, Action):
+        found = _caught(source)
+        if isinstance(found, Exception):
+            self.troubles.append(found)
+        elif isinstance(found, Action):
             self.deeds.append(found)
         elif found is not None:
             self.waits.append(found)
@@ -73,27 +73,24 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask) -> LogDuties:
 
 def fulfill(role: Solver, task_id: bytes) -> None:
     """Do all that is due about a task. What fails is logged, and the rest is done."""
-    try:
-        duties = log_duties(role, task_id, role.market.registry.task(task_id))
-    except Exception as error:  # noqa: BLE001  # trouble about one task must not end the work on another
-        _tell(task_id, "look at its log", error)
+    duties = _caught(lambda: log_duties(role, task_id, role.market.registry.task(task_id)))
+    if isinstance(duties, Exception):
+        _tell(task_id, "look at its log", duties)
         return
     for trouble in duties.troubles:
         _tell(task_id, "look at its log", trouble)
     for wait in duties.waits:
         LOG.warning("task %s: %s", task_id.hex(), wait.why)
     for deed in duties.deeds:
-        try:
-            deed.act()
-        except Exception as error:  # noqa: BLE001  # as above
-            _tell(task_id, deed.verb, error)
+        failure = _caught(deed.act)
+        if isinstance(failure, Exception):
+            _tell(task_id, deed.verb, failure)
 
 
 def _ask_for_contests(role: Solver, task_id: bytes, duties: LogDuties) -> None:
-    try:
-        found = contestable(role, task_id)
-    except Exception as error:  # noqa: BLE001  # as in `LogDuties.ask`
-        duties.troubles.append(error)
+    found = _caught(partial(contestable, role, task_id))
+    if isinstance(found, Exception):
+        duties.troubles.append(found)
         return
     unseen = [pair for pair in found if not role.has_compared(task_id, pair[0])]
     # One that can't be compared is put behind the others.
@@ -169,15 +166,23 @@ def _first_possible(deeds: tuple[Action, ...]) -> None:
     """Do the first deed that succeeds, and report the first failure."""
     failures = list[Exception]()
     for deed in deeds:
-        try:
-            deed.act()
-            if failures:
-                LOG.warning("task %s: %s instead: %s", deed.task_id.hex(), deed.verb, deed.why)
-            break
-        except Exception as error:  # noqa: BLE001  # no deed that fails may keep the others from being done
-            failures.append(error)
+        failure = _caught(deed.act)
+        if isinstance(failure, Exception):
+            failures.append(failure)
+            continue
+        if failures:
+            LOG.warning("task %s: %s instead: %s", deed.task_id.hex(), deed.verb, deed.why)
+        break
     if failures:
         raise failures[0]
+
+
+def _caught(act: Callable[[], T]) -> T | Exception:
+    """What a call returns, or why it failed: no duty that fails may keep this party from the others."""
+    try:
+        return act()
+    except Exception as error:  # noqa: BLE001  # a store, a node or a bug: whatever it is, a clock runs elsewhere
+        return error
 
 
 def _tell(task_id: bytes, verb: str, error: Exception) -> None:

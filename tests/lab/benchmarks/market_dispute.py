@@ -118,5 +118,5 @@ def _cost(connection: Connection, act: Callable[[], None]) -> Cost:
     before = web3.eth.block_number
     act()
     blocks = [web3.eth.get_block(number) for number in range(before + 1, web3.eth.block_number + 1)]
-    sent = [HexBytes(each) for block in blocks for each in block["transactions"]]  # type: ignore[arg-type]  # hashes
+    sent = [each for block in blocks for each in block["transactions"] if isinstance(each, HexBytes)]
     return Cost(sum(web3.eth.get_transaction_receipt(each)["gasUsed"] for each in sent), len(sent))
