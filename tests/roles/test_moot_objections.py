@@ -3,8 +3,16 @@
 from dataclasses import replace
 
 import pytest
+from log_market import (
+    EXACT,
+    JUMP,
+    SEGMENTS,
+    Seer,
+    honest,
+    jumped,
+    long_capture,
+)
 from role_market import Town
-from test_objections import EXACT, JUMP, SEGMENTS, Seer, honest, jumped, long_capture, node, town
 
 from pol.chain.desks.objections import DISPUTABLE
 from pol.errors import ProtocolError
@@ -12,8 +20,6 @@ from pol.roles.party.log_decisions import objection_call
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.whistleblower.whistleblower import Whistleblower
-
-__all__ = ["node", "town"]
 
 
 def test_anybody_settles_what_is_moot_once_a_proof_has_fallen(town: Town) -> None:

@@ -1,160 +1,43 @@
 """Objections on a real node: whole logs are watched, and whoever says something false about one loses."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, cached_property
 from random import Random
 
-import pytest
-import torch
-from role_market import OFFER, SELDOM, Town, awarded, disclosed, gain, profiled, seated_with_duty
+from log_market import (
+    EXACT,
+    INTERVAL,
+    JUMP,
+    SEGMENTS,
+    TOLERANT,
+    Accuser,
+    Seer,
+    committed,
+    honest,
+    jumped,
+    play,
+    run,
+    sitting,
+    started,
+)
+from role_market import Town, disclosed, gain
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged, until_true
 from pol.arithmetic.primitives import Words
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.node.connection import Connection
-from pol.demo import digits
-from pol.demo.lying_players import Lie, LyingTrace, draw_lie
+from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.graph.capture import Capture, capture
-from pol.graph.tensor_type import DType
 from pol.incentives.payouts import objector_reward, slashable
-from pol.roles.party.decisions import Decision
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver, train_canonically
 from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter import GWEI, Offer, Submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.objector import FalseSegment
+from pol.roles.submitter.submitter import Submitter
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
-from pol.verification.replay.canonical_replay import replay_end
-
-SEGMENTS, INTERVAL = 8, 3
-JUMP = 5
-"""The segment in which the cheat goes elsewhere."""
-TOLERANT = replace(OFFER, steps=SEGMENTS * INTERVAL, wei_per_work_unit=20 * GWEI)
-EXACT = replace(TOLERANT, margin=0, looks=0, rerun_count=0, profiled=0)
-
-
-@cache
-def long_capture() -> Capture:
-    torch.manual_seed(23)
-    model = digits.DigitClassifier(4)
-    order = digits.order(1, SEGMENTS * INTERVAL)
-    return capture(model, digits.loss_function, digits.build_optimizer(model), digits.dataset(), order)
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        town = Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-        for kind, name in ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w"), (Whistleblower, "x")):
-            town.join(kind, name)
-        yield town
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
-
-
-def started(town: Town, offer: Offer) -> tuple[bytes, Solver]:
-    """A task that ``t`` trains."""
-    task_id = town.join(Submitter, "s").submit(long_capture(), offer)
-    if offer.margin:
-        profiled(town.join(Verifier, "v"), task_id)
-    solver = town.join(Solver, "t")
-    awarded(solver, task_id)
-    return task_id, solver
-
-
-def committed(solver: Solver, task_id: bytes, digest: str, spared: int) -> bytes:
-    """The solver commits a proof, and the draw passes over the segment ``spared``."""
-
-    def passed_over() -> bool:
-        solver.commit(task_id, digest)
-        solver.bring(solver.market.proofs.proof(task_id).round)
-        return spared not in solver.market.proofs.drawn_segments(task_id)
-
-    until_true(solver.connection, passed_over)
-    return task_id
-
-
-def forged(
-    town: Town, offer: Offer, spared: int, forge: Callable[[int, LoadedTask, list[Words]], list[Words] | None]
-) -> bytes:
-    """A log of canonical segments, but for those whose end ``forge`` says."""
-    task_id, solver = started(town, offer)
-    task = solver.task(task_id)
-    recorder, state = TaskRecorder(solver.store, task), task.initial_state
-    recorder(0, state)
-    for segment in range(SEGMENTS):
-        end = forge(segment, task, state)
-        if end is None:
-            executor = CpuExecutor(task.program, task.constants)
-            end = [*replay_end(task.program, executor, state, segment * INTERVAL, INTERVAL)]
-        state = [words.copy() for words in end]
-        recorder(segment + 1, state)
-    exact = {"arithmetic": "canonical"} if offer.margin == 0 else {}
-    return committed(solver, task_id, recorder.publish(exact)[0], spared)
-
-
-def honest(town: Town, offer: Offer, spared: int = 0) -> bytes:
-    return forged(town, offer, spared, lambda segment, task, start: None)
-
-
-def dead(task: LoadedTask, start: list[Words]) -> list[Words]:
-    """Zeros: the training stands still behind them, and every later segment is true."""
-    executor = CpuExecutor(task.program, task.constants)
-    state = [words.copy() for words in replay_end(task.program, executor, start, JUMP * INTERVAL, INTERVAL)]
-    for slot, words in zip(task.program.slots, state, strict=True):
-        if slot.type.dtype is DType.F32:
-            words[...] = 0
-    return state
-
-
-def jumped(town: Town, offer: Offer, jump: Callable[[LoadedTask, list[Words]], list[Words]] = dead) -> bytes:
-    """A log whose segments are all true but one, which isn't drawn."""
-    return forged(town, offer, JUMP, lambda segment, task, start: jump(task, start) if segment == JUMP else None)
-
-
-def sitting(town: Town, task_id: bytes) -> Verifier:
-    """A verifier that has not to err."""
-    verifier = town.join(Verifier, "v")
-    seated_with_duty(verifier, task_id, forced=False)
-    return verifier
-
-
-def run(party: Role, decide: Callable[..., Decision], turns: int = 30) -> list[str]:
-    """The verbs that a process carries out until it only waits, but for mere looks."""
-    process, verbs = Process(party, decide), list[str]()
-    for _ in range(turns):
-        taken = [made for made in process.turn() if made.result is not DecisionResult.WAITED]
-        assert all(made.result is DecisionResult.DONE for made in taken), taken
-        if not taken:
-            break
-        verbs += [made.verb for made in taken if made.verb not in {"screen the log", "replay a segment"}]
-    return verbs
-
-
-def play(first: Role, then: Role, decides: tuple[Callable[..., Decision], Callable[..., Decision]]) -> list[str]:
-    """Two processes in turn until both only wait."""
-    verbs: list[str] = []
-    while True:
-        made = run(first, decides[0]) + run(then, decides[1])
-        if not made:
-            return verbs
-        verbs += made
 
 
 def settled(town: Town, task_id: bytes) -> TaskOutcome:
@@ -180,25 +63,6 @@ class LyingSolver(Solver):
         if segment != JUMP:
             return trace
         return LyingTrace(trace, draw_lie(trace, range(len(trace.program.nodes)), Random(3)))
-
-
-class Seer(Whistleblower):
-    """Objects to a true segment, by an execution that is wrong in one bit."""
-
-    @cached_property
-    def lies(self) -> dict[int, Lie]:
-        return {}
-
-    def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
-        trace = super().execute(task_id, segment)
-        if segment not in self.lies:
-            self.lies[segment] = draw_lie(trace, range(len(trace.program.nodes)), Random(segment))
-        return LyingTrace(trace, self.lies[segment])
-
-    def baseless(self, task_id: bytes, segment: int) -> int:
-        own = self.own_claim(task_id, segment)
-        assert own is not None
-        return self.object(task_id, FalseSegment(segment, own))
 
 
 def test_a_jump_that_nobody_drew_is_found_and_the_solver_loses(town: Town) -> None:
@@ -312,16 +176,6 @@ def test_thresholds_are_objected_to_by_a_counterclaim(town: Town) -> None:
     bond = seer.market.counterclaims.counterclaimed(number).bond
     assert gain(seer) - before == reward(seer, task_id, bond)
     assert seer.market.objections.objected(task_id).fell
-
-
-class Accuser(Whistleblower):
-    """Says that a true segment ends somewhere else, far away."""
-
-    def accuse(self, task_id: bytes, segment: int) -> int:
-        own = self.own_claim(task_id, segment)
-        assert own is not None
-        false = replace(own, replay=b"\x07" * 32, distances=(1 << 150, 0, 0))
-        return self.object(task_id, FalseSegment(segment, false))
 
 
 def test_a_false_counterclaim_is_contested_by_the_solver_itself(town: Town) -> None:

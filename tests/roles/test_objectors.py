@@ -1,70 +1,23 @@
 """Looks at whole logs on a real node: what can't be seen, what comes first, and what an open objection holds up."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from role_market import SELDOM, Town, disclosed
-from test_objections import EXACT, INTERVAL, JUMP, SEGMENTS, Seer, honest, jumped, run, sitting
+from log_market import EXACT, INTERVAL, JUMP, Hidden, Seer, honest, jumped, leave, not_drawn, run, sitting
+from role_market import Town, disclosed
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
 from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action, Wait
 from pol.roles.party.policy import PUBLIC_CHAIN
-from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.objector import FalseSegment, UnseenSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        town = Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-        for kind, name in ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w"), (Whistleblower, "x")):
-            town.join(kind, name)
-        yield town
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
-
-
-class Hidden:
-    """States of a log that the store doesn't show for now."""
-
-    def __init__(self, town: Town, role: Role, task_id: bytes, *entries: int) -> None:
-        folder = Path(town.store_url.removeprefix("file://"))
-        names = {role.proof(task_id).checkpoints[entry].object for entry in entries}
-        self.files = [folder / name[:2] / name for name in names]
-        for file in self.files:
-            file.rename(file.with_suffix(".hidden"))
-
-    def show(self) -> None:
-        for file in self.files:
-            file.with_suffix(".hidden").rename(file)
-
-
-def not_drawn(role: Role, task_id: bytes) -> list[int]:
-    drawn = role.market.proofs.drawn_segments(task_id)
-    return [segment for segment in range(SEGMENTS) if segment not in drawn]
-
-
-def leave(role: Role, amount: int) -> None:
-    """All but ``amount`` is taken out of the vault."""
-    free = role.market.vault.free(role.wallet.address)
-    role.market.vault.withdraw(role.wallet, free - amount)
 
 
 def test_what_cannot_be_read_is_demanded_once_and_looked_at_again(town: Town) -> None:

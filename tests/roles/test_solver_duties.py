@@ -7,14 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from role_market import OFFER, SELDOM, Town, awarded, disclosed, gain, profiled, submitted
-from test_objections import EXACT, SEGMENTS, TOLERANT, Accuser, Seer, honest, jumped, long_capture, sitting
+from log_market import (
+    EXACT,
+    SEGMENTS,
+    TOLERANT,
+    Accuser,
+    Seer,
+    honest,
+    jumped,
+    leave,
+    long_capture,
+    sitting,
+)
+from role_market import OFFER, Town, awarded, disclosed, gain, profiled, submitted
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.position import Side
 from pol.roles.party.decisions import Action, Wait
@@ -29,26 +37,6 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        town = Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-        for kind, name in ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w"), (Whistleblower, "x")):
-            town.join(kind, name)
-        yield town
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
-
-
-def keep_free(role: Role, amount: int) -> None:
-    """Withdraw all but this amount."""
-    role.market.vault.withdraw(role.wallet, role.market.vault.free(role.wallet.address) - amount)
 
 
 def undrawn(role: Role, task_id: bytes, count: int) -> list[int]:
@@ -99,7 +87,7 @@ def test_with_money_for_one_contest_it_plays_one_after_the_other(town: Town) -> 
     desk, game = solver.market.counterclaims, solver.market.counterclaim_game
     numbers = [accuser.accuse(task_id, segment) for segment in undrawn(solver, task_id, 2)]
     bonds = [desk.counterclaimed(number).bond for number in numbers]
-    keep_free(solver, max(bonds))
+    leave(solver, max(bonds))
     process = Process(solver, next_of_solver)
     taken = made_by(process, 3)
     assert done(taken) == ["contest a counterclaim"]
@@ -123,7 +111,7 @@ def test_it_never_concludes_what_is_said_against_itself(town: Town) -> None:
     sitting(town, task_id)
     accuser, solver = town.join(Accuser, "x"), town.join(Solver, "t")
     number = accuser.accuse(task_id, undrawn(solver, task_id, 1)[0])
-    keep_free(solver, 1)
+    leave(solver, 1)
     solver.connection.wait_until(solver.market.counterclaims.counterclaimed(number).until)
     # The verifier is silent, too.
     assert done(made_by(Process(solver, next_of_solver), 3)) == ["remove the verifier"]
@@ -138,7 +126,7 @@ def test_it_bids_only_with_money_for_a_contest(town: Town, offer: Offer) -> None
         profiled(town.join(Verifier, "v"), task_id)
     solver = town.join(Solver, "t")
     terms = solver.market.registry.terms(task_id)
-    keep_free(solver, terms.solver_stake)
+    leave(solver, terms.solver_stake)
     if offer.margin:
         missing, decision = contest_bond(solver, terms), next_of_solver(solver, task_id)
         assert missing > 0
@@ -309,7 +297,7 @@ def test_one_decision_judges_one_counterclaim(town: Town, replays: list[int]) ->
     assert len(segments) == 3 < SEGMENTS
     for segment in segments:
         accuser.accuse(task_id, segment)
-    keep_free(solver, 1)
+    leave(solver, 1)
     for count in range(1, 4):
         assert isinstance(next_of_solver(solver, task_id), Wait)
         assert replays == segments[:count]
