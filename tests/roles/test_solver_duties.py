@@ -19,7 +19,7 @@ from log_market import (
     long_capture,
     sitting,
 )
-from role_market import OFFER, Town, awarded, disclosed, gain, profiled, submitted
+from role_market import OFFER, Town, awarded, disclosed, gain, profiled, settle, submitted
 
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
@@ -176,6 +176,24 @@ def test_other_tasks_get_all_that_is_due_during_a_training(
     attend(solver, trained)
     assert moved(solver, first)
     assert len(market.counterclaims.disputes(tolerant)) == 1
+
+
+def test_a_look_at_other_logs_reads_a_closed_task_once(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver may have had thousands of tasks, and a training has many checkpoints."""
+    task_id = honest(town, EXACT, spared=1)
+    verifier, solver = sitting(town, task_id), town.join(Solver, "t")
+    verifier.verify(task_id)
+    disclosed(verifier, task_id)
+    attend(solver, bytes(32))
+    assert solver.closed == set()
+    settle(verifier, task_id)
+    read = list[bytes]()
+    sound = solver.market.registry.task
+    monkeypatch.setattr(solver.market.registry, "task", lambda each: (read.append(each), sound(each))[1])
+    attend(solver, bytes(32))
+    attend(solver, bytes(32))
+    assert solver.closed == {task_id}
+    assert read == [task_id]
 
 
 def test_a_move_that_fails_does_not_keep_it_from_another(town: Town) -> None:

@@ -17,6 +17,7 @@ from pol.chain.artifacts import artifact
 from pol.chain.contract.structs import decoded
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.event_cache import EventCache
+from pol.errors import OperationalError
 
 T = TypeVar("T")
 
@@ -71,6 +72,17 @@ class Binding:
     def events(self, name: str, **arguments: Any) -> list[dict[str, Any]]:
         """The arguments of all events of this name, in order; ``arguments`` fixes some of them."""
         return [event for _, event in self.log.read((name,), **arguments)]
+
+    def first_event(self, what: str, name: str, **arguments: Any) -> dict[str, Any]:
+        """The arguments of the first such event; ``what`` it is about, for people.
+
+        Raises:
+            OperationalError: the node has no record of it.
+        """
+        events = self.events(name, **arguments)
+        if not events:
+            raise OperationalError(f"the node knows no {what}; is it in sync?")
+        return events[0]
 
     def emitted(self, receipt: TxReceipt, name: str) -> dict[str, Any]:
         """The arguments of the one event of this name in a receipt."""

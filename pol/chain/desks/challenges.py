@@ -14,7 +14,6 @@ from pol.chain.desks.dispute_desk import DeskDispute, Disputable, DisputeDesk, D
 from pol.chain.desks.task_registry import Status, TaskRegistry
 from pol.chain.desks.verdicts import PlacedClaim
 from pol.claims.segment_claim import SecondLook
-from pol.errors import OperationalError
 
 
 class ClaimChargeKind(IntEnum):
@@ -121,10 +120,7 @@ class Challenges(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        events = self.events("Challenged", number=number)
-        if not events:
-            raise OperationalError(f"the node knows no dispute {number} about a verdict; is it in sync?")
-        event = events[0]
+        event = self.first_event(f"dispute {number} about a verdict", "Challenged", number=number)
         return ClaimCharge(int(event["index"]), ClaimChargeKind(event["kind"]), int(event["component"]))
 
     def contested(self, task_id: bytes) -> ChallengeCount:

@@ -14,7 +14,6 @@ from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
 from pol.chain.desks.dispute_desk import DeskDispute, Disputable, DisputeDesk, DisputeEvents, Ending
 from pol.chain.desks.verdicts import entry, look_hash
 from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
-from pol.errors import OperationalError
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,8 @@ class Counterclaims(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        events = self.events("Counterclaimed", number=number)
-        if not events:
-            raise OperationalError(f"the node knows no counterclaim {number}; is it in sync?")
-        claim = decoded(SegmentClaim, events[0]["claim"])
-        reruns = decoded(tuple[Rerun, ...], events[0]["look"])
+        event = self.first_event(f"counterclaim {number}", "Counterclaimed", number=number)
+        claim, reruns = decoded(SegmentClaim, event["claim"]), decoded(tuple[Rerun, ...], event["look"])
         return SaidClaim(number, claim, SecondLook(claim.segment, reruns) if reruns else None)
 
     def charge(self, dispute: int) -> ClaimCharge:
@@ -132,10 +128,7 @@ class Counterclaims(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        events = self.events("Contested", dispute=dispute)
-        if not events:
-            raise OperationalError(f"the node knows no dispute {dispute} about a counterclaim; is it in sync?")
-        event = events[0]
+        event = self.first_event(f"dispute {dispute} about a counterclaim", "Contested", dispute=dispute)
         return ClaimCharge(0, ClaimChargeKind(event["kind"]), int(event["component"]), int(event["rerun"]))
 
     def dispute(self, number: int) -> DeskDispute:

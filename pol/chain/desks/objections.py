@@ -11,7 +11,6 @@ from eth_utils.crypto import keccak
 from pol.chain.account.wallet import Wallet
 from pol.chain.desks.dispute_desk import DeskDispute, Disputable, DisputeDesk, DisputeEvents, Ending
 from pol.chain.desks.task_registry import MarketTask, Status, TaskRegistry
-from pol.errors import OperationalError
 
 DISPUTABLE = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
 """Statuses in which the solver's log may be disputed."""
@@ -87,10 +86,7 @@ class Objections(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        events = self.events("Objected", number=number)
-        if not events:
-            raise OperationalError(f"the node knows no objection {number}; is it in sync?")
-        return int(events[0]["segment"])
+        return int(self.first_event(f"objection {number}", "Objected", number=number)["segment"])
 
     def objected(self, task_id: bytes) -> ObjectionCount:
         """Objections to the log of the current solver, by equal roots or by thresholds."""

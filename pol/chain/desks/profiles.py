@@ -161,10 +161,8 @@ class Profiles(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        events = self.events("ProfileChallenged", dispute=number)
-        if not events:
-            raise OperationalError(f"the node knows no dispute {number} about a profile; is it in sync?")
-        event, component = events[0], int(events[0]["component"])
+        event = self.first_event(f"dispute {number} about a profile", "ProfileChallenged", dispute=number)
+        component = int(event["component"])
         return ProfileCharge(
             ProfileChargeKind(event["charge"]), int(event["index"]), Component(component) if component else None
         )

@@ -54,10 +54,12 @@ def attend(role: Solver, besides: bytes) -> None:
     registry = role.market.registry
     try:
         awarded = {bytes(event["taskId"]) for event in registry.events("Awarded", solver=role.wallet.address)}
+        tasks = {task_id: registry.task(task_id) for task_id in awarded - {besides} - role.closed}
     except OperationalError as error:
         LOG.error("couldn't look at the logs of other tasks: %s", error)
         return
-    for task_id in awarded - {besides}:
+    role.closed.update(task_id for task_id, task in tasks.items() if task.status is Status.CLOSED)
+    for task_id in tasks.keys() - role.closed:
         with role.about(task_id):
             fulfill(role, task_id)
 

@@ -21,15 +21,7 @@ contract ExitHandler is ObjectionHandler {
 
     /// @notice What is left of a task: in stakes, escrow, bonds and bids.
     function held(bytes32 taskId) external view returns (uint256 sum) {
-        address[7] memory desks = [
-            address(settlement),
-            address(seats),
-            address(challenges),
-            address(profiles),
-            address(demands),
-            address(objections),
-            address(counterclaims)
-        ];
+        address[7] memory desks = _lockingDesks();
         for (uint256 i = 0; i < desks.length; ++i) {
             sum += locked(desks[i], taskId) + vault.pot(desks[i], taskId);
         }

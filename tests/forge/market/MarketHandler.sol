@@ -233,9 +233,9 @@ abstract contract MarketHandler is CounterclaimBase {
         }
     }
 
-    /// @notice All balances of the vault, by desk, key and account.
-    function owed() external view returns (uint256 sum) {
-        address[7] memory desks = [
+    /// @dev Under whose names the vault locks money of a task.
+    function _lockingDesks() internal view returns (address[7] memory) {
+        return [
             address(settlement),
             address(seats),
             address(challenges),
@@ -244,6 +244,11 @@ abstract contract MarketHandler is CounterclaimBase {
             address(objections),
             address(counterclaims)
         ];
+    }
+
+    /// @notice All balances of the vault, by desk, key and account.
+    function owed() external view returns (uint256 sum) {
+        address[7] memory desks = _lockingDesks();
         sum = vault.pot(address(jackpot), jackpot.FUND());
         for (uint256 p = 0; p < _parties.length; ++p) {
             sum += vault.free(_parties[p]) + vault.locked(address(sortition), sortition.BOND(), _parties[p]);
