@@ -14,7 +14,7 @@ from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME, due_move
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.work_time import profile_steps, verdict_steps
-from pol.roles.whistleblower.looking import reason_to_leave, untimely
+from pol.roles.whistleblower.look_conditions import reason_to_leave, untimely
 from pol.roles.whistleblower.objection_decisions import objection_decision
 from pol.roles.whistleblower.watch_rewards import unpaid_errors
 from pol.roles.whistleblower.whistleblower import Whistleblower

@@ -1,4 +1,4 @@
-"""Why a whistleblower doesn't look at something: it doesn't pay, it can't be trusted, or there is too little time."""
+"""Conditions of a look: it pays, its terms can be trusted, and there is time for it."""
 
 from __future__ import annotations
 
