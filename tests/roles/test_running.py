@@ -49,16 +49,19 @@ def test_a_verifier_enters_claims_a_seat_and_explains_itself(operator: Operator)
     (start, *told) = operator.run("verifier", "--mode", "watch", "--turns", "1")
     assert start["address"] == verifier.wallet.address
     assert [(line["verb"], line["result"]) for line in told] == [("open claims", "withheld")]
+    told = operator.run("verifier", "--turns", "3", "--step-memory", "0.000001")[1:]
+    assert [line["verb"] for line in told if line["result"] == "done"] == ["open claims"], told
+    assert "outputs of a step" in told[-1]["why"]
+    assert "--step-memory" in told[-1]["why"]
     told = operator.run("verifier", "--turns", "4")[1:]
-    done = [line["verb"] for line in told if line["result"] == "done"]
-    assert done == ["open claims", "claim the seat"], told
+    assert [line["verb"] for line in told if line["result"] == "done"] == ["claim the seat"], told
     assert town.deployment.market(town.connection).seats.seating(task_id).best == verifier.wallet.address
     explained = json.loads(
         operator.pol("explain", task_id.hex()[:8], *place, "--data", str(operator.folder / "verifier"), "--json")
     )
     assert explained["status"] == "profiling"
     assert explained["next"] == "the seat takes claims"
-    assert [d["verb"] for d in explained["decisions"] if d["result"] == "done"] == done
+    assert [d["verb"] for d in explained["decisions"] if d["result"] == "done"] == ["open claims", "claim the seat"]
     assert "the seat takes claims" in operator.pol("explain", task_id.hex(), *place)
     assert Status.PROFILING is town.deployment.market(town.connection).registry.task(task_id).status
 

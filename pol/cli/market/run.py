@@ -54,6 +54,9 @@ STYLES = {
 }
 
 
+GIB = 1 << 30
+
+
 @click.command()
 @click.argument("kind", type=click.Choice(sorted(KINDS)), metavar="ROLE")
 @market_options
@@ -71,6 +74,13 @@ STYLES = {
     metavar="ADDRESS=CIRCUIT:KEY",
     help="A trusted verifier of exact step proofs: its circuit, and the digest of its key (`pol zk exact verify`).",
 )
+@click.option(
+    "--step-memory",
+    type=click.FloatRange(0, min_open=True),
+    default=PUBLIC_CHAIN.max_step_bytes / GIB,
+    show_default=True,
+    help="GiB that a dispute may hold of a step's outputs; tasks that take more are left alone.",
+)
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=JoinStrategy.wrong, show_default=True)
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei per work unit.")
@@ -87,6 +97,7 @@ def run(
     turns: int | None,
     test_terms: bool,
     trusted: tuple[str, ...],
+    step_memory: float,
     least_pay: int,
     wrong_share: float,
     work_cost: float,
@@ -104,7 +115,8 @@ def run(
     puts up new stakes.
     """
     role_type, decide = (_imported(name) for name in KINDS[kind])
-    policy = replace(TEST_NETWORK if test_terms else PUBLIC_CHAIN, trusted_verifiers=_verifiers(trusted))
+    policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
+    policy = replace(policy, trusted_verifiers=_verifiers(trusted), max_step_bytes=int(step_memory * GIB))
     signs = signer_of(signer, market.connection.chain_id)
     fees = FeePolicy(cap=fee_cap * GWEI)
     contracts, rounds = market.deployment, market.rounds(relays)

@@ -122,7 +122,7 @@ class Policy:
         if size > self.max_step_bytes:
             raise ProtocolError(
                 f"a dispute about this task holds {size} bytes of outputs of a step, this party's policy admits "
-                f"{self.max_step_bytes}: leave it alone, or give the role another Policy"
+                f"{self.max_step_bytes}: leave it alone, or raise the bound (`pol run ROLE --step-memory GIB`)"
             )
 
     def require_verifier(self, verifier: ChecksumAddress) -> TrustedKey:
