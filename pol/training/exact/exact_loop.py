@@ -25,6 +25,8 @@ def exact(
 ) -> ExactStep:
     """A training step with defined bits, in place of forward, backward and update: ``value = step(x, y)``.
 
+    A loop that keeps its lines takes the same steps inside of ``with step.own_loop() as loss:``.
+
     Args:
         model, loss, optimizer: a step computes ``loss(model(*inputs), target)``; the last tensor of a batch is the
             target.

@@ -8,10 +8,10 @@ for x, y in loader:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -19,26 +19,18 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
-from pol.execution.cpu import CpuExecutor
-from pol.graph.aten_graph import AtenGraph, AtenInput, references
 from pol.graph.capture.assemble import Course, capture_course
-from pol.graph.capture.guards.index_ranges import lookups_of
-from pol.graph.capture.guards.interval import Interval, interval_of
-from pol.graph.capture.guards.number_ranges import require_intervals_fit
 from pol.graph.capture.loop import Loop, options_of
 from pol.graph.capture.optimizers import Options
 from pol.graph.capture.optimizers.optimizer_step import varying_options
-from pol.graph.capture.tracing.step_inputs import AVERAGE, DATA
-from pol.graph.captured_step import Capture
+from pol.graph.capture.tracing.step_inputs import AVERAGE
 from pol.graph.step_program import MAX_STEPS
-from pol.training.exact.training_tensors import TrainingTensors, words_of
+from pol.training.exact.batch_program import BatchProgram
+from pol.training.exact.own_loop import ComputedStep, OwnLoop
+from pol.training.exact.training_tensors import TrainingTensors
 from pol.training.exact.user_objects import UserObjects
 from pol.training.task.task_training import to_tensor
 
-LOSS = "loss"
-FLOATS = frozenset({"float32", "bfloat16"})
-PLACES = frozenset({"aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim", "aten.topk.default"})
-"""Operations whose integers are places, whatever the floats."""
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 LOOK_EVERY = 50
 """Steps after which the user's objects are compared with those that the programs have read."""
@@ -79,10 +71,11 @@ class ExactStep:
         self._model, self._loss, self._optimizer, self._loop = model, loss, optimizer, loop
         self._steps, self._seed, self._check = steps, seed, check
         self._threads = threads
-        self._programs: dict[Any, _Program] = {}
+        self._programs: dict[Any, BatchProgram] = {}
         self._objects: UserObjects | None = None
         self._told: set[str] = set()
         self._made = 0
+        self._is_in_loop = False
         self._setting: Any = None
         self._base: list[Options] = []
         self._options: Sequence[Sequence[Options]] = []
@@ -94,8 +87,40 @@ class ExactStep:
 
         Raises:
             UnsupportedError: the step has no definition, or the batch's integers have no meaning in it.
-            ProtocolError: all steps were taken.
+            ProtocolError: all steps were taken, or an `own_loop` takes them.
         """
+        if self._is_in_loop:
+            raise ProtocolError(
+                "step(...) inside of its own_loop(), where optimizer.step() takes the steps: use one way"
+            )
+        computed = self._compute(batch)
+        computed.take_over()
+        if isinstance(self._loop.scheduler, LRScheduler):
+            self._loop.scheduler.step()
+        return computed.loss
+
+    @contextmanager
+    def own_loop(self) -> Iterator[Callable[..., Any]]:
+        """Inside, the user's own loop takes the same steps: loss(model(x), target), backward, optimizer.step().
+
+        The loss that this gives computes a whole step of the model's inputs and the target, and optimizer.step() takes
+        it over. The scheduler is stepped by the loop. Under torch.no_grad() model and loss are torch's, for evaluation.
+
+        Raises:
+            UnsupportedError: at the line of the loop that an exact step can't follow.
+            ProtocolError: a line of the loop is missing, or comes twice; the model is in a loop already.
+        """
+        scheduler = self._loop.scheduler if isinstance(self._loop.scheduler, LRScheduler) else None
+        own = OwnLoop(self._model, self._loss, self._optimizer, scheduler, self._compute, self._moment)
+        with own.active():
+            self._is_in_loop = True
+            try:
+                yield own.loss
+            finally:
+                self._is_in_loop = False
+
+    def _compute(self, batch: Sequence[Tensor]) -> ComputedStep:
+        """The next step on a batch."""
         if self.number >= self._steps:
             raise ProtocolError(
                 f"all {self._steps} steps were taken: create the exact step with steps= of your training"
@@ -112,12 +137,18 @@ class ExactStep:
         while len(self._programs) >= MOST_SHAPES:
             del self._programs[next(iter(self._programs))]
         self._programs[shape] = program
-        value = program.advance(batch, self.number)
+        loss, after = program.compute(batch, self.number)
+        return ComputedStep(loss, lambda: self._take_over(program, after))
+
+    def _take_over(self, program: BatchProgram, after: Sequence[Words]) -> None:
+        program.write(after)
         self.number += 1
         if isinstance(self._loop.scheduler, LRScheduler):
             self._optimizer._opt_called = True  # type: ignore[attr-defined]  # else the scheduler warns that no step came before
-            self._loop.scheduler.step()
-        return value
+
+    def _moment(self) -> object:
+        """All that the next step depends on besides the numbers in tensors."""
+        return self.number, self._present_setting(), options_of(self._optimizer)
 
     def state_dict(self) -> dict[str, Any]:
         """The number of the next step, the averages of the weights, and the options that a schedule changes."""
@@ -154,7 +185,7 @@ class ExactStep:
         self._options, self._objects = [], None
         self._programs.clear()
 
-    def _captured(self, batch: Sequence[Tensor]) -> _Program:
+    def _captured(self, batch: Sequence[Tensor]) -> BatchProgram:
         """The program of batches of this shape, from the present state on."""
         if self._objects is None:
             self._objects = UserObjects(self._model, self._loss)
@@ -165,7 +196,7 @@ class ExactStep:
             warnings.warn(
                 f"{MANY_PROGRAMS} programs were made for {self.number} steps, and each takes a capture: keep "
                 "the shapes of batches few, and let Loop(scheduler) or Loop(function) set what changes in every step",
-                stacklevel=3,
+                stacklevel=4,
             )
         if not self._is_on_schedule():
             self._base = options_of(self._optimizer)
@@ -181,7 +212,7 @@ class ExactStep:
                 self.averages[name] = to_tensor(slot.type, words)
         tensors = TrainingTensors(captured, self._model, self._optimizer, self.averages)
         threads = torch.get_num_threads() if self._threads is None else self._threads
-        return _Program(captured, tensors, threads, self.number, self._steps)
+        return BatchProgram(captured, tensors, threads, self.number, self._steps)
 
     def _tell_changes(self) -> None:
         """Warn, once for each, of objects that are others than when the programs were made."""
@@ -229,45 +260,6 @@ class ExactStep:
         return bool(options_of(self._optimizer) == expected)
 
 
-class _Program:
-    """The program of one shape of batches."""
-
-    def __init__(self, captured: Capture, tensors: TrainingTensors, threads: int, first: int, steps: int) -> None:
-        self._tensors, self._steps = tensors, steps - first
-        self._uncounted = tensors.counts() - first
-        self._graph = graph = captured.aten
-        self._data = [entry for entry in graph.constants if entry.name.startswith(DATA)]
-        self._rest = captured.constants[len(self._data) :]
-        self._lookups = [lookup for lookup in lookups_of(graph) if lookup.constant.startswith(DATA)]
-        self._fixed = _intervals(graph.constants, captured.constants)
-        self._slots = _intervals(graph.slots, captured.state)
-        self._bounded = {entry.name for entry in self._data if _is_bounded(graph, entry)}
-        self._executor = CpuExecutor(captured.program, captured.constants, threads, [captured.names.observed[LOSS]])
-
-    def advance(self, batch: Sequence[Tensor], step: int) -> Tensor:
-        """One step; the loss."""
-        self._require_defined(batch)
-        words = [words_of(entry.name, tensor) for entry, tensor in zip(self._data, batch, strict=True)]
-        after, (loss,) = self._executor.advance(self._tensors.words(), step, [*words, *self._rest])
-        self._tensors.write(after)
-        return torch.from_numpy(loss.copy().view(np.float32)).reshape(())
-
-    def is_counted(self, number: int) -> bool:
-        """Whether the optimizer has counted the updates for which the program computes step ``number``."""
-        return bool((self._tensors.counts() - number == self._uncounted).all())
-
-    def _require_defined(self, batch: Sequence[Tensor]) -> None:
-        """What a capture checks of a data set: indices that exist, and integers that stay within 32 bits."""
-        named = {entry.name: tensor for entry, tensor in zip(self._data, batch, strict=True)}
-        for lookup in self._lookups:
-            if not named[lookup.constant].is_floating_point():
-                lookup.require(named[lookup.constant])
-        wider = {name: self._fixed[name] | interval_of(named[name]) for name in self._bounded}
-        if any(self._fixed[name] != interval for name, interval in wider.items()):
-            require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
-            self._fixed.update(wider)
-
-
 def _require_arguments(model: object, optimizer: object, loop: object, steps: object, threads: object) -> None:
     if not isinstance(model, nn.Module):
         raise UnsupportedError(f"the model is a {type(model).__name__}: give a torch.nn.Module")
@@ -297,21 +289,3 @@ def _require_tensors(batch: Sequence[object]) -> None:
 
 def _is_plain(value: object) -> bool:
     return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(isinstance(item, PLAIN) for item in value))
-
-
-def _intervals(entries: Sequence[AtenInput], words: Sequence[Words]) -> dict[str, Interval]:
-    return {entry.name: interval_of(to_tensor(entry.type, w)) for entry, w in zip(entries, words, strict=True)}
-
-
-def _is_bounded(graph: AtenGraph, entry: AtenInput) -> bool:
-    """Whether 64-bit integers of the step may depend on the size of this constant's numbers."""
-    derived = {place for place, own in enumerate(graph.inputs) if own == entry}
-    for place, node in enumerate(graph.nodes, len(graph.inputs)):
-        used = [ref for ref in references(node.all_arguments) if ref.value in derived]
-        if not used:
-            continue
-        derived.add(place)
-        floats = all(graph.type_of(ref).dtype in FLOATS for ref in used)
-        if any(type_.dtype == "int64" for type_ in node.outputs) and not (floats and node.operation in PLACES):
-            return True
-    return False

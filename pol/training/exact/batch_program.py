@@ -1,0 +1,96 @@
+"""The program of batches of one shape: a step on the user's tensors, and what it asks of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pol.arithmetic.primitives import Words
+from pol.execution.cpu import CpuExecutor
+from pol.graph.aten_graph import AtenGraph, AtenInput, references
+from pol.graph.capture.guards.index_ranges import lookups_of
+from pol.graph.capture.guards.interval import Interval, interval_of
+from pol.graph.capture.guards.number_ranges import require_intervals_fit
+from pol.graph.capture.tracing.step_inputs import DATA
+from pol.graph.captured_step import Capture
+from pol.training.exact.training_tensors import TrainingTensors, words_of
+from pol.training.task.task_training import to_tensor
+
+LOSS = "loss"
+FLOATS = frozenset({"float32", "bfloat16"})
+PLACES = frozenset({"aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim", "aten.topk.default"})
+"""Operations whose integers are places, whatever the floats."""
+
+
+class BatchProgram:
+    """Executes the steps of batches of one shape.
+
+    Args:
+        captured: the step.
+        tensors: the user's tensors that hold its state.
+        threads: of the kernels.
+        first, steps: the step from which it was captured, and the number of steps of the whole training.
+    """
+
+    def __init__(self, captured: Capture, tensors: TrainingTensors, threads: int, first: int, steps: int) -> None:
+        self._tensors, self._steps = tensors, steps - first
+        self._uncounted = tensors.counts() - first
+        self._graph = graph = captured.aten
+        self._data = [entry for entry in graph.constants if entry.name.startswith(DATA)]
+        self._rest = captured.constants[len(self._data) :]
+        self._lookups = [lookup for lookup in lookups_of(graph) if lookup.constant.startswith(DATA)]
+        self._fixed = _intervals(graph.constants, captured.constants)
+        self._slots = _intervals(graph.slots, captured.state)
+        self._bounded = {entry.name for entry in self._data if _is_bounded(graph, entry)}
+        self._executor = CpuExecutor(captured.program, captured.constants, threads, [captured.names.observed[LOSS]])
+
+    def compute(self, batch: Sequence[Tensor], step: int) -> tuple[Tensor, list[Words]]:
+        """One step; the loss and the next state, which `write` takes over.
+
+        Raises:
+            UnsupportedError: the batch's integers have no meaning in the step.
+        """
+        self._require_defined(batch)
+        words = [words_of(entry.name, tensor) for entry, tensor in zip(self._data, batch, strict=True)]
+        after, (loss,) = self._executor.advance(self._tensors.words(), step, [*words, *self._rest])
+        return torch.from_numpy(loss.copy().view(np.float32)).reshape(()), after
+
+    def write(self, state: Sequence[Words]) -> None:
+        """Take over the state after a step into the user's tensors."""
+        self._tensors.write(state)
+
+    def is_counted(self, number: int) -> bool:
+        """Whether the optimizer has counted the updates for which the program computes step ``number``."""
+        return bool((self._tensors.counts() - number == self._uncounted).all())
+
+    def _require_defined(self, batch: Sequence[Tensor]) -> None:
+        """What a capture checks of a data set: indices that exist, and integers that stay within 32 bits."""
+        named = {entry.name: tensor for entry, tensor in zip(self._data, batch, strict=True)}
+        for lookup in self._lookups:
+            if not named[lookup.constant].is_floating_point():
+                lookup.require(named[lookup.constant])
+        wider = {name: self._fixed[name] | interval_of(named[name]) for name in self._bounded}
+        if any(self._fixed[name] != interval for name, interval in wider.items()):
+            require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
+            self._fixed.update(wider)
+
+
+def _intervals(entries: Sequence[AtenInput], words: Sequence[Words]) -> dict[str, Interval]:
+    return {entry.name: interval_of(to_tensor(entry.type, w)) for entry, w in zip(entries, words, strict=True)}
+
+
+def _is_bounded(graph: AtenGraph, entry: AtenInput) -> bool:
+    """Whether 64-bit integers of the step may depend on the size of this constant's numbers."""
+    derived = {place for place, own in enumerate(graph.inputs) if own == entry}
+    for place, node in enumerate(graph.nodes, len(graph.inputs)):
+        used = [ref for ref in references(node.all_arguments) if ref.value in derived]
+        if not used:
+            continue
+        derived.add(place)
+        floats = all(graph.type_of(ref).dtype in FLOATS for ref in used)
+        if any(type_.dtype == "int64" for type_ in node.outputs) and not (floats and node.operation in PLACES):
+            return True
+    return False

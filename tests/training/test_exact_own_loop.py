@@ -1,0 +1,214 @@
+"""Exact training by the lines of the user's own loop: the bytes of `step(x, y)`, and objects as they were before."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from own_loop_training import (
+    LABELS,
+    STEPS,
+    Pair,
+    Training,
+    X,
+    batches,
+    bytes_of,
+    chained,
+    cosine,
+    joined,
+    network,
+    of_pair,
+    squares,
+    training,
+)
+from torch import nn
+from torch.nn import functional
+from torch.optim import SGD
+from torch.optim.swa_utils import AveragedModel
+
+from pol import Recorder, exact
+
+CASES: dict[str, dict[str, Any]] = {
+    "schedule": {"schedule": cosine},
+    "joined schedules": {"schedule": joined},
+    "chained schedules": {"schedule": chained},
+    "function of torch": {"make": network},
+    "module": {"make": network, "loss": nn.CrossEntropyLoss(label_smoothing=0.1), "schedule": cosine},
+    "own": {"make": network, "loss": squares, "schedule": cosine, "clip_norm": 0.5, "accumulation": 2, "ema": 0.9},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bytes_are_those_of_the_step(case: str) -> None:
+    """Of parameters, buffers, optimizer, scheduler, averages and losses."""
+    called, looped = training(**CASES[case]), training(**CASES[case])
+    expected = called.losses()
+    with looped.step.own_loop() as loss:
+        assert [looped.lines(loss, x, y) for x, y in batches()] == expected
+    assert looped.state() == called.state()
+    assert (case == "own") == bool(looped.step.averages)
+
+
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), functional.cross_entropy], ids=["module", "function"])
+def test_a_loss_of_torch_is_known_by_itself(loss: Any) -> None:
+    called, looped = training(loss=loss), training(loss=loss)
+    expected = called.losses()
+    with looped.step.own_loop():
+        assert [looped.lines(loss, x, y) for x, y in batches()] == expected
+    assert looped.state() == called.state()
+
+
+def test_the_program_checked_from_the_first_step_on() -> None:
+    """The two eager steps of the check leave nothing behind, nor does a state that the first step makes."""
+
+    def made() -> Training:
+        now = training(network)
+        optimizer = SGD(now.model.parameters(), 0.1, momentum=0.9)
+        step = exact(now.model, functional.cross_entropy, optimizer, steps=STEPS, check=True)
+        return Training(now.model, optimizer, None, step)
+
+    called, looped = made(), made()
+    expected = called.losses()
+    with looped.step.own_loop() as loss:
+        assert [looped.lines(loss, x, y) for x, y in batches()] == expected
+    assert looped.state() == called.state()
+
+
+def test_several_inputs_and_outputs() -> None:
+    called, looped = training(Pair, of_pair), training(Pair, of_pair)
+    with looped.step.own_loop() as loss:
+        for x, y in batches():
+            called.step(x, x + 1, y)
+            looped.optimizer.zero_grad()
+            loss(looped.model(x, x + 1), y).backward()
+            looped.optimizer.step()
+    assert looped.state() == called.state()
+
+
+def test_what_a_loop_does_besides_training_has_true_values() -> None:
+    """The loss before the step, evaluation, averages by torch, copies and states, another batch size and rate."""
+    called, looped = training(network), training(network)
+    averages = [AveragedModel(each.model) for each in (called, looped)]
+
+    def look(each: Training, average: AveragedModel) -> list[Any]:
+        average.update_parameters(each.model)
+        each.model.eval()
+        with torch.no_grad():
+            output = each.model(X)
+            found = [output.tolist(), functional.cross_entropy(output, LABELS).item()]
+        each.model.train()
+        return [*found, bytes_of(copy.deepcopy(each.model).state_dict()), bytes_of(average.state_dict())]
+
+    with looped.step.own_loop() as loss:
+        for number, batch in enumerate(batches()):
+            x, y = (part[number // 4 :] for part in batch)
+            for each in (called, looped):
+                each.optimizer.param_groups[0]["lr"] = 1e-2 / (1 + number // 3)
+            looped.optimizer.zero_grad()
+            value = loss(looped.model(x), y)
+            early = float(f"{value.detach().item():.17g}")
+            assert torch.isfinite(value)
+            value.sum().backward()
+            looped.optimizer.step()
+            assert early == value.item() == called.step(x, y).item()
+            assert look(looped, averages[1]) == look(called, averages[0])
+    assert looped.state() == called.state()
+
+
+def test_a_recorded_loop_has_the_roots_of_the_step(tmp_path: Path) -> None:
+    """Also where it is resumed."""
+
+    def train(folder: str, own: bool, steps: int) -> list[bytes]:
+        now = training(network, schedule=cosine)
+        recorder = Recorder(
+            f"file://{tmp_path}/{folder}", now.model, now.optimizer, every=2, scheduler=now.scheduler,
+            parts={"exact": now.step},
+        )  # fmt: skip
+        recorder.resume()
+        left = list(batches())[recorder.steps : steps]
+        if own:
+            with now.step.own_loop() as loss:
+                for x, y in left:
+                    now.lines(loss, x, y)
+                    recorder.step()
+        else:
+            for x, y in left:
+                now.step(x, y)
+                recorder.step()
+        return [checkpoint.root for checkpoint in recorder.close().checkpoints]
+
+    whole = train("called", False, STEPS)
+    assert len(set(whole)) == STEPS // 2 + 1
+    assert train("looped", True, STEPS) == whole
+    assert train("parts", True, 4) == whole[:3]
+    assert train("parts", True, STEPS) == whole
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_all_objects_are_restored(fails: bool) -> None:
+    """Also after an exception between two lines."""
+    criterion = nn.CrossEntropyLoss()
+    now = training(loss=criterion, schedule=cosine)
+    assert now.scheduler is not None
+    x, y = next(batches())
+    now.step(x, y)  # torch counts the first step in an attribute of the optimizer
+    objects = (now.model, now.optimizer, now.scheduler, criterion)
+    before = [(type(each), list(vars(each)), each.step if each is now.optimizer else None) for each in objects]
+    try:
+        with now.step.own_loop() as loss:
+            assert set(now.scheduler.state_dict()) == {*vars(now.scheduler)} - {"optimizer"}
+            assert isinstance(now.scheduler, before[2][0])
+            now.optimizer.zero_grad()
+            loss(now.model(x), y).backward()
+            if fails:
+                raise KeyError
+            now.optimizer.step()
+            now.scheduler.step()
+    except KeyError:
+        assert fails
+    assert before == [(type(each), list(vars(each)), each.step if each is now.optimizer else None) for each in objects]
+    assert all(parameter.grad is None for parameter in now.model.parameters())
+    assert now.step.number == (1 if fails else 2)
+    value = loss(now.model(x), y)
+    assert value.item() == criterion(now.model(x), y).item()
+    value.backward()
+    assert all(parameter.grad is not None for parameter in now.model.parameters())
+
+
+def test_a_loss_that_is_kept_keeps_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = training()
+    compute, computed = now.step._compute, []
+
+    def noted(batch: Any) -> Any:
+        found = compute(batch)
+        computed.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(now.step, "_compute", noted)
+    kept = []
+    with now.step.own_loop() as loss:
+        for x, y in batches():
+            now.optimizer.zero_grad()
+            kept.append(loss(now.model(x), y))
+            kept[-1].backward()
+            assert computed[-1]() is not None
+            now.optimizer.step()
+    gc.collect()
+    assert [each() for each in computed] == [None] * STEPS
+
+
+def test_steps_before_inside_and_after_a_loop_are_one_training() -> None:
+    called, mixed = training(network, schedule=cosine), training(network, schedule=cosine)
+    called.losses()
+    for number, (x, y) in enumerate(batches()):
+        if number not in {2, 3}:
+            mixed.step(x, y)
+            continue
+        with mixed.step.own_loop() as loss:
+            mixed.lines(loss, x, y)
+    assert mixed.state() == called.state()
