@@ -180,6 +180,12 @@ def test_an_exact_proof_by_the_reference_pairing(tmp_path: Path) -> None:
     inputs = example_vectors(circuit, 1)
     run = exact_prover.prove(made, inputs[0], [inputs[1:]], [b"\1" * 32])
     assert (run.last == integer_step(circuit.network, inputs)).all()
+    assert exact_prover.made_keys(circuit, tmp_path) == made
+    assert exact_prover.made_keys(circuit, tmp_path / "elsewhere") is None
+    with pytest.raises(ProtocolError, match=r"leaves the range of 24 bits.*scale the data down"):
+        exact_prover.prove(made, inputs[0] << 24, [inputs[1:]], [b"\1" * 32])
+    with pytest.raises(OperationalError, match="took longer than 0 s and was stopped"):
+        exact_prover.prove(made, inputs[0], [inputs[1:]], [b"\1" * 32], timeout=0.01)
     key, proof = made.verifying_key, run.steps[0].proof
     public = public_inputs(circuit.network, inputs, int.from_bytes(b"\1" * 32) % R)
     assert groth16.verify(key, proof, public)

@@ -25,6 +25,11 @@ class PinnedProofs:
     """keccak-256 of the types of the state's tensors."""
     scale: int
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a submitter has pinned them."""
+        return bool(int(self.verifier, 16))
+
 
 @dataclass(frozen=True)
 class StepProof:

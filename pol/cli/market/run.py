@@ -23,6 +23,7 @@ from pol.chain.account.outbox_journal import kept_journal
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
+from pol.cli.zk.zk_keys import CACHE
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
@@ -75,6 +76,13 @@ GIB = 1 << 30
     help="A trusted verifier of exact step proofs: its circuit, and the digest of its key (`pol zk exact verify`).",
 )
 @click.option(
+    "--proving-keys",
+    type=click.Path(path_type=Path),
+    default=CACHE,
+    metavar="DIR",
+    help="A solver's keys of exact circuits (`pol zk exact prove --keys`), for tasks that ask for proofs.",
+)
+@click.option(
     "--step-memory",
     type=click.FloatRange(0, min_open=True),
     default=PUBLIC_CHAIN.max_step_bytes / GIB,
@@ -97,6 +105,7 @@ def run(
     turns: int | None,
     test_terms: bool,
     trusted: tuple[str, ...],
+    proving_keys: Path,
     step_memory: float,
     least_pay: int,
     wrong_share: float,
@@ -127,6 +136,11 @@ def run(
         role.store.forget()
     if isinstance(role, Whistleblower):
         role.strategy = JoinStrategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
+    if kind == "solver":
+        from pol.roles.solver.solver import Solver
+
+        assert isinstance(role, Solver)
+        role.proving_keys = proving_keys
     show = _Lines(as_json)
     log = DecisionLog(folder / "diary.sqlite", show.trouble)
     role.wallet.keep(kept_journal(market.connection, role.wallet.address, folder, show.trouble), show.trouble)

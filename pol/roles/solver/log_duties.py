@@ -11,12 +11,13 @@ from typing import TypeVar
 from pol.chain.desks.dispute_desk import Ending
 from pol.chain.desks.market import Matter
 from pol.chain.desks.objections import DISPUTABLE
-from pol.chain.desks.task_registry import MarketTask
+from pol.chain.desks.task_registry import MarketTask, Status
 from pol.dispute.position import Side
 from pol.errors import PolError
 from pol.roles.party.data_availability import answer_demands, current_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.log_decisions import contest_decision, contestable
+from pol.roles.solver.proof_decisions import challenge_proof, objection_proof
 from pol.roles.solver.solver import Solver
 
 T = TypeVar("T")
@@ -47,11 +48,12 @@ class LogDuties:
         return replace(self.deeds[0], act=partial(_first_possible, tuple(self.deeds))) if self.deeds else None
 
 
-def log_duties(role: Solver, task_id: bytes, task: MarketTask) -> LogDuties:
+def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = True) -> LogDuties:
     """All that is due about the disputes of this party, and about its log if it is the solver.
 
     Moves and data come first, by their deadlines, then what ends a dispute, then contests. One decision compares one
-    counterclaim with a replay at most: many may be open.
+    counterclaim with a replay at most: many may be open. With ``proves``, a proof is tried before the move that it
+    spares, where there is time for both.
 
     Raises:
         OperationalError: the node failed.
@@ -64,7 +66,12 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask) -> LogDuties:
     if is_open or not is_exact:
         # The bonds of contests outlive the objections, and the task.
         for matter, number in _own_disputes(role, task_id, tuple(Matter) if is_open else (Matter.COUNTERCLAIM,)):
+            if proves and matter is Matter.OBJECTION:
+                duties.ask(partial(objection_proof, role, task_id, task, number))
             duties.ask(partial(_in_dispute, role, task_id, matter, number))
+    if proves and is_open and task.status is Status.CONTESTED:
+        for number in role.market.challenges.disputes(task_id):
+            duties.ask(partial(challenge_proof, role, task_id, task, number))
     duties.deeds.sort(key=lambda deed: (deed.due is None, deed.due or 0))
     if is_open and not is_exact:
         _ask_for_contests(role, task_id, duties)
@@ -72,8 +79,8 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask) -> LogDuties:
 
 
 def fulfill(role: Solver, task_id: bytes) -> None:
-    """Do all that is due about a task. What fails is logged, and the rest is done."""
-    duties = _caught(lambda: log_duties(role, task_id, role.market.registry.task(task_id)))
+    """Do all that is due about a task, but for proofs: a training waits. What fails is logged, and the rest is done."""
+    duties = _caught(lambda: log_duties(role, task_id, role.market.registry.task(task_id), proves=False))
     if isinstance(duties, Exception):
         _tell(task_id, "look at its log", duties)
         return

@@ -13,8 +13,8 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
-from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.process.work_time import time_step
+from pol.roles.solver.step_prover import StepProver
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
@@ -27,7 +27,7 @@ from pol.verification.replay.canonical_replay import replay
 OnCheckpoint = Callable[[int, int], None]
 
 
-class Solver(LogDisputant):
+class Solver(StepProver):
     """Trains for money, and answers for every segment of its log."""
 
     @cached_property
@@ -50,6 +50,7 @@ class Solver(LogDisputant):
         task, terms = self.task(task_id), self.market.registry.terms(task_id)
         self.policy.require_margin(terms)
         self.require_acceptable(task_id)
+        self.require_prover(task_id)
         if not terms.is_exact:
             self._require_profile(task_id, task, terms, recheck)
         bid = self._bid(terms, discount_percent, promised)

@@ -12,6 +12,7 @@ from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import profile_steps, require_time_to_defend, seconds_for, wait_for_time
 from pol.roles.solver.log_duties import fulfill, log_duties
+from pol.roles.solver.proof_decisions import publish_decision
 from pol.roles.solver.solver import Solver
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +44,11 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
         return call
     if duties.troubles:
         raise duties.troubles[0]
-    return duties.waits[0] if duties.waits else call
+    # Nobody waits for proofs, so they come last.
+    proofs = publish_decision(role, task_id, task)
+    if isinstance(proofs, Action):
+        return proofs
+    return (duties.waits or [proofs or call])[0]
 
 
 def attend(role: Solver, besides: bytes) -> None:
@@ -139,6 +144,7 @@ def _refusal(role: Solver, task_id: bytes) -> str:
         role.policy.require_margin(terms)
         role.policy.require_game(game, terms.clock)
         role.require_acceptable(task_id)
+        role.require_prover(task_id)
     except ProtocolError as error:
         return str(error)
     return ""

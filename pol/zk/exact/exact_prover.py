@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pol.errors import ProtocolError
 from pol.zk import native_process
+from pol.zk.bn254 import R
 from pol.zk.circuits import Circuit
-from pol.zk.exact.circuit import require_exact
+from pol.zk.exact.circuit import public_inputs, require_exact
 from pol.zk.exact.groth16 import Proof, VerifyingKey
 from pol.zk.fixed_point import Integers, integer_step
 from pol.zk.network import StepNetwork
-from pol.zk.poseidon import vector_hash
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,11 @@ class ExactKeys:
 
     network: StepNetwork
     folder: Path
+
+    @property
+    def are_made(self) -> bool:
+        """Whether a setup has written them: the verifying key comes last."""
+        return (self.folder / "verifying.key").is_file()
 
     @property
     def verifying_key(self) -> VerifyingKey:
@@ -61,38 +66,52 @@ def setup(circuit: Circuit, root: Path) -> ExactKeys:
     Raises UnsupportedError if the exact circuit lacks an operation of the network, OperationalError without zksnake.
     """
     require_exact(circuit.network)
-    folder = root / f"groth16-{circuit.network.digest.hex()}"
-    folder.mkdir(parents=True, exist_ok=True)
-    keys = ExactKeys(circuit.network, folder)
-    if not (folder / "verifying.key").is_file():
-        (folder / "network.json").write_bytes(circuit.network.to_json())
-        native_process.call("exact_setup", None, folder=str(folder))
+    keys = _keys(circuit, root)
+    keys.folder.mkdir(parents=True, exist_ok=True)
+    if not keys.are_made:
+        (keys.folder / "network.json").write_bytes(circuit.network.to_json())
+        native_process.call("exact_setup", None, folder=str(keys.folder))
     return keys
 
 
-def prove(keys: ExactKeys, first: Integers, data: Sequence[Sequence[Integers]], contexts: Sequence[bytes]) -> ExactRun:
+def made_keys(circuit: Circuit, root: Path) -> ExactKeys | None:
+    """The keys of a circuit that `setup` has made in a folder; None if there are none."""
+    keys = _keys(circuit, root)
+    return keys if keys.are_made else None
+
+
+def _keys(circuit: Circuit, root: Path) -> ExactKeys:
+    return ExactKeys(circuit.network, root / f"groth16-{circuit.network.digest.hex()}")
+
+
+def prove(
+    keys: ExactKeys,
+    first: Integers,
+    data: Sequence[Sequence[Integers]],
+    contexts: Sequence[bytes],
+    timeout: float | None = None,
+) -> ExactRun:
     """Prove a sequence of steps: from the first vector, with the data of each step, each bound to its context.
 
-    Raises ProtocolError if a step leaves the range of 24 bits, OperationalError if the process fails.
+    Raises ProtocolError if a step leaves the range of 24 bits, OperationalError if the process fails or takes longer
+    than ``timeout`` (seconds; an hour if none is given).
     """
     if len(data) != len(contexts):
         raise ProtocolError(f"{len(data)} steps have {len(contexts)} contexts")
-    jobs, vectors = [], [first]
+    jobs, hashes, last = [], list[list[bytes]](), first
     for given, context in zip(data, contexts, strict=True):
-        inputs = [vectors[-1], *given]
-        vectors.append(integer_step(keys.network, inputs))
+        inputs = [last, *given]
+        # A number of more than 24 bits is found here, before the key is read.
+        _, *public = public_inputs(keys.network, inputs, int.from_bytes(context) % R)
+        hashes.append([number.to_bytes(32) for number in public])
+        last = integer_step(keys.network, inputs)
         jobs.append({"context": context.hex(), "inputs": [[int(x) for x in array.ravel()] for array in inputs]})
     with tempfile.TemporaryDirectory(prefix="pol-zk-") as place:
         path = Path(place, "jobs.json")
         path.write_text(json.dumps(jobs))
-        proved = native_process.call("exact_prove", None, folder=str(keys.folder), jobs=str(path))
-    hashes = [_hash(vector) for vector in vectors]
+        proved = native_process.call("exact_prove", timeout, folder=str(keys.folder), jobs=str(path))
     steps = tuple(
-        ExactStep(hashes[i], tuple(map(_hash, data[i])), hashes[i + 1], Proof.decode(bytes.fromhex(proof)))
-        for i, proof in enumerate(proved.result["proofs"])
+        ExactStep(before, tuple(given), after, Proof.decode(bytes.fromhex(proof)))
+        for (before, *given, after), proof in zip(hashes, proved.result["proofs"], strict=True)
     )
-    return ExactRun(steps, vectors[-1], proved.seconds, proved.result["loading_seconds"], proved.peak_bytes)
-
-
-def _hash(vector: Integers) -> bytes:
-    return vector_hash([int(x) for x in vector.ravel()]).to_bytes(32)
+    return ExactRun(steps, last, proved.seconds, proved.result["loading_seconds"], proved.peak_bytes)
