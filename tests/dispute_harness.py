@@ -26,7 +26,7 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import Lie, LyingTrace, lied_accumulators
-from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReceiptClaim, ReplayClaim, SumClaim
+from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -186,9 +186,8 @@ def params_of(claim: DisputedClaim, asserter: str, challenger: str) -> tuple[Any
         step = (claim.step, 1, claim.before, ZERO)
         about = (claim.program, claim.constants, int(ClaimKind.RECEIPT), 0, *step, claim.receipt, claim.seed, 0)
     else:
-        kind, x = (ClaimKind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (ClaimKind.REPLAY, ZERO)
         steps = (claim.first_step, claim.steps, claim.start, claim.end)
-        about = (claim.program, claim.constants, int(kind), 0, *steps, x, ZERO, 0)
+        about = (claim.program, claim.constants, int(ClaimKind.REPLAY), 0, *steps, ZERO, ZERO, 0)
     return (asserter, challenger, *about, CLOCK)
 
 

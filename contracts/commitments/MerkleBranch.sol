@@ -14,8 +14,6 @@ uint8 constant TAG_SLOT = 0x05;
 uint8 constant TAG_PROGRAM = 0x06;
 uint8 constant TAG_TRACE = 0x07;
 uint8 constant TAG_CONSTANTS = 0x08;
-uint8 constant TAG_TRACES = 0x0a;
-uint8 constant TAG_STEP = 0x0b;
 uint8 constant TAG_RECEIPT = 0x0f;
 
 /// @dev Bytes of a data leaf, and words in it.

@@ -10,6 +10,7 @@ import {IStarts} from "./IStarts.sol";
 import {PickedPart} from "./PickedPart.sol";
 import {Level, Part, Position, Positions, WITNESS_AT} from "./Position.sol";
 import {Cursor, PackedReader} from "./PackedReader.sol";
+import {PublishedTrace} from "./PublishedTrace.sol";
 import {StepMoves} from "./StepMoves.sol";
 import {OpeningSize} from "./OpeningSize.sol";
 import {Transition} from "./Transition.sol";
@@ -141,6 +142,14 @@ contract DisputeGame is IDisputeGame, StepMoves, ClockExpiry {
         _openState(_move(), msg.sender);
     }
 
+    /// @notice Shows a node of a whole trace that was published (index 1), or a leaf of its output (index 2), and opens
+    /// its own version of it. No witness; rest: `opening || header || id || constants || end || pre || u64 step ||
+    /// branch || u16 length || descriptor || u32 node || root || branch || (of a leaf: u64 leaf || leaf hash ||
+    /// branch) || payload`.
+    function show() external {
+        _show(_move(), msg.sender);
+    }
+
     /// @notice Opens the fold of the picked element, or its body. rest: `previous frame || H(descriptor) || u32 node ||
     /// u64 terms || u32 init || u8 instructions || payload`.
     function unfold() external {
@@ -203,6 +212,7 @@ contract DisputeGame is IDisputeGame, StepMoves, ClockExpiry {
         if (selector == this.answer.selector) _answer(move, mover);
         else if (selector == this.describe.selector) _describe(move, mover);
         else if (selector == this.openState.selector) _openState(move, mover);
+        else if (selector == this.show.selector) _show(move, mover);
         else if (selector == this.unfold.selector) _unfold(move, mover);
         else if (selector == this.openBody.selector) _openBody(move, mover);
         else if (selector == this.describeSlot.selector) _describeSlot(move, mover);
@@ -232,7 +242,15 @@ contract DisputeGame is IDisputeGame, StepMoves, ClockExpiry {
 
     function _openState(bytes calldata move, address mover) private {
         Move memory m = _enterWhole(move, mover);
+        _requireNoPick(m);
         _leave(m, Transition.openState(m.position, m.rest, width), Verb.OPEN_STATE);
+    }
+
+    function _show(bytes calldata move, address mover) private {
+        Move memory m = _enterWhole(move, mover);
+        (Position memory next, bytes calldata shown) = PublishedTrace.show(m.position, m.part.index, m.rest, width);
+        _leave(m.number, m.clock, m.mover, next);
+        _emitMoved(m.number, Verb.SHOW, uint8(m.part.index), shown);
     }
 
     function _unfold(bytes calldata move, address mover) private {
@@ -290,6 +308,7 @@ contract DisputeGame is IDisputeGame, StepMoves, ClockExpiry {
 
     function _resign(bytes calldata move, address mover) private {
         Move memory m = _enterWhole(move, mover);
+        _requireNoPick(m);
         m.rest.finish();
         _end(m.number, m.clock, !Clocks.isAsserterOnTurn(m.clock), Reason.RESIGNED);
     }
@@ -307,9 +326,12 @@ contract DisputeGame is IDisputeGame, StepMoves, ClockExpiry {
     /// @dev A move that picks nothing, and names the opening instead.
     function _enterWhole(bytes calldata move, address mover) private view returns (Move memory m) {
         uint256 range = _read(m, move, mover, _clock(move));
-        if (m.part.index != 0) revert WrongIndex();
         m.position.opening = m.rest.hash();
         _requireHead(m, range);
+    }
+
+    function _requireNoPick(Move memory m) private pure {
+        if (m.part.index != 0) revert WrongIndex();
     }
 
     /// @dev The dispute stands at the move's position, and the mover is on turn.

@@ -10,7 +10,5 @@ uint8 constant KIND_REPLAY = 1;
 uint8 constant KIND_DISTANCE = 2;
 /// @dev The same sum between the state after a replay and the one before it, by which distances are measured.
 uint8 constant KIND_REFERENCE = 3;
-/// @dev An execution whose traces were published: the dispute begins at the first lie.
-uint8 constant KIND_PUBLISHED = 4;
 /// @dev A receipt of execution: drawn nodes of one step have these outputs. Numbers between are the market's.
 uint8 constant KIND_RECEIPT = 7;

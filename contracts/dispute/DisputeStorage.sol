@@ -28,7 +28,8 @@ enum Verb {
     DESCRIBE_SLOT,
     PROVE_STEP,
     PROVE_SLOT,
-    PROVE_SUM
+    PROVE_SUM,
+    SHOW
 }
 
 /// @notice What the chain knows about a dispute.

@@ -19,7 +19,7 @@ interface IStarts {
     /// @param params Of the dispute; the players and the clock are not looked at.
     /// @param header The program's.
     /// @param id Of the dispute.
-    /// @param payload What the challenger opens, of published traces behind what it shows of them.
+    /// @param payload What the challenger opens, of a receipt behind what it shows of it.
     /// @param width Levels that an opening shows at most.
     function first(
         StartParams calldata params,

@@ -1,138 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {MerkleBranch, TAG_NODE, TAG_STATE, TAG_STEP, TAG_TRACES} from "../commitments/MerkleBranch.sol";
-import {StartParams} from "./IDisputeGame.sol";
-import {Descriptor, Header, NodeOutline} from "./Descriptor.sol";
-import {FrameHash} from "./FrameHash.sol";
+import {MerkleBranch, TAG_NODE} from "../commitments/MerkleBranch.sol";
+import {Descriptor, NodeOutline} from "./Descriptor.sol";
+import {FrameHash, StepFacts} from "./FrameHash.sol";
 import {MovePayload} from "./MovePayload.sol";
 import {Level, Position} from "./Position.sol";
 import {Cursor, PackedReader} from "./PackedReader.sol";
 import {Transition} from "./Transition.sol";
 
 /// @title PublishedTrace
-/// @notice Begins disputes about published traces: branches show what else would take moves (docs/spec/dispute.md,
-/// Published traces). Reverts if what is shown does not stand in what was published, or if the challenger opens what it
-/// shows.
+/// @notice The move `show` (docs/spec/dispute.md, Published traces): where a side has published the trace that lies
+/// open, branches name its first lie at once. Reverts if what is shown does not stand in that trace, or if the mover
+/// opens what it shows.
 library PublishedTrace {
     using PackedReader for Cursor;
 
-    /// @notice What is shown of the claim is neither a node nor a leaf nor a state.
+    /// @notice What is shown is neither a node nor a leaf.
     error UnknownPart(uint256 what);
     /// @notice What is shown does not stand in what was published.
     error NotPublished();
 
     uint256 private constant NODE = 1;
     uint256 private constant LEAF = 2;
-    uint256 private constant STATE = 3;
 
-    /// @notice The first position.
-    /// @param next Becomes it.
-    /// @param params Of the dispute; the kind and the players are not looked at.
-    /// @param counts Of the program.
-    /// @param id Of the dispute.
-    /// @param payload What is shown, and then what the challenger opens.
+    /// @notice The position below what is shown.
+    /// @param p A whole trace lies open.
+    /// @param what 1: a node; 2: a leaf of one.
+    /// @param rest Behind the opening.
     /// @param width Levels that an opening shows at most.
-    function first(
-        Position memory next,
-        StartParams calldata params,
-        Header memory counts,
-        bytes32 id,
-        bytes calldata payload,
-        uint256 width
-    ) internal pure {
-        Cursor memory rest = PackedReader.over(payload);
-        uint256 what = rest.number(1);
-        (bytes32 frame, bytes32 trace, bytes32 claimed) = _enterStep(params, rest, id, what == STATE);
-        if (what == STATE) {
-            _openState(next, FrameHash.pair(frame, trace), counts.slots, claimed, Transition.remainder(rest), width);
-            return;
+    /// @return next The mover's own output, or its own leaf.
+    /// @return shown What follows the descriptor, with the payload.
+    function show(Position memory p, uint256 what, Cursor memory rest, uint256 width)
+        internal
+        pure
+        returns (Position memory next, bytes calldata shown)
+    {
+        if (p.level != Level.NODES || p.lo != 0 || p.height != MerkleBranch.depth(p.count)) {
+            revert Transition.WrongLevel(p.level);
         }
-        next.frame = frame;
-        if (what == NODE) _openNode(next, rest, counts, trace, width);
-        else if (what == LEAF) _openLeaf(next, rest, counts, trace);
+        StepFacts memory facts = FrameHash.readStep(rest);
+        if (facts.frame != p.frame) revert Transition.WrongFrame();
+        uint256 node;
+        (node, shown) = _lookAhead(Cursor(rest.next, rest.end), p.height);
+        (bytes calldata tensorType, bytes32 root) = _enterNode(next, p, rest, node, facts.header.nodesTree);
+        if (what == NODE) _openNode(next, rest, tensorType, root, width);
+        else if (what == LEAF) _openLeaf(next, rest, tensorType, root);
         else revert UnknownPart(what);
     }
 
-    /// @dev Reads `u32 s || pre || trace || branch`, and for a state the same of the next step.
-    /// @return frame F1.
-    /// @return trace Of the step.
-    /// @return claimed The state after it, if that is disputed.
-    function _enterStep(StartParams calldata params, Cursor memory rest, bytes32 id, bool isState)
+    /// @dev The number of the node, behind `branch || u16 length || descriptor`, and all from there on.
+    function _lookAhead(Cursor memory ahead, uint256 height)
         private
         pure
-        returns (bytes32 frame, bytes32 trace, bytes32 claimed)
+        returns (uint256 node, bytes calldata shown)
     {
-        uint256 index = rest.number(4);
-        bytes32 pre;
-        (pre, trace) = _step(params, rest, index);
-        if (index == 0) pre = params.start;
-        frame = FrameHash.replay(id, params.program, params.constants);
-        // The index is below the number of steps, and the last step has a number.
-        frame = FrameHash.step(frame, params.end, pre, uint64(params.firstStep + index));
-        claimed = params.end;
-        if (isState && index + 1 < params.steps) (claimed,) = _step(params, rest, index + 1);
+        // Only the place behind them is of interest.
+        // slither-disable-next-line unused-return
+        ahead.hashes(height);
+        // slither-disable-next-line unused-return
+        ahead.slice(ahead.number(2));
+        shown = Transition.remainder(ahead);
+        node = ahead.number(4);
     }
 
-    /// @dev Reads `pre || trace || branch` of step `index` of the segment.
-    function _step(StartParams calldata params, Cursor memory rest, uint256 index)
+    /// @dev Reads `branch || u16 length || descriptor || u32 node || root || branch`: a node where the program has it,
+    /// and its root where the trace has it. `next.frame` becomes the node frame, `next.count` the elements of the
+    /// output.
+    function _enterNode(Position memory next, Position memory p, Cursor memory rest, uint256 index, bytes32 nodes)
         private
         pure
-        returns (bytes32 pre, bytes32 trace)
+        returns (bytes calldata tensorType, bytes32 root)
     {
-        (pre, trace) = (rest.hash(), rest.hash());
-        bytes32[] calldata branch = rest.hashes(MerkleBranch.depth(params.steps));
-        bytes32 leaf = keccak256(abi.encodePacked(TAG_STEP, pre, trace));
-        bytes32 tree = MerkleBranch.climbIn(leaf, index, branch, params.steps);
-        if (MerkleBranch.listRoot(TAG_TRACES, uint32(params.steps), tree) != params.x) revert NotPublished();
-    }
-
-    /// @dev Reads `u32 node || root || branch`: a node's root where the trace has it.
-    function _readRoot(Cursor memory rest, uint256 nodes, bytes32 trace)
-        private
-        pure
-        returns (uint256 index, bytes32 root)
-    {
-        index = rest.number(4);
-        root = rest.hash();
-        bytes32[] calldata branch = rest.hashes(MerkleBranch.depth(nodes));
-        if (MerkleBranch.climbIn(root, index, branch, nodes) != trace) revert NotPublished();
-    }
-
-    /// @dev Reads `branch || u16 length || descriptor` of a node; `next.frame`, F1, becomes the node frame,
-    /// `next.count` the elements.
-    /// @return tensorType Of the output.
-    function _readNode(Position memory next, Cursor memory rest, Header memory counts, bytes32 trace, uint256 index)
-        private
-        pure
-        returns (bytes calldata tensorType)
-    {
-        next.frame = FrameHash.pick(next.frame, trace, MerkleBranch.depth(counts.nodes));
-        bytes calldata descriptor = Transition.descriptorAt(rest, TAG_NODE, index, counts.nodes, counts.nodesTree);
+        bytes calldata descriptor = Transition.descriptorAt(rest, TAG_NODE, index, p.count, nodes);
         NodeOutline memory node = Descriptor.outline(descriptor);
+        tensorType = descriptor[node.output.begin:node.output.end];
         next.count = node.output.elements;
         // The casts fit: see `outline`.
         next.frame = FrameHash.node(
-            next.frame, keccak256(descriptor), uint32(index), uint64(node.terms), node.init, uint8(node.instructions)
+            FrameHash.pick(p.frame, p.opening, p.height),
+            keccak256(descriptor),
+            uint32(rest.number(4)),
+            uint64(node.terms),
+            node.init,
+            uint8(node.instructions)
         );
-        return descriptor[node.output.begin:node.output.end];
+        root = rest.hash();
+        if (MerkleBranch.climbIn(root, index, rest.hashes(p.height), p.count) != p.opening) revert NotPublished();
     }
 
-    /// @dev The challenger's own output of a node: its children, or its only leaf.
-    function _openNode(Position memory next, Cursor memory rest, Header memory counts, bytes32 trace, uint256 width)
-        private
-        pure
-    {
-        (uint256 index, bytes32 root) = _readRoot(rest, counts.nodes, trace);
-        bytes calldata tensorType = _readNode(next, rest, counts, trace, index);
+    /// @dev The mover's own output of a node: its children, or its only leaf.
+    function _openNode(
+        Position memory next,
+        Cursor memory rest,
+        bytes calldata tensorType,
+        bytes32 root,
+        uint256 width
+    ) private pure {
         bytes32 tree = Transition.openOutput(next, next.count, Transition.remainder(rest), width);
         if (MerkleBranch.tensorRoot(tensorType, tree) == root) revert MovePayload.Agreed();
     }
 
-    /// @dev Reads `u64 leaf || leaf hash || branch` behind a node, and the challenger's own leaf.
-    function _openLeaf(Position memory next, Cursor memory rest, Header memory counts, bytes32 trace) private pure {
-        (uint256 index, bytes32 root) = _readRoot(rest, counts.nodes, trace);
-        bytes calldata tensorType = _readNode(next, rest, counts, trace, index);
+    /// @dev Reads `u64 leaf || leaf hash || branch`, and the mover's own leaf.
+    function _openLeaf(Position memory next, Cursor memory rest, bytes calldata tensorType, bytes32 root) private pure {
         next.level = Level.LEAF;
         next.lo = rest.number(8);
         bytes32 claimed = rest.hash();
@@ -141,22 +111,5 @@ library PublishedTrace {
         bytes32 tree = MerkleBranch.climbIn(claimed, next.lo, branch, leaves);
         if (MerkleBranch.tensorRoot(tensorType, tree) != root) revert NotPublished();
         if (MovePayload.openLeaf(next, Transition.remainder(rest)) == claimed) revert MovePayload.Agreed();
-    }
-
-    /// @dev The children of the challenger's state, which is not the one that was claimed.
-    function _openState(
-        Position memory next,
-        bytes32 frame,
-        uint32 slots,
-        bytes32 claimed,
-        bytes calldata payload,
-        uint256 width
-    ) private pure {
-        next.level = Level.STATE;
-        next.count = slots;
-        next.height = MerkleBranch.depth(slots);
-        next.frame = frame;
-        MovePayload.openSubtree(next, payload, width);
-        if (MerkleBranch.listRoot(TAG_STATE, slots, next.opening) == claimed) revert MovePayload.Agreed();
     }
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {KIND_DISTANCE, KIND_PUBLISHED, KIND_RECEIPT, KIND_REFERENCE, KIND_REPLAY} from "./DisputeKinds.sol";
+import {KIND_DISTANCE, KIND_RECEIPT, KIND_REFERENCE, KIND_REPLAY} from "./DisputeKinds.sol";
 import {StartParams} from "./IDisputeGame.sol";
 import {Descriptor, Header} from "./Descriptor.sol";
 import {FrameHash} from "./FrameHash.sol";
 import {IStarts} from "./IStarts.sol";
 import {MovePayload} from "./MovePayload.sol";
 import {Level, Position} from "./Position.sol";
-import {PublishedTrace} from "./PublishedTrace.sol";
 import {ReceiptStart} from "./ReceiptStart.sol";
 
 /// @title Starts
@@ -27,16 +26,11 @@ contract Starts is IStarts {
     ) external pure returns (Position memory p) {
         Header memory counts = Descriptor.header(header);
         if (Descriptor.programOf(header) != params.program) revert WrongProgram();
-        if (params.kind == KIND_REPLAY || params.kind == KIND_PUBLISHED) {
+        if (params.kind == KIND_REPLAY) {
             if (params.constants == 0 || params.start == 0 || params.end == 0) revert ZeroHash();
             if (params.steps == 0 || params.steps > type(uint32).max) revert InvalidStart();
             if (uint256(params.firstStep) + params.steps > 2 ** 32) revert InvalidStart();
-            if (params.kind == KIND_REPLAY) {
-                _replay(p, params, counts, id, payload, width);
-            } else {
-                if (params.x == 0) revert ZeroHash();
-                PublishedTrace.first(p, params, counts, id, payload, width);
-            }
+            _replay(p, params, counts, id, payload, width);
             return p;
         }
         if (params.kind == KIND_RECEIPT) {

@@ -10,10 +10,9 @@ from typing import Any
 
 from pol.dispute import disputed_claim as claim_module
 from pol.dispute import moves as moves_module
-from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReceiptClaim
+from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim
 from pol.dispute.moves import DisputeEnded, Move
 from pol.dispute.position import HASH_BITS, Position
-from pol.dispute.published_start import start_published
 from pol.dispute.receipt_start import start_receipt
 from pol.dispute.rules import apply, start
 from pol.errors import ProtocolError
@@ -39,8 +38,6 @@ class DisputeRecord:
         Raises:
             IllegalMove: it was none: this is no record of a dispute.
         """
-        if isinstance(self.claim, PublishedClaim):
-            return start_published(self.claim, self.header, self.payload, self.bits)
         if isinstance(self.claim, ReceiptClaim):
             return start_receipt(self.claim, self.header, self.payload, self.bits)
         return start(self.claim.first(self.header, self.bits), self.claim.claimed, self.payload)

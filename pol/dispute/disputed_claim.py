@@ -47,23 +47,6 @@ class ReplayClaim:
 
 
 @dataclass(frozen=True)
-class PublishedClaim:
-    """A replay with the published traces of its steps; ``traces`` is their root.
-
-    `pol.dispute.published_start` says where a dispute about it begins.
-    """
-
-    id: bytes
-    program: bytes
-    constants: bytes
-    first_step: int
-    steps: int
-    start: bytes
-    end: bytes
-    traces: bytes
-
-
-@dataclass(frozen=True)
 class ReceiptClaim:
     """From the state root ``before`` on, the nodes of ``step`` that ``seed`` draws have outputs of this ``receipt``.
 
@@ -107,4 +90,4 @@ class SumClaim:
         )
 
 
-DisputedClaim: TypeAlias = ReplayClaim | PublishedClaim | ReceiptClaim | SumClaim
+DisputedClaim: TypeAlias = ReplayClaim | ReceiptClaim | SumClaim

@@ -23,6 +23,7 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "answer": (Level.STEPS, Level.TERMS, *TREES, *SUMS),
     "describe": (Level.NODES,),
     "openState": (Level.NODES,),
+    "show": (Level.NODES,),
     "unfold": (Level.LEAF,),
     "openBody": (Level.TERMS,),
     "describeSlot": (Level.SUM_SLOTS,),
@@ -31,6 +32,8 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "proveSum": (Level.SUM_LEAVES,),
 }
 """Where each move belongs."""
+PICKLESS = frozenset({"openState", "show"})
+"""Moves without a witness: they pick nothing that lies open in parts."""
 
 
 class StoredPlace(NamedTuple):
@@ -113,7 +116,7 @@ def _decoded(data: bytes, place: StoredPlace | None, bits: int) -> PackedMove:
     for outline in _outlines(name, count, lo, hi, place, bits):
         try:
             parsed = PackedReader(rest)
-            witness = {} if name == "openState" else read_witness(outline, index, parsed)
+            witness = {} if name in PICKLESS else read_witness(outline, index, parsed)
             shown = REST[name](outline, frame, index, witness, parsed)
             parsed.end()
         except (ProtocolError, ValueError, TypeError, OverflowError, StopIteration):

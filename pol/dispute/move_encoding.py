@@ -25,9 +25,10 @@ from pol.dispute.moves import (
     ProveSlot,
     ProveStep,
     ProveSum,
+    Show,
     Unfold,
 )
-from pol.dispute.openings import Opening
+from pol.dispute.openings import Opening, ShownLeaf
 from pol.dispute.position import Level, Position
 from pol.dispute.state_hash import packed_position
 from pol.graph.node import InputKind, Operand, Source
@@ -36,6 +37,7 @@ FUNCTIONS: dict[type[object], str] = {
     Answer: "answer",
     Describe: "describe",
     OpenState: "openState",
+    Show: "show",
     Unfold: "unfold",
     OpenBody: "openBody",
     DescribeSlot: "describeSlot",
@@ -54,7 +56,7 @@ def selector(function: str) -> bytes:
 def encode(number: int, position: Position, move: Move) -> bytes:
     """The calldata of a move in dispute ``number``."""
     index = 0 if isinstance(move, OpenState) else move.index
-    witness = b"" if isinstance(move, OpenState) else position.witness(index)
+    witness = b"" if isinstance(move, OpenState | Show) else position.witness(index)
     start = selector(FUNCTIONS[type(move)]) + number.to_bytes(4, "big") + packed_position(position)
     return start + bytes([index]) + witness + _rest(position, move)
 
@@ -70,6 +72,10 @@ def _rest(p: Position, move: Move) -> bytes:
             return header + _step(step_of(p.facts)) + roots + shown
         case OpenState(header, payload):
             return p.opening + header + _step(step_of(p.facts)) + payload
+        case Show(node, header, root, trace_branch, branch, descriptor, leaf, payload):
+            facts = p.opening + header + _step(step_of(p.facts))
+            found = node.to_bytes(4, "big") + root + b"".join(trace_branch) + b"".join(_leaf(each) for each in leaf)
+            return facts + b"".join(branch) + _sized(descriptor) + found + payload
         case Unfold(_, payload):
             at_node = node_of(p.facts)
             return at_node.before.frame + at_node.outline + payload
@@ -131,6 +137,10 @@ def _step(facts: AtStep) -> bytes:
 
 def _sum(facts: Summed) -> bytes:
     return facts.x + facts.y + facts.component.to_bytes(1, "big")
+
+
+def _leaf(leaf: ShownLeaf) -> bytes:
+    return leaf.number.to_bytes(8, "big") + leaf.hash + b"".join(leaf.branch)
 
 
 def _sized(data: bytes) -> bytes:

@@ -43,6 +43,8 @@ OPENED = {
 }
 """Names of the parts that lie open at a level."""
 
+SHOWN_NODE, SHOWN_LEAF = 1, 2
+"""Index bytes of `show`."""
 _NOTHING = bytes(32)
 _STEP = AtStep(Replayed(_NOTHING, _NOTHING, _NOTHING), _NOTHING, _NOTHING, 0)
 
@@ -108,6 +110,28 @@ def _open_state(p: Position, frame: bytes, index: int, witness: Mapping[str, Val
     _require_frame(frame, at_step.frame)
     after = Position(Level.STATE, p.turn, _STEP, height=depth(header.slots), count=header.slots, bits=p.bits)
     return {"opening": opening, **facts, **_opened(after, reader)}
+
+
+def _show(p: Position, frame: bytes, index: int, witness: Mapping[str, Value], reader: PackedReader) -> Fields:
+    opening = reader.take(32)
+    header, facts, at_step = _step_facts(reader)
+    _require_frame(frame, at_step.frame)
+    branch, descriptor = reader.hashes(depth(header.nodes)), reader.sized()
+    number, (root,) = reader.number(4), reader.hashes(1)
+    at_node = AtNode(AtTrace(at_step, opening, depth(header.nodes)), descriptor, number)
+    output = {"branch": branch, **_node(descriptor)}
+    output |= {"node": number, "root": root, "trace branch": reader.hashes(depth(header.nodes))}
+    type_, level = at_node.node.type, Level.LEAVES
+    if index == SHOWN_LEAF:
+        output |= {"leaf": reader.number(8), "leaf hash": reader.take(32)}
+        output["leaf branch"] = reader.hashes(depth(type_.leaves))
+    elif index != SHOWN_NODE:
+        raise ProtocolError(f"part {index} of a trace")
+    if index == SHOWN_LEAF or type_.leaves == 1:
+        level = Level.LEAF
+    height = depth(type_.leaves) if level is Level.LEAVES else 0
+    after = Position(level, p.turn, at_node, height=height, count=type_.numel, bits=p.bits)
+    return {"opening": opening, **facts, **output, **_opened(after, reader)}
 
 
 def _unfold(p: Position, frame: bytes, index: int, witness: Mapping[str, Value], reader: PackedReader) -> Fields:
@@ -234,6 +258,7 @@ REST: dict[str, Callable[[Position, bytes, int, Mapping[str, Value], PackedReade
     "answer": _answer,
     "describe": _describe,
     "openState": _open_state,
+    "show": _show,
     "unfold": _unfold,
     "openBody": _open_body,
     "describeSlot": _describe_slot,

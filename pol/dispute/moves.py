@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pol.dispute.openings import Opening
+from pol.dispute.openings import Opening, ShownLeaf
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 
@@ -41,6 +41,26 @@ class OpenState:
 
     header: bytes
     payload: bytes
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show a node of a published trace, or a leaf of its output, and open one's own version of it."""
+
+    node: int
+    header: bytes
+    root: bytes
+    trace_branch: tuple[bytes, ...]
+    branch: tuple[bytes, ...]
+    descriptor: bytes
+    leaf: tuple[ShownLeaf, ...]
+    """None, or the one that is shown."""
+    payload: bytes
+
+    @property
+    def index(self) -> int:
+        """The kind of what is shown: 1 a node, 2 a leaf."""
+        return 1 + len(self.leaf)
 
 
 @dataclass(frozen=True)
@@ -99,7 +119,9 @@ class ProveSum:
     y: Opening
 
 
-Move: TypeAlias = Answer | Describe | OpenState | Unfold | OpenBody | DescribeSlot | ProveStep | ProveSlot | ProveSum
+Move: TypeAlias = (
+    Answer | Describe | OpenState | Show | Unfold | OpenBody | DescribeSlot | ProveStep | ProveSlot | ProveSum
+)
 Proof = (ProveStep, ProveSlot, ProveSum)
 
 

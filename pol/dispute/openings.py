@@ -27,6 +27,15 @@ class Opening:
     list_branch: tuple[bytes, ...]
 
 
+@dataclass(frozen=True)
+class ShownLeaf:
+    """A leaf of a published output: its place, its hash, and the branch to the output's tree."""
+
+    number: int
+    hash: bytes
+    branch: tuple[bytes, ...]
+
+
 def word_in_leaf(leaf: bytes, index: int) -> int:
     """The ``index``-th little-endian word of a leaf."""
     return int.from_bytes(leaf[4 * index : 4 * index + 4], "little")

@@ -59,7 +59,6 @@ class ClaimKind(IntEnum):
     REPLAY = 1
     DISTANCE = 2
     REFERENCE = 3
-    PUBLISHED = 4
     RECEIPT = 7
 
 

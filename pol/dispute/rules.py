@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pol.claims.distance import saturating_sum
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import depth, leaf_hash, tree
+from pol.commitments.merkle import climb, depth, leaf_hash, tree
 from pol.commitments.program_hash import NODE_TAG, SLOT_TAG
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.dispute.agreed_facts import (
@@ -24,6 +24,7 @@ from pol.dispute.agreed_facts import (
     AtStep,
     AtSubtree,
     AtTerm,
+    AtTrace,
     Replayed,
     Summed,
     node_of,
@@ -41,11 +42,12 @@ from pol.dispute.moves import (
     ProveSlot,
     ProveStep,
     ProveSum,
+    Show,
     Unfold,
     Upheld,
 )
 from pol.dispute.one_step import prove_slot, prove_step, prove_sum
-from pol.dispute.openings import require_branch, word_in_leaf
+from pol.dispute.openings import WrongInclusionProof, require_branch, word_in_leaf
 from pol.dispute.position import SUMS, TREES, Level, Position
 from pol.dispute.program_header import ProgramHeader
 from pol.graph.step_program import Slot
@@ -75,6 +77,8 @@ def apply(position: Position, move: Move) -> Position | DisputeEnded:
             return _describe(position, move)
         case OpenState(header, payload):
             return _open_state(position, header, payload)
+        case Show():
+            return _show(position, move)
         case Unfold(index, payload):
             # Rationale: a fold may have millions of terms, of which the chain executes 64 at most.
             return lay_open(unfolded(position, index), payload, picked(position, index))
@@ -159,6 +163,22 @@ def described(position: Position, index: int, descriptor: bytes) -> Position:
     return replace(
         position, level=level, facts=facts, opened=b"", height=depth(leaves), count=facts.node.type.numel, lo=0, hi=0
     )
+
+
+def shown(position: Position, node: int, descriptor: bytes, leaf: int | None) -> Position:
+    """The position at which a shown node opens, or one leaf of it.
+
+    Rationale: the trace that lies open is one hash, so a branch picks from all of its nodes at once.
+    """
+    require_level(position, Level.NODES)
+    if not isinstance(position.facts, AtStep):
+        raise IllegalMove("a node can be shown only where the whole trace lies open")
+    facts = AtNode(AtTrace(position.facts, position.opening, position.height), descriptor, node)
+    type_ = facts.node.type
+    is_leaf = leaf is not None or type_.leaves == 1
+    height = 0 if is_leaf else depth(type_.leaves)
+    level = Level.LEAF if is_leaf else Level.LEAVES
+    return replace(position, level=level, facts=facts, opened=b"", height=height, count=type_.numel, lo=leaf or 0, hi=0)
 
 
 def unfolded(position: Position, index: int) -> Position:
@@ -316,6 +336,27 @@ def _open_state(position: Position, header: bytes, payload: bytes) -> Position:
     if list_root_over_tree(ListTag.STATE, slots, tree(p.row)) != position.facts.end:
         raise IllegalMove("the children do not hash to the state that you had claimed")
     return p
+
+
+def _show(position: Position, move: Show) -> Position:
+    """Show a node of a published trace, or a leaf of it, where it stands; open one's own version.
+
+    Rationale: whoever knows all node roots finds the first lie without asking for a subtree at a time.
+    """
+    header, node = _own_header(position, move.header), move.node
+    numbers = [leaf.number for leaf in move.leaf]
+    after = shown(position, node, move.descriptor, numbers[0] if numbers else None)
+    require_branch(move.root, node, move.trace_branch, header.nodes, position.opening, f"the root of node {node}")
+    leaf = keccak256(NODE_TAG + move.descriptor)
+    require_branch(leaf, node, move.branch, header.nodes, header.nodes_tree, f"node {node}")
+    type_, claimed = node_of(after.facts).node.type, move.root
+    for part in move.leaf:
+        if part.number >= type_.leaves or len(part.branch) != depth(type_.leaves):
+            raise WrongInclusionProof(f"node {node} has no leaf {part.number} with a branch of this length")
+        if root_over_tree(type_, climb(part.hash, part.number, list(part.branch))) != move.root:
+            raise WrongInclusionProof(f"leaf {part.number} of node {node} was not published like that")
+        claimed = part.hash if type_.leaves > 1 else move.root
+    return lay_open(after, move.payload, claimed)
 
 
 def _describe_slot(position: Position, move: DescribeSlot) -> Position | DisputeEnded:

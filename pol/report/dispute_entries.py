@@ -8,7 +8,7 @@ from typing import Any
 
 from pol.dispute.agreed_facts import AtElement, AtNode, AtStep, AtTerm, Facts, Replayed
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep
+from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep, Show
 from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
 from pol.errors import ProtocolError
@@ -85,7 +85,7 @@ def entries(
             gas_of(number),
             place_of(position, move, names),
             shown_at(position),
-            None if isinstance(move, OpenState) else move.index,
+            None if isinstance(move, OpenState | Show) else move.index,
             () if isinstance(after, DisputeEnded) else shown_at(after),
             None if isinstance(after, DisputeEnded) else after.opening.hex(),
             one_step(position, move, names) if isinstance(move, ProveStep) else None,
@@ -123,6 +123,8 @@ def place_of(position: Position, move: Move | None, names: ProgramNames) -> Disp
     step = node = element = term = None
     if isinstance(move, Describe):
         node = position.lo + move.index
+    elif isinstance(move, Show):
+        node = move.node
     while not isinstance(facts, Replayed) and hasattr(facts, "before"):
         match facts:
             case AtTerm():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.dispute.move_encoding import encode
-from pol.dispute.moves import DisputeEnded, Move, OpenState
+from pol.dispute.moves import DisputeEnded, Move, OpenState, Show
 from pol.dispute.position import TREES, Level, Position, Side
 from pol.graph.tensor_type import LEAF_WORDS
 
@@ -67,7 +67,13 @@ def side_name(side: Side) -> str:
 
 def picked_by(position: Position, move: Move) -> str:
     """The part that a move picks."""
-    return "state after step" if isinstance(move, OpenState) else part(position, move.index)
+    match move:
+        case OpenState():
+            return "state after step"
+        case Show(node=node, leaf=leaves):
+            return ", ".join([f"node {node}", *(f"leaf {leaf.number}" for leaf in leaves)])
+        case _:
+            return part(position, move.index)
 
 
 def part(position: Position, index: int) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pol.dispute.move_decoding import PackedMove
+from pol.dispute.move_decoding import PICKLESS, PackedMove
 from pol.dispute.move_fields import Value
 from pol.report.move_descriptions import part
 
 ACTS = {
     "answer": "picks {} and opens the sender's own version of it",
     "describe": "picks {}, shows its descriptor and opens the sender's own output of it",
+    "show": "shows a lie in the published trace, and opens its own version",
     "openState": "agrees with the whole trace and opens the state after the step",
     "unfold": "picks {} and opens how the sender computes it",
     "openBody": "picks {} and opens the results of all instructions",
@@ -40,7 +41,7 @@ def sentence(move: PackedMove) -> str:
     """What the move does, and where."""
     levels = " or ".join(level.name for level in move.levels)
     picked = f"part {move.index}"
-    if move.outline is not None and len(move.levels) == 1:
+    if move.outline is not None and len(move.levels) == 1 and move.function not in PICKLESS:
         picked = part(move.outline, move.index)
     return f"{move.function} in dispute {move.dispute}{f', at {levels}' * bool(levels)}: {ACTS[move.function]}".format(
         picked

@@ -17,6 +17,7 @@ from test_rules import replay_claim, trace
 import toy_program
 from hostile_players import LyingSums
 from lab.disputes.dispute_match import Match, play
+from lab.disputes.known_traces import KnownTraces
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.dispute_record import DisputeRecord
@@ -33,6 +34,8 @@ FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "disputes.
 ADDRESSES = {Side.ASSERTER: b"\x0a" * 20, Side.CHALLENGER: b"\x0c" * 20}
 ID = bytes(range(32))
 NUMBER = 7
+SHOWN = "a fold of 4 terms"
+"""The lie that is shown in a published trace."""
 
 
 def matches() -> Iterator[tuple[str, Match]]:
@@ -54,6 +57,10 @@ def matches() -> Iterator[tuple[str, Match]]:
                 claim = replay_claim(honest, liar if side is Side.ASSERTER else honest)
                 match = play(claim, commitment.header, players[Side.ASSERTER], players[Side.CHALLENGER], bits)
                 yield f"{name}, {side.name.lower()} lies, width {bits}", match
+    for with_leaves, what in ((False, "node"), (True, "leaf")):
+        published = KnownTraces(honest, liars[SHOWN], with_leaves=with_leaves)
+        sides = ReplayPlayer(liars[SHOWN], published), ReplayPlayer(honest, published)
+        yield f"a shown {what}", play(replay_claim(honest, liars[SHOWN]), commitment.header, *sides)
     x, y = honest.state(23), honest.state(3)
     sums = SumEvidence(program, Component.PARAMETER, x, y)
     roots = (honest.state_root(23), honest.state_root(3))

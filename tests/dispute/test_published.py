@@ -1,4 +1,4 @@
-"""Disputes about published traces: on an EVM and by the rules, whoever tells the truth wins, whatever was published."""
+"""Disputes where traces are published: on an EVM and by the rules, whoever tells the truth wins, whatever is shown."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from random import Random
 import pytest
 from adversaries import KINDS, tampered
 from tiny_programs import Contradicting, Silent, every_lie, honest_trace
-from web3.exceptions import ContractLogicError
 
 import toy_program
-from dispute_harness import ZERO, Court, court
+from dispute_harness import Court, court, replay_claim
 from hostile_players import RandomPlayer
 from lab.disputes.dispute_match import Match, play
+from lab.disputes.known_traces import KnownTraces
 from pol.commitments.merkle import PAD, tree
 from pol.commitments.program_hash import ProgramCommitment
-from pol.commitments.published_traces import PublishedStep
-from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import LyingTrace
+from pol.dispute.agreed_facts import AtStep
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.disputed_claim import PublishedClaim
-from pol.dispute.moves import IllegalMove
+from pol.dispute.moves import Move, Show
+from pol.dispute.openings import ShownLeaf
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlayer
-from pol.dispute.play.trace_publication import Publication, publish, show_first_lie
-from pol.dispute.position import Level, Side
-from pol.dispute.published_start import ShownPart, start_published
+from pol.dispute.play.honest_players import Player, ReplayPlayer
+from pol.dispute.play.published_trace import leaves_of, row_of
+from pol.dispute.position import Level, Position, Side
+from pol.dispute.rules import shown
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 
@@ -40,40 +39,6 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Court]:
         yield found
 
 
-def claim_of(trace: SegmentTrace, publication: Publication, end: bytes) -> PublishedClaim:
-    program, constants = trace.program, constants_root(trace.program.constants, trace.constants)
-    start = trace.state_root(trace.first_step)
-    commitment = ProgramCommitment.of(program)
-    return PublishedClaim(ZERO, commitment.hash, constants, trace.first_step, trace.steps, start, end, publication.root)
-
-
-def challenger_of(trace: SegmentTrace, publication: Publication) -> ReplayPlayer:
-    return ReplayPlayer(trace, lambda step: publication.row(step - trace.first_step))
-
-
-def hear(
-    court: Court,
-    asserted: SegmentTrace,
-    challenging: SegmentTrace,
-    with_leaves: bool,
-    player: Player | None = None,
-    side: Side = Side.NONE,
-    publication: Publication | None = None,
-) -> Match:
-    """``asserted`` is claimed and published, ``challenging`` is what the challenger says; ``player`` takes a side."""
-    published = publication or publish(asserted, with_leaves)
-    end = asserted.state_root(asserted.first_step + asserted.steps)
-    claim, header = claim_of(asserted, published, end), ProgramCommitment.of(asserted.program).header
-    players: dict[Side, Player] = {
-        Side.ASSERTER: ReplayPlayer(asserted),
-        Side.CHALLENGER: challenger_of(challenging, published),
-    }
-    if player is not None:
-        players[side] = player
-    payload = show_first_lie(challenging, published, claim, court.bits)
-    return court.hear(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER], payload)
-
-
 def toy_trace(steps: int) -> SegmentTrace:
     program, constants = toy_program.build(), toy_program.constants()
     return SegmentTrace(
@@ -81,43 +46,76 @@ def toy_trace(steps: int) -> SegmentTrace:
     )
 
 
+def players(
+    honest: SegmentTrace, liar: SegmentTrace, side: Side, with_leaves: bool, author: SegmentTrace | None = None
+) -> dict[Side, Player]:
+    """Both sides, of which ``side`` lies; each has published its traces, or ``author`` alone has."""
+    published = KnownTraces(*([author] if author else [honest, liar]), with_leaves=with_leaves)
+    return {side: ReplayPlayer(liar, published), side.other: ReplayPlayer(honest, published)}
+
+
+def hear(court: Court, honest: SegmentTrace, liar: SegmentTrace, side: Side, sides: dict[Side, Player]) -> Match:
+    claim = replay_claim(honest, liar if side is Side.ASSERTER else honest)
+    header = ProgramCommitment.of(honest.program).header
+    return court.hear(claim, header, sides[Side.ASSERTER], sides[Side.CHALLENGER])
+
+
+def shown_in(match: Match) -> list[tuple[Position, Show]]:
+    return [(position, move) for position, move, _ in match.record.walk() if isinstance(move, Show)]
+
+
 @pytest.mark.parametrize("side", [Side.ASSERTER, Side.CHALLENGER])
 @pytest.mark.parametrize("with_leaves", [False, True])
 def test_whoever_tells_the_truth_wins(bench: Court, side: Side, with_leaves: bool) -> None:
     random = Random(f"published {side} {with_leaves}")
     seen: Counter[str] = Counter()
-    levels: Counter[Level] = Counter()
+    parts: Counter[int] = Counter()
     while missing := [kind for kind in KINDS if not seen[kind]]:
         kind, honest = random.choice(missing), toy_trace(random.choice([1, 2, 7]))
         liar = tampered(honest, kind, random)
         if liar is None:
             continue
-        asserted, challenging = (liar, honest) if side is Side.ASSERTER else (honest, liar)
-        match = hear(bench, asserted, challenging, with_leaves)
+        match = hear(bench, honest, liar, side, players(honest, liar, side, with_leaves))
         assert match.winner is side.other, (kind, match.detail)
         seen[kind] += 1
-        levels[match.record.start.level] += 1
-    assert levels[Level.STATE] > 0
-    assert levels[Level.LEAF] + levels[Level.LEAVES] > 0
+        parts.update(move.index for _, move in shown_in(match))
+    assert parts[1] > 0
 
 
-def test_leaf_hashes_of_another_root_are_left_alone(bench: Court) -> None:
-    """Who offers them would win against whoever shows them: the dispute begins at the node instead."""
-    random, honest = Random(12), toy_trace(2)
-    liar = None
-    while liar is None:
+def test_a_shown_leaf_saves_moves(bench: Court) -> None:
+    random, honest, saved = Random(3), toy_trace(2), 0
+    while saved < 3:
         liar = tampered(honest, "scalar", random)
-    published = publish(liar, with_leaves=True)
-    assert published.leaves is not None
-    true_leaves = published.leaves
+        if liar is None:
+            continue
+        lengths = [
+            len(hear(bench, honest, liar, Side.ASSERTER, sides).record.moves)
+            for sides in (
+                {Side.ASSERTER: ReplayPlayer(liar), Side.CHALLENGER: ReplayPlayer(honest)},
+                players(honest, liar, Side.ASSERTER, with_leaves=True),
+            )
+        ]
+        match = hear(bench, honest, liar, Side.ASSERTER, players(honest, liar, Side.ASSERTER, with_leaves=True))
+        if any(move.leaf for _, move in shown_in(match)):
+            # All nodes of the small program lie open at once where 32 parts do.
+            assert lengths[1] < lengths[0] if bench.bits < 5 else lengths[1] <= lengths[0]
+            saved += 1
 
-    def swapped(s: int, node: int) -> bytes:
-        joined = true_leaves(s, node)
-        return joined[32:] + joined[:32] if len(joined) > 32 else bytes(32)
 
-    for leaves in (swapped, lambda s, node: true_leaves(s, node) + bytes(32), lambda s, node: b""):
-        match = hear(bench, liar, honest, True, publication=replace(published, leaves=leaves))
-        assert match.winner is Side.CHALLENGER, match.detail
+@pytest.mark.parametrize("side", [Side.ASSERTER, Side.CHALLENGER])
+def test_the_truth_wins_if_only_one_side_has_published(bench: Court, side: Side) -> None:
+    random, seen = Random(11), Counter[bool]()
+    # The more steps, the more moves before a trace lies open: it is sometimes one side's, sometimes the other's.
+    steps = [2, 7 if bench.bits < 5 else 40]
+    while not (seen[True] and seen[False]):
+        honest = toy_trace(random.choice(steps))
+        liar = tampered(honest, "scalar", random)
+        if liar is None:
+            continue
+        for author in (honest, liar):
+            match = hear(bench, honest, liar, side, players(honest, liar, side, True, author))
+            assert match.winner is side.other, match.detail
+            seen[author is honest] += bool(shown_in(match))
 
 
 def test_the_truth_wins_small_games(bench: Court) -> None:
@@ -127,129 +125,171 @@ def test_the_truth_wins_small_games(bench: Court) -> None:
         lies = list(every_lie(honest))
         for number, (lie, side) in enumerate(product(lies, (Side.ASSERTER, Side.CHALLENGER))):
             liar, other = LyingTrace(honest, lie), LyingTrace(honest, random.choice(lies))
-            if tree(liar.node_roots(lie.step)) == tree(honest.node_roots(lie.step)):
+            end = honest.first_step + honest.steps
+            if liar.state_root(end) == honest.state_root(end):
                 continue
-            asserted, challenging = (liar, honest) if side is Side.ASSERTER else (honest, liar)
-            players: list[Player | None] = [None]
+            sides = players(honest, liar, side, bool(number % 2))
+            hostile: list[Player] = [sides[side]]
             if number % 7 == 0:
-                players += [
+                lying = ReplayPlayer(liar, KnownTraces(honest, with_leaves=True))
+                hostile += [
                     RandomPlayer(random, honest.program),
-                    Contradicting((ReplayPlayer(liar), ReplayPlayer(other), RandomPlayer(random, honest.program))),
-                    *(Silent(ReplayPlayer(liar), moves) for moves in range(3)),
+                    Contradicting((lying, ReplayPlayer(other), RandomPlayer(random, honest.program))),
+                    *(Silent(lying, moves) for moves in range(3)),
                 ]
-            for player in players:
-                match = hear(bench, asserted, challenging, bool(number % 2), player, side)
+            for player in hostile:
+                match = hear(bench, honest, liar, side, {**sides, side: player})
                 assert match.winner is side.other, (shape, lie, side, player, match.detail)
                 games += 1
     assert games > 100
 
 
-def changed(publication: Publication, s: int, step: PublishedStep) -> Publication:
-    steps = list(publication.steps)
-    steps[s] = step
-    return replace(publication, steps=tuple(steps))
+class Damaging:
+    """Shows what another player shows, with one thing changed."""
+
+    def __init__(self, player: ReplayPlayer, changes: dict[str, object]) -> None:
+        self.player, self.changes, self.has_shown = player, changes, False
+
+    def open(self, position: Position) -> bytes:
+        return self.player.open(position)
+
+    def move(self, position: Position) -> Move:
+        move = self.player.move(position)
+        if isinstance(move, Show):
+            self.has_shown = True
+            return replace(move, **self.changes)  # type: ignore[arg-type]  # fields of `Show`
+        return move
 
 
-@pytest.mark.parametrize("s", [0, 1, 2])
-def test_published_lies_about_a_right_end_lose(bench: Court, s: int) -> None:
-    """What was published contradicts itself, or has another node; what comes out is right."""
-    honest = honest_trace(3, 2, 3)
-    right = publish(honest)
-    if s > 0:
-        wrong = changed(right, s, replace(right.steps[s], pre=bytes(31) + b"\1"))
-        match = hear(bench, honest, honest, False, publication=wrong)
-        assert (match.winner, match.record.start.level) == (Side.CHALLENGER, Level.STATE)
-    for node in range(3):
-        row = list(right.row(s))
-        row[node] = bytes(31) + b"\2"
-        rows = [tuple(row) if i == s else right.row(i) for i in range(3)]
-        lying = changed(replace(right, row=rows.__getitem__), s, replace(right.steps[s], trace=tree(row)))
-        match = hear(bench, honest, honest, False, publication=lying)
-        assert (match.winner, match.record.start.level) == (Side.CHALLENGER, Level.LEAF)
+def flipped(data: bytes, random: Random) -> bytes:
+    damaged = bytearray(data)
+    damaged[random.randrange(len(damaged))] ^= 1 << random.randrange(8)
+    return bytes(damaged)
 
 
-def test_the_first_state_before_is_not_read() -> None:
-    honest = honest_trace(3, 2, 3)
-    publication = publish(honest)
-    lying = changed(publication, 0, replace(publication.steps[0], pre=PAD))
-    with pytest.raises(NothingToDispute):
-        show_first_lie(honest, lying, claim_of(honest, lying, honest.state_root(honest.first_step + 3)))
-    liar = LyingTrace(honest, next(every_lie(honest)))
-    end = liar.state_root(liar.first_step + 3)
-    published = publish(liar)
-    published = changed(published, 0, replace(published.steps[0], pre=PAD))
-    claim = claim_of(liar, published, end)
-    header = ProgramCommitment.of(honest.program).header
-    players = (ReplayPlayer(liar), challenger_of(honest, published))
-    assert play(claim, header, *players, payload=show_first_lie(honest, published, claim)).winner is Side.CHALLENGER
+def damages(move: Show, random: Random) -> Iterator[dict[str, object]]:
+    """Another node, root, branch, descriptor, leaf or payload than the one that stands there."""
+    for node in (move.node ^ 1, move.node + 4, 2**32 - 1):
+        yield {"node": node}
+    for _ in range(3):
+        yield {"root": flipped(move.root, random)}
+    yield {"descriptor": toy_program.build().nodes[move.node - 1].encode()}
+    for name in ("trace_branch", "branch"):
+        hashes = getattr(move, name)
+        if hashes:
+            yield {name: (flipped(hashes[0], random), *hashes[1:])}
+            yield {name: hashes[1:]}
+        yield {name: (*hashes, PAD)}
+    yield {"payload": move.payload[:-1]}
+    yield {"payload": move.payload + b"\0"}
+    for leaf in move.leaf:
+        yield {"leaf": (replace(leaf, number=leaf.number ^ 1),)}
+        yield {"leaf": (replace(leaf, number=leaf.number + 2**40),)}
+        yield {"leaf": (replace(leaf, hash=flipped(leaf.hash, random)),)}
+        yield {"leaf": (replace(leaf, branch=(*leaf.branch, PAD)),)}
+        yield {"leaf": ()}
+    if not move.leaf:
+        yield {"leaf": (ShownLeaf(0, move.root, ()),)}
 
 
-def test_what_was_not_published_cannot_be_shown() -> None:
-    honest = honest_trace(3, 2, 3)
-    liar = LyingTrace(honest, next(every_lie(honest)))
-    end = liar.state_root(liar.first_step + 3)
-    withheld = replace(publish(liar), row=lambda s: [PAD] * 3)
-    with pytest.raises(ProtocolError, match="its end only"):
-        show_first_lie(honest, withheld, claim_of(liar, withheld, end))
-
-
-def test_a_dispute_about_published_traces_is_a_document() -> None:
-    honest = toy_trace(2)
-    liar = tampered(honest, "state", Random(1))
-    assert liar is not None
-    publication, end = publish(liar), liar.state_root(5)
-    claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
-    players = (ReplayPlayer(liar), challenger_of(honest, publication))
-    match = play(claim, header, *players, payload=show_first_lie(honest, publication, claim))
-    assert DisputeRecord.from_dict(match.record.to_dict()) == match.record
-
-
-@pytest.mark.parametrize("what", list(ShownPart))
-def test_nothing_else_can_be_shown(bench: Court, what: ShownPart) -> None:
-    """What is damaged anywhere is refused by the rules and on the EVM."""
-    honest = toy_trace(3)
-    random = Random(what)
-    # A node with several leaves, or a state that doesn't follow.
+@pytest.mark.parametrize("with_leaves", [False, True])
+def test_nothing_else_can_be_shown(bench: Court, with_leaves: bool) -> None:
+    """What is damaged anywhere is refused by the rules and on the EVM: whoever sends it has no other move."""
+    random = Random(with_leaves)
     while True:
-        liar = tampered(honest, "state" if what is ShownPart.STATE else "scalar", random)
+        honest = toy_trace(2)
+        liar = tampered(honest, "scalar", random)
         if liar is None:
             continue
-        publication, end = publish(liar, what is ShownPart.LEAF), liar.state_root(6)
-        claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
-        payload = show_first_lie(honest, publication, claim, bench.bits)
-        if payload[0] == what and (what is not ShownPart.STATE or payload[4] < 2):
+        sides = players(honest, liar, Side.ASSERTER, with_leaves)
+        found = shown_in(hear(bench, honest, liar, Side.ASSERTER, sides))
+        if found and bool(found[0][1].leaf) is with_leaves:
             break
-    own = len(start_published(claim, header, payload, bench.bits).opened)
-    for at in range(0, len(payload) - own, 11):
-        damaged = bytearray(payload)
-        damaged[at] ^= 1 << random.randrange(8)
-        refused(bench, claim, header, bytes(damaged))
-    for damaged_length in (payload[:-1], payload + b"\0", payload[:4], b""):
-        refused(bench, claim, header, damaged_length)
-    refused(bench, replace(claim, traces=PAD), header, payload)
-    refused(bench, replace(claim, steps=claim.steps + 1), header, payload)
-
-
-def refused(court: Court, claim: PublishedClaim, header: bytes, payload: bytes) -> None:
-    with pytest.raises(ProtocolError):
-        start_published(claim, header, payload, court.bits)
-    with pytest.raises(ContractLogicError):
-        court.begin(claim, header, payload)
+    (position, move), *_ = found
+    shower = position.turn
+    player = sides[shower]
+    assert isinstance(player, ReplayPlayer)
+    for changes in damages(move, random):
+        damaging = Damaging(player, changes)
+        match = hear(bench, honest, liar, Side.ASSERTER, {**sides, shower: damaging})
+        assert damaging.has_shown
+        assert (match.winner, match.attempt is not None) == (shower.other, True), changes
 
 
 def test_what_is_shown_cannot_be_opened(bench: Court) -> None:
-    """The challenger has to say something else."""
-    honest = toy_trace(3)
-    random = Random(5)
-    for kind, with_leaves in (("state", False), ("scalar", False), ("scalar", True)):
-        liar = None
-        while liar is None:
-            liar = tampered(honest, kind, random)
-        publication, end = publish(liar, with_leaves), liar.state_root(6)
-        claim, header = claim_of(liar, publication, end), ProgramCommitment.of(honest.program).header
-        payload = show_first_lie(honest, publication, claim, bench.bits)
-        position = start_published(claim, header, payload, bench.bits)
-        said = ReplayPlayer(liar).open(position)
-        with pytest.raises(IllegalMove):
-            start_published(claim, header, payload[: len(payload) - len(said)] + said, bench.bits)
-        refused(bench, claim, header, payload[: len(payload) - len(said)] + said)
+    """Whoever opens just what it shows agrees with it."""
+    random, seen = Random(5), Counter[int]()
+    while not (seen[1] and seen[2]):
+        honest = toy_trace(2)
+        liar = tampered(honest, "scalar", random)
+        if liar is None:
+            continue
+        sides = players(honest, liar, Side.ASSERTER, with_leaves=bool(random.randrange(2)))
+        for position, move in shown_in(hear(bench, honest, liar, Side.ASSERTER, sides)):
+            theirs, player = honest if position.turn is Side.ASSERTER else liar, sides[position.turn]
+            assert isinstance(player, ReplayPlayer)
+            same = Damaging(player, {"payload": _same(theirs, position, move)})
+            match = hear(bench, honest, liar, Side.ASSERTER, {**sides, position.turn: same})
+            assert match.winner is position.turn.other
+            assert "nothing to dispute" in match.detail
+            seen[move.index] += 1
+
+
+def _same(theirs: SegmentTrace, position: Position, move: Show) -> bytes:
+    leaf = move.leaf[0].number if move.leaf else None
+    return ReplayPlayer(theirs).open(shown(position, move.node, move.descriptor, leaf))
+
+
+def test_a_dispute_with_a_shown_node_is_a_document() -> None:
+    random, honest, leaves = Random(1), toy_trace(2), set[int]()
+    while leaves != {0, 1}:
+        liar = tampered(honest, "scalar", random)
+        if liar is None:
+            continue
+        sides = players(honest, liar, Side.ASSERTER, with_leaves=len(leaves) == 1)
+        header = ProgramCommitment.of(honest.program).header
+        match = play(replay_claim(honest, liar), header, sides[Side.ASSERTER], sides[Side.CHALLENGER])
+        assert DisputeRecord.from_dict(match.record.to_dict()) == match.record
+        leaves |= {len(move.leaf) for _, move in shown_in(match)}
+
+
+def test_a_node_is_shown_below_a_whole_trace_only() -> None:
+    honest = toy_trace(1)
+    liar = next(found for seed in range(99) if (found := tampered(honest, "scalar", Random(seed))))
+    sides = players(honest, liar, Side.ASSERTER, with_leaves=False)
+    header = ProgramCommitment.of(honest.program).header
+    match = play(replay_claim(honest, liar), header, sides[Side.ASSERTER], sides[Side.CHALLENGER], bits=2)
+    assert all(position.level is Level.NODES and isinstance(position.facts, AtStep) for position, _ in shown_in(match))
+    assert shown_in(match)
+
+
+def test_rows_of_another_trace_are_none() -> None:
+    honest = toy_trace(1)
+    row = list(honest.node_roots(3))
+    joined, root = b"".join(row), tree(row)
+    assert row_of(joined, root, len(row)) == row
+    for wrong in (joined[:-32], joined + bytes(32), joined[32:] + joined[:32], b""):
+        assert row_of(wrong, root, len(row)) is None
+    number, node = next((i, node) for i, node in enumerate(honest.program.nodes) if node.type.leaves > 1)
+    leaves = honest.output_leaves(3, number)
+    assert leaves_of(leaves, node.type, row[number]) == leaves
+    for wrong in (leaves[:-32], leaves + bytes(32), leaves[32:] + leaves[:32], b""):
+        assert leaves_of(wrong, node.type, row[number]) is None
+
+
+def test_a_lost_row_is_named_before_the_dispute_is() -> None:
+    """The proof needs the row by which the node was shown."""
+    honest, random = toy_trace(2), Random(2)
+    while True:
+        liar = tampered(honest, "scalar", random)
+        if liar is None:
+            continue
+        sides = players(honest, liar, Side.ASSERTER, with_leaves=True, author=liar)
+        header = ProgramCommitment.of(honest.program).header
+        match = play(replay_claim(honest, liar), header, sides[Side.ASSERTER], sides[Side.CHALLENGER])
+        proofs = [position for position, move, _ in match.record.walk() if type(move).__name__ == "ProveStep"]
+        if shown_in(match) and proofs and proofs[-1].turn is Side.CHALLENGER:
+            break
+    forgetful = ReplayPlayer(honest, KnownTraces(with_leaves=False))
+    with pytest.raises(ProtocolError, match="restore the folder of evidence"):
+        forgetful.move(proofs[-1])

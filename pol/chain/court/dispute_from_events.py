@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
+from pol.commitments.merkle import depth
 from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import DisputedClaim
-from pol.dispute.moves import Answer, Describe, DescribeSlot, DisputeEnded, Move, OpenBody, OpenState, Unfold
+from pol.dispute.moves import Answer, Describe, DescribeSlot, DisputeEnded, Move, OpenBody, OpenState, Show, Unfold
+from pol.dispute.openings import ShownLeaf
+from pol.dispute.packed_bytes import PackedReader
 from pol.dispute.position import Position
 from pol.dispute.rules import apply
 from pol.errors import OperationalError
@@ -28,6 +31,7 @@ class Verb(IntEnum):
     PROVE_STEP = 7
     PROVE_SLOT = 8
     PROVE_SUM = 9
+    SHOW = 10
 
 
 def dispute_from_events(
@@ -72,6 +76,8 @@ def read_move(data: bytes, position: Position, program: StepProgram, commitment:
             return Describe(index, commitment.header, branch, descriptor, payload)
         case Verb.OPEN_STATE:
             return OpenState(commitment.header, payload)
+        case Verb.SHOW:
+            return _shown(index, payload, program, commitment)
         case Verb.UNFOLD:
             return Unfold(index, payload)
         case Verb.OPEN_BODY:
@@ -84,6 +90,20 @@ def read_move(data: bytes, position: Position, program: StepProgram, commitment:
             raise OperationalError(
                 f"an event of the game has verb {verb}, which is no move; check the address of the game"
             )
+
+
+def _shown(index: int, shown: bytes, program: StepProgram, commitment: ProgramCommitment) -> Show:
+    """A shown node or leaf: `u32 node || root || branch || (of a leaf: u64 leaf || hash || branch) || payload`."""
+    reader = PackedReader(shown)
+    number = _within(reader.number(4), len(program.nodes))
+    (root,), trace_branch = reader.hashes(1), reader.hashes(depth(len(program.nodes)))
+    node = program.nodes[number]
+    leaf: tuple[ShownLeaf, ...] = ()
+    if index > 1:
+        place, (hash_,) = reader.number(8), reader.hashes(1)
+        leaf = (ShownLeaf(place, hash_, reader.hashes(depth(node.type.leaves))),)
+    branch = tuple(commitment.node_branch(number))
+    return Show(number, commitment.header, root, trace_branch, branch, node.encode(), leaf, reader.rest())
 
 
 def _within(number: int, count: int) -> int:

@@ -19,7 +19,7 @@ from pol.chain.court.dispute_from_events import dispute_from_events
 from pol.chain.node.connection import operational
 from pol.commitments.keccak import keccak256
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReceiptClaim, ReplayClaim, SumClaim
+from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import FUNCTIONS, encode, selector
 from pol.dispute.moves import DisputeEnded, Move, Proof
 from pol.dispute.position import ClaimKind, Position, Side
@@ -56,8 +56,6 @@ class StartParams:
         replayed = (identity, self.program, self.constants, self.first_step, self.steps, self.start, self.end)
         if self.kind is ClaimKind.REPLAY:
             return ReplayClaim(*replayed)
-        if self.kind is ClaimKind.PUBLISHED:
-            return PublishedClaim(*replayed, self.x)
         if self.kind is ClaimKind.RECEIPT:
             program = (identity, self.program, self.constants)
             return ReceiptClaim(*program, self.first_step, self.start, self.x, self.y)

@@ -5,15 +5,15 @@ A player compares the open parts with its own execution, picks the first differe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
 from pol.claims.distance import saturating_sum
-from pol.commitments.merkle import branch, depth
+from pol.commitments.merkle import branch, depth, tree
 from pol.commitments.program_hash import ProgramCommitment
-from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
+from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, AtTrace, Summed, node_of, step_of
 from pol.dispute.moves import (
     Answer,
     Describe,
@@ -25,14 +25,16 @@ from pol.dispute.moves import (
     ProveSlot,
     ProveStep,
     ProveSum,
+    Show,
     Unfold,
 )
 from pol.dispute.one_step import disputed, execute_last_operation
-from pol.dispute.openings import Opening
+from pol.dispute.openings import Opening, ShownLeaf
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace, leaf_bytes, subtree
+from pol.dispute.play.published_trace import PublishedTraces, first_difference
 from pol.dispute.position import Level, Position
-from pol.dispute.rules import answered, described, opened_body, picked, unfolded
+from pol.dispute.rules import answered, described, opened_body, picked, shown, unfolded
 from pol.errors import ProtocolError
 from pol.graph.node import Operand
 
@@ -62,8 +64,8 @@ class ReplayPlayer:
     """A player with one execution of a segment."""
 
     trace: SegmentTrace
-    published: Callable[[int], Sequence[bytes]] | None = None
-    """The node roots of a step (of the task), if the other side has published its traces."""
+    published: PublishedTraces | None = None
+    """The traces of others, as far as they have published them."""
 
     def open(self, position: Position) -> bytes:
         """States, hashes, words or results, as the level asks for."""
@@ -77,6 +79,8 @@ class ReplayPlayer:
             if p.level is Level.NODES and isinstance(p.facts, AtStep):
                 return self._open_state(p)
             raise NothingToDispute(f"at {p.level.name} all that lies open is right; the other side is right")
+        if p.level is Level.NODES and isinstance(p.facts, AtStep) and (row := self._row_of(p.opening)):
+            return self._show(p, row)
         match p.level:
             case Level.NODES if p.opened_height == p.height:
                 return self._describe(p, index)
@@ -104,6 +108,23 @@ class ReplayPlayer:
         payload = self.open(described(p, index, descriptor))
         return Describe(index, commitment.header, tuple(commitment.node_branch(number)), descriptor, payload)
 
+    def _show(self, p: Position, row: Sequence[bytes]) -> Show:
+        commitment, step = self.trace.commitment, step_of(p.facts).step
+        number = first_difference(b"".join(self.trace.node_roots(step)), b"".join(row), 32)
+        assert number is not None, "rows of different traces differ"
+        node, type_ = self.trace.program.nodes[number], self.trace.program.nodes[number].type
+        leaf: tuple[ShownLeaf, ...] = ()
+        if self.published is not None and (hashes := self.published.leaves(type_, row[number])):
+            place = first_difference(self.trace.output_leaves(step, number), hashes, 32)
+            assert place is not None, "leaf hashes of different roots differ"
+            leaf = (ShownLeaf(place, hashes[32 * place : 32 * place + 32], tuple(branch(hashes, place))),)
+        payload = self.open(shown(p, number, node.encode(), leaf[0].number if leaf else None))
+        places = tuple(branch(row, number)), tuple(commitment.node_branch(number))
+        return Show(number, commitment.header, row[number], *places, node.encode(), leaf, payload)
+
+    def _row_of(self, trace: bytes) -> Sequence[bytes] | None:
+        return None if self.published is None else self.published.row(trace, len(self.trace.program.nodes))
+
     def _go_down(self, p: Position, index: int) -> Move:
         try:
             disputed(p, index)
@@ -123,7 +144,16 @@ class ReplayPlayer:
         return ProveStep(index, tuple(openings))
 
     def _row(self, p: Position) -> Sequence[bytes] | None:
-        return self.published(step_of(p.facts).step) if self.published is not None else None
+        """The agreed nodes of a trace that was shown, unless it is one's own."""
+        pick = node_of(p.facts).before
+        if not isinstance(pick, AtTrace) or tree(self.trace.node_roots(step_of(p.facts).step)) == pick.root:
+            return None
+        row = self._row_of(pick.root)
+        if row is None:
+            raise ProtocolError(
+                "the published trace by which this side has shown a node is lost: restore the folder of evidence"
+            )
+        return row
 
     def _prove_slot(self, p: Position, index: int) -> ProveSlot:
         commitment, q = self.trace.commitment, p.lo + index
@@ -163,14 +193,6 @@ def opened_by(trace: SegmentTrace, p: Position) -> bytes:
             return b"".join(value.to_bytes(4, "big") for value in results)
         case _:
             raise ProtocolError(f"{p.level.name} is no part of a replay")
-
-
-def first_difference(own: bytes, opened: bytes, size: int) -> int | None:
-    """Index of the first of the ``size``-byte items that differ, or None."""
-    for i in range(0, max(len(own), len(opened)), size):
-        if own[i : i + size] != opened[i : i + size]:
-            return i // size
-    return None
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ from pol.chain.account.gas_fees import Budget
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.dispute_desk import DisputeDesk
-from pol.dispute.moves import Move, Upheld
-from pol.dispute.play.honest_players import NothingToDispute, Player
-from pol.dispute.position import Position, Side
-from pol.dispute.rules import apply
+from pol.dispute.agreed_facts import AtStep
+from pol.dispute.moves import Answer, Move, Upheld
+from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlayer
+from pol.dispute.position import Level, Position, Side
+from pol.dispute.rules import answered, apply
 from pol.graph.step_program import StepProgram
 from pol.roles.party.decisions import Action, Mode
+from pol.roles.party.trace_publications import TracePublications
 
 GAME_GAS = 1_000_000
 """Gas of one side in the longest dispute, with challenge and settlement (docs/goals.md)."""
@@ -48,6 +50,8 @@ class DisputeSession:
     player: Player
     desk: DisputeDesk | None = None
     """Settles the result; None in a game without stakes."""
+    traces: TracePublications | None = None
+    """Where this side publishes the trace of a step that it opens."""
 
     def is_on_turn(self) -> bool:
         """Whether the dispute waits for this side."""
@@ -83,11 +87,20 @@ class DisputeSession:
         try:
             move = self.player.move(position)
             if self._refutes(position, move):
+                self._publish(position, move)
                 return MoveMade(position, move, self.game.send(self.wallet, self.dispute, position, move))
             upheld = move
         except NothingToDispute:
             pass
         return MoveMade(position, None, self.game.resign(self.wallet, self.dispute, position), upheld)
+
+    def _publish(self, position: Position, move: Move) -> None:
+        """Publish the trace that the move opens, before it is asked for."""
+        if self.traces is None or not isinstance(self.player, ReplayPlayer) or not isinstance(move, Answer):
+            return
+        opened = answered(position, move.index)
+        if opened.level is Level.NODES and isinstance(opened.facts, AtStep):
+            self.traces.publish(self.player.trace, opened.facts.step)
 
     def _settle(self) -> None:
         if self.desk is None or self.game.winner(self.dispute) is Side.NONE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from functools import cached_property
 
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
@@ -21,6 +22,7 @@ from pol.roles.party.dispute_session import DisputeSession
 from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.party.role import Role
 from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidence
+from pol.roles.party.trace_publications import TracePublications
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.second_look import compare_second_looks
@@ -38,6 +40,11 @@ class ReplayingParty(Role):
     @cached_property
     def _traces(self) -> OrderedDict[tuple[bytes, int], SegmentTrace]:
         return OrderedDict()
+
+    @cached_property
+    def published_traces(self) -> TracePublications:
+        """The traces of disputed steps, one's own and those of others."""
+        return TracePublications(self.store)
 
     @cached_property
     def _profile_evidence(self) -> dict[bytes, ProfileEvidence]:
@@ -194,14 +201,19 @@ class ReplayingParty(Role):
         header = program_header(self.program(task_id, charge))
         disputed = self.disputed_claim(task_id, claim, charge, look)
         if isinstance(disputed, ReceiptClaim):
-            return header, open_receipt(self.trace(task_id, claim.segment), disputed, bits)
+            trace = self.trace(task_id, claim.segment)
+            # The opening is the trace of a whole step.
+            self.published_traces.publish(trace, disputed.step)
+            return header, open_receipt(trace, disputed, bits)
         return header, self.player(task_id, claim, charge).open(disputed.first(header, bits))
 
     def session(self, task_id: bytes, number: int, matter: Matter = Matter.VERDICT) -> DisputeSession:
         """This party's side of a dispute, rebuilt from chain and store. Raises as `disputed`."""
         program, player = self.evidence_in(task_id, number, matter)
+        if isinstance(player, ReplayPlayer):
+            player = replace(player, published=self.published_traces)
         court = self.market.courts[matter]
-        return DisputeSession(court.game, self.wallet, program, number, player, court.desk)
+        return DisputeSession(court.game, self.wallet, program, number, player, court.desk, self.published_traces)
 
     def evidence_in(self, task_id: bytes, number: int, matter: Matter) -> tuple[StepProgram, Player]:
         """The program that a dispute executes, and the player with this party's execution. Raises as `disputed`."""

@@ -14,10 +14,8 @@ import {
     TAG_PROGRAM,
     TAG_SLOT,
     TAG_STATE,
-    TAG_STEP,
     TAG_TENSOR,
-    TAG_TRACE,
-    TAG_TRACES
+    TAG_TRACE
 } from "../../../contracts/commitments/MerkleBranch.sol";
 
 /// @notice The functions of `MerkleBranch` and `CheckpointLog`, for tests/commitments/court_cases.py; many calls in
@@ -64,7 +62,7 @@ contract CommitmentHarness {
         }
     }
 
-    function constants() external pure returns (uint256[14] memory) {
+    function constants() external pure returns (uint256[12] memory) {
         return [
             uint256(PAD),
             TAG_LEAF,
@@ -76,8 +74,6 @@ contract CommitmentHarness {
             TAG_PROGRAM,
             TAG_TRACE,
             TAG_CONSTANTS,
-            TAG_TRACES,
-            TAG_STEP,
             LEAF_BYTES,
             LEAF_WORDS
         ];

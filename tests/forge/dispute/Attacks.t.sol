@@ -286,7 +286,7 @@ contract AttacksTest is GameTest {
     function _refuseVerbs(bytes4[] memory selectors) private {
         bytes memory wrong = abi.encodeWithSelector(Transition.WrongLevel.selector, p.level);
         for (uint256 i = 0; i < selectors.length; i++) {
-            bytes memory rest = selectors[i] == game.openState.selector
+            bytes memory rest = _isWhole(selectors[i])
                 ? abi.encodePacked(_openingRoot(), new bytes(400))
                 : new bytes(400);
             _refuse(_onTurn(), _call(selectors[i], 0, rest), wrong);
@@ -295,7 +295,7 @@ contract AttacksTest is GameTest {
 
     /// @dev All functions but those named, from the highest bit on as in `all`.
     function _allBut(uint256 allowed) private view returns (bytes4[] memory selectors) {
-        bytes4[9] memory all = [
+        bytes4[10] memory all = [
             game.answer.selector,
             game.describe.selector,
             game.openState.selector,
@@ -304,12 +304,13 @@ contract AttacksTest is GameTest {
             game.describeSlot.selector,
             game.proveStep.selector,
             game.proveSlot.selector,
-            game.proveSum.selector
+            game.proveSum.selector,
+            game.show.selector
         ];
-        selectors = new bytes4[](9);
+        selectors = new bytes4[](10);
         uint256 count = 0;
-        for (uint256 i = 0; i < 9; i++) {
-            if ((allowed >> (8 - i)) & 1 == 0) selectors[count++] = all[i];
+        for (uint256 i = 0; i < 10; i++) {
+            if ((allowed >> (9 - i)) & 1 == 0) selectors[count++] = all[i];
         }
         assembly {
             mstore(selectors, count)
@@ -318,24 +319,24 @@ contract AttacksTest is GameTest {
 
     function test_moves_of_another_level() public {
         _lie(5, 0);
-        _refuseVerbs(_allBut(0x100)); // steps: answer
+        _refuseVerbs(_allBut(0x200)); // steps: answer
         _moves(1);
-        _refuseVerbs(_allBut(0x0c0)); // nodes: describe, openState
+        _refuseVerbs(_allBut(0x181)); // nodes: describe, openState, show
         _moves(1);
-        _refuseVerbs(_allBut(0x024)); // leaf: unfold, proveStep
+        _refuseVerbs(_allBut(0x048)); // leaf: unfold, proveStep
         _moves(1);
-        _refuseVerbs(_allBut(0x014)); // terms: openBody, proveStep; nothing lies below a part of one
+        _refuseVerbs(_allBut(0x028)); // terms: openBody, proveStep; nothing lies below a part of one
         _moves(1);
-        _refuseVerbs(_allBut(0x004)); // body: proveStep
+        _refuseVerbs(_allBut(0x008)); // body: proveStep
         setUp();
         _lie(3, 65);
         _moves(2);
-        _refuseVerbs(_allBut(0x100)); // leaves: answer
+        _refuseVerbs(_allBut(0x200)); // leaves: answer
         setUp();
         states[_key(1, STEP + 1)][1][0] ^= 1;
         _start(_replay(2));
         _moves(2);
-        _refuseVerbs(_allBut(0x002)); // state: proveSlot
+        _refuseVerbs(_allBut(0x004)); // state: proveSlot
     }
 
     function test_moves_of_another_level_of_a_sum() public {
@@ -343,9 +344,9 @@ contract AttacksTest is GameTest {
         _sumLeaves(1);
         (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
         _start(_distance(3));
-        _refuseVerbs(_allBut(0x008)); // slots: describeSlot
+        _refuseVerbs(_allBut(0x010)); // slots: describeSlot
         _moves(1);
-        _refuseVerbs(_allBut(0x001)); // leaves: proveSum
+        _refuseVerbs(_allBut(0x002)); // leaves: proveSum
     }
 
     /// @dev A fold of one instruction has no body to be opened.

@@ -105,9 +105,13 @@ abstract contract GameTest is PlainProofs, Deployment {
 
     /// @dev A move as it is sent: what precedes `rest` comes from the position.
     function _call(bytes4 selector, uint256 index, bytes memory rest) internal view returns (bytes memory) {
-        bytes memory witness =
-            selector == game.openState.selector || selector == game.resign.selector ? bytes("") : _witness(index);
+        bytes memory witness = _isWhole(selector) ? bytes("") : _witness(index);
         return abi.encodePacked(selector, _position(), uint8(index), witness, rest);
+    }
+
+    /// @dev Whether a move names the whole opening, and no part of it.
+    function _isWhole(bytes4 selector) internal view returns (bool) {
+        return selector == game.openState.selector || selector == game.show.selector || selector == game.resign.selector;
     }
 
     function _position() internal view returns (bytes memory) {
@@ -201,7 +205,7 @@ abstract contract GameTest is PlainProofs, Deployment {
         return (_call(game.answer.selector, index, next.opened), next);
     }
 
-    function _describe(uint256 node) internal returns (bytes memory, At memory next) {
+    function _describe(uint256 node) internal virtual returns (bytes memory, At memory next) {
         facts.node = node;
         facts.picked = _openingRoot();
         facts.beforeNode = keccak256(abi.encodePacked(p.frame, facts.picked, uint8(3)));

@@ -7,7 +7,7 @@ import {GameHandler} from "./GameHandler.sol";
 contract ReplayHandler is GameHandler {
     uint256 private _lie;
 
-    function _open(uint256 dice) internal override {
+    function _open(uint256 dice) internal virtual override {
         if (number > 0) _change(_lie);
         _lie = dice;
         uint256 node = _change(dice);

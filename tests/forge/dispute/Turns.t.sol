@@ -10,7 +10,7 @@ import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
 import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
-import {KIND_PUBLISHED, KIND_REFERENCE} from "../../../contracts/dispute/DisputeKinds.sol";
+import {KIND_REFERENCE} from "../../../contracts/dispute/DisputeKinds.sol";
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Vm} from "../Base.sol";
 import {GameTest} from "./GameTest.sol";
@@ -53,9 +53,6 @@ contract TurnsTest is GameTest {
         s = _replay(2);
         s.program = 0;
         _refuseStart(s, IStarts.WrongProgram.selector);
-        s = _replay(2);
-        s.kind = KIND_PUBLISHED;
-        _refuseStart(s, DisputeStorage.ZeroHash.selector); // of the traces
         s = _replay(2);
         s.asserter = address(0);
         _refuseStart(s, DisputeStorage.ZeroHash.selector);
@@ -353,10 +350,11 @@ contract TurnsTest is GameTest {
         }
         _expectResult(true);
         bytes memory finished = abi.encodeWithSelector(ClockExpiry.Finished.selector, number);
-        bytes4[10] memory selectors = [
+        bytes4[11] memory selectors = [
             game.answer.selector,
             game.describe.selector,
             game.openState.selector,
+            game.show.selector,
             game.unfold.selector,
             game.openBody.selector,
             game.describeSlot.selector,
@@ -365,7 +363,7 @@ contract TurnsTest is GameTest {
             game.proveSum.selector,
             game.resign.selector
         ];
-        for (uint256 i = 0; i < 10; i++) {
+        for (uint256 i = 0; i < 11; i++) {
             _refuse(asserter, _call(selectors[i], 0, ""), finished);
             _refuse(challenger, _call(selectors[i], 0, ""), finished);
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from hexbytes import HexBytes
@@ -22,6 +22,8 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Side
 from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.trace_publications import TracePublications
+from pol.training.storage.store import Store
 from toy_market import Ground
 
 NODES = 7
@@ -102,10 +104,14 @@ def _lying(honest: SegmentTrace, node: int) -> LyingTrace:
 def _play(
     ground: Ground, game: DisputeGame, honest: SegmentTrace, number: int, asserter: str, lying: ReplayPlayer
 ) -> None:
-    """Both sides move in turn until the truth has won."""
+    """Both sides publish the traces that they open, and move in turn until the truth has won."""
+    traces = TracePublications(Store(f"memory://market-dispute-{number}"))
     players = {asserter: lying, "whistleblower": ReplayPlayer(honest)}
     sides = [
-        DisputeSession(game, ground.wallets[who], honest.program, number, player) for who, player in players.items()
+        DisputeSession(
+            game, ground.wallets[who], honest.program, number, replace(player, published=traces), traces=traces
+        )
+        for who, player in players.items()
     ]
     while game.winner(number) is Side.NONE:
         assert any(side.advance() for side in sides)

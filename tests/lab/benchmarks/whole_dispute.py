@@ -13,20 +13,18 @@ from web3 import Web3
 
 from lab.benchmarks.local_node import local_node
 from lab.disputes.dispute_match import Match, play
+from lab.disputes.known_traces import KnownTraces
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
 from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import tree
 from pol.commitments.program_hash import ProgramCommitment
-from pol.commitments.published_traces import PublishedStep
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import Lie, LyingTrace
-from pol.dispute.disputed_claim import PublishedClaim, ReplayClaim
+from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
-from pol.dispute.play.trace_publication import Publication, show_first_lie
 from pol.dispute.position import HASH_BITS, ClaimKind, Side
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
@@ -127,14 +125,15 @@ def dispute_figures() -> dict[str, float]:
     with local_node("osaka") as url:
         for bits, prefix in ((4, ""), (5, "wide_")):
             court = Court(url, bits)
-            found |= _figures(_dispute(court, REAL), prefix)
-            for knows_leaves, name in ((False, "published"), (True, "published_leaves")):
-                played = _published(court, REAL, knows_leaves)
+            parties = _parties(REAL)
+            found |= _figures(_dispute(court, *parties), prefix)
+            for with_leaves, name in ((False, "published"), (True, "published_leaves")):
+                played = _dispute(court, *parties, KnownTraces(*parties, with_leaves=with_leaves))
                 found[f"{prefix}{name}_dispute_gas"] = played.start_gas + sum(played.gas)
                 found[f"{prefix}{name}_dispute_moves"] = played.match.transactions
         court = Court(url, HASH_BITS)
-        found["chunk_step_gas"] = _dispute(court, TWENTY).gas[-1]
-        found["one_step_gas"] = _dispute(court, replace(TWENTY, strided=True)).gas[-1]
+        found["chunk_step_gas"] = _dispute(court, *_parties(TWENTY)).gas[-1]
+        found["one_step_gas"] = _dispute(court, *_parties(replace(TWENTY, strided=True))).gas[-1]
     return found
 
 
@@ -150,37 +149,14 @@ def _parties(size: Size) -> tuple[FarTrace, FarLiar]:
     return honest, FarLiar(honest, Lie(STEP, PRODUCT, element, size.terms // 2 + 174, 0, 20))
 
 
-def _dispute(court: Court, size: Size) -> Played:
+def _dispute(court: Court, honest: FarTrace, liar: FarLiar, published: KnownTraces | None = None) -> Played:
     """About the product, with the liar on the side on which the other one proves."""
-    honest, liar = _parties(size)
     header = ProgramCommitment.of(honest.program).header
     for side in Side.ASSERTER, Side.CHALLENGER:
         asserted = liar if side is Side.ASSERTER else honest
         claim = _claim(honest, asserted.state_root(STEPS))
-        players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
+        players = {side: ReplayPlayer(liar, published), side.other: ReplayPlayer(honest, published)}
         played = court.play(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER])
-        if played.match.refuted:
-            return played
-    raise OperationalError("no proof decides the benchmark's dispute")
-
-
-def _published(court: Court, size: Size, knows_leaves: bool) -> Played:
-    """The same dispute where the traces were published, with the leaf hashes of all outputs or without."""
-    honest, liar = _parties(size)
-    header = ProgramCommitment.of(honest.program).header
-    for side in Side.ASSERTER, Side.CHALLENGER:
-        asserted, other = (liar, honest) if side is Side.ASSERTER else (honest, liar)
-        row = tuple(asserted.node_roots(STEP))
-        far = PublishedStep(asserted.state_root(STEP), tree(row))
-        steps = [PublishedStep(asserted.state_root(step), keccak256(b"trace%d" % step)) for step in range(STEPS)]
-        steps[STEP] = far
-        publication = Publication(
-            tuple(steps), {STEP: row}.__getitem__, asserted.output_leaves if knows_leaves else None
-        )
-        claim = PublishedClaim(**vars(_claim(honest, asserted.state_root(STEPS))), traces=publication.root)
-        payload = show_first_lie(other, publication, claim, court.bits)
-        challenger = ReplayPlayer(other, published=publication.row)
-        played = court.play(claim, header, ReplayPlayer(asserted), challenger, payload)
         if played.match.refuted:
             return played
     raise OperationalError("no proof decides the benchmark's dispute")
@@ -281,20 +257,18 @@ class Court:
 
     def play(
         self,
-        claim: ReplayClaim | PublishedClaim,
+        claim: ReplayClaim,
         header: bytes,
         asserter: ReplayPlayer,
         challenger: ReplayPlayer,
-        payload: bytes | None = None,
     ) -> Played:
         """A dispute, move by move in transactions."""
         self.disputes += 1
-        kind, x = (ClaimKind.PUBLISHED, claim.traces) if isinstance(claim, PublishedClaim) else (ClaimKind.REPLAY, ZERO)
-        sides = (self.asserter, self.challenger, claim.program, claim.constants, int(kind), 0)
-        params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, x, ZERO, 0, CLOCK)
+        sides = (self.asserter, self.challenger, claim.program, claim.constants, int(ClaimKind.REPLAY), 0)
+        params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, ZERO, ZERO, 0, CLOCK)
         types = ["uint256", "address", "uint256", PARAMS]
         number = keccak256(abi_encode(types, [self.web3.eth.chain_id, self.game.address, self.disputes, params]))
-        match = play(replace(claim, id=number), header, asserter, challenger, self.bits, payload)
+        match = play(replace(claim, id=number), header, asserter, challenger, self.bits)
         data = self.game.encode_abi("start", [params, header, match.record.payload])
         start_gas, gas = self._send(self.market, data), []
         for position, move, _ in match.record.walk():

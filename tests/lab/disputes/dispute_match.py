@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.disputed_claim import DisputedClaim, PublishedClaim, ReceiptClaim
+from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim
 from pol.dispute.moves import DisputeEnded, IllegalMove, Move
 from pol.dispute.openings import WrongInclusionProof
 from pol.dispute.play.honest_players import NothingToDispute, Player
@@ -49,8 +49,7 @@ def play(
         asserter: has made the claim.
         challenger: opens first.
         bits: levels of a tree that one move opens.
-        payload: what the challenger begins with; about published traces it shows them
-            (`pol.dispute.play.trace_publication.show_first_lie`), and about a receipt what it names (`open_receipt`).
+        payload: what the challenger begins with; about a receipt it shows what the receipt names (`open_receipt`).
 
     Whoever is the first to make an illegal move has lost.
 
@@ -58,7 +57,7 @@ def play(
         IllegalMove: what the challenger begins with is none.
     """
     if payload is None:
-        assert not isinstance(claim, PublishedClaim | ReceiptClaim), "what is shown beside an opening is given"
+        assert not isinstance(claim, ReceiptClaim), "what is shown beside an opening is given"
         payload = challenger.open(claim.first(header, bits))
     position = DisputeRecord(claim, header, payload, (), bits).start
     moves: list[Move] = []
