@@ -8,9 +8,11 @@ import {Acceptance} from "./Acceptance.sol";
 library ProfileThreshold {
     /// @notice 2^-20 of the way travelled, squared: nobody can be asked to do better than the format of the numbers.
     uint256 internal constant FLOOR = 1 << 24;
+    /// @notice 2^-6 of the way travelled, squared, as in second looks: within more a cheat goes anywhere.
+    uint256 internal constant MOST = 1 << 52;
 
     /// @notice `max(FLOOR, margin^2 * ceil(distance * 2^64 / (base mod 2^160)))`; zero if that is no threshold: the two
-    /// executions part in an integer, have no distance, went nowhere, or part as far as the training travels.
+    /// executions part in an integer, have no distance, went nowhere, or part by more than MOST allows.
     /// @param distance Between the ends of a portion and of a rerun.
     /// @param base Between end and start of the portion: its reference.
     /// @param margin Of the terms, below 2^16.
@@ -22,7 +24,7 @@ library ProfileThreshold {
         // Below 2^224, and its product with a margin's square below 2^256.
         uint256 ratio = ((distance << 64) - 1) / travelled + 1;
         uint256 threshold = margin * margin * ratio;
-        if (threshold > type(uint64).max) return 0;
+        if (threshold > MOST) return 0;
         return uint64(threshold < FLOOR ? FLOOR : threshold);
     }
 }

@@ -42,7 +42,7 @@ def ratio_of(distance: int, reference: int) -> int | None:
 
 def threshold_of(found: int, margin: int) -> int | None:
     threshold = max(2**24, margin**2 * found)
-    return threshold if threshold < 2**64 else None
+    return threshold if threshold <= 2**52 else None
 
 
 def demanded_of(distance: int, reference: int, margin: int) -> int | None:
@@ -93,9 +93,9 @@ def ratio_vectors() -> list[Row]:
 
 
 def threshold_vectors() -> list[Row]:
-    """From one rerun: around the floor, around 2^64 for each margin, and where there is no ratio."""
-    pairs = [(d, 2**64) for d in (0, 1, 2**12, 2**24 - 1, 2**24, 2**24 + 1, 2**52 - 1, 2**52, 2**64 - 1, 2**64)]
-    pairs += [((2**64 - 1) // 65535**2 + i, 2**64) for i in (0, 1)]
+    """From one rerun: around floor and cap for each margin, and where there is no ratio."""
+    pairs = [(d, 2**64) for d in (0, 1, 2**12, 2**24 - 1, 2**24, 2**24 + 1, 2**52 - 1, 2**52, 2**52 + 1, 2**64)]
+    pairs += [(2**52 // margin**2 + i, 2**64) for margin in (64, 65535) for i in (0, 1)]
     pairs += [(2**24, 2**64 - 1), (2**24, 2**64 + 1), (UNEQUAL - 1, 1), (UNEQUAL - 1, UNEQUAL - 1)]
     pairs += [(1, 0), (1, UNEQUAL), (UNEQUAL, 2**64), (0, INFINITE), (INFINITE, 1)]
     return [

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from pol.claims.acceptance_rule import THRESHOLD_BITS, travelled
 from pol.claims.distance import SATURATION, UNEQUAL
 from pol.errors import UnsupportedError
 
 FLOOR = 1 << (THRESHOLD_BITS - 40)
 """The least threshold: 2^-20 of the distance travelled, which is a few roundings of a binary32."""
+MOST = 1 << (THRESHOLD_BITS - 12)
+"""The greatest one: 2^-6 of the distance travelled, as in second looks. A cheat goes anywhere within more than that."""
 
 
 def ratio(distance: int, reference: int) -> int | None:
@@ -42,22 +46,24 @@ def require_ratio(distance: int, reference: int) -> int:
 
 
 def threshold(found: int, margin: int) -> int | None:
-    """The threshold for a ratio (of squares): ``ratio * margin^2``, at least `FLOOR`; None if it would reach 2^64."""
+    """The threshold for a ratio (of squares): ``ratio * margin^2``, at least `FLOOR`; None above `MOST`."""
     result = max(found * margin * margin, FLOOR)
-    return result if result < 1 << THRESHOLD_BITS else None
+    return result if result <= MOST else None
 
 
 def require_threshold(distance: int, reference: int, margin: int) -> int:
     """The `threshold` that follows from a rerun.
 
     Raises:
-        UnsupportedError: it has no ratio, or diverges as far as the training itself travels.
+        UnsupportedError: it has no ratio, or diverges too far: by more than 2^-6 / margin of the way travelled.
     """
     result = threshold(require_ratio(distance, reference), margin)
     if result is None:
         raise UnsupportedError(
-            "honest runs of this task diverge as far as the training travels; use a shorter checkpoint interval, a "
-            "lower margin, or remove a source of noise: a bias before a normalization has a gradient of zero but for "
-            "rounding, and Adam takes full steps by such noise (use bias=False there)"
+            f"honest runs of this task diverge by {math.sqrt(require_ratio(distance, reference) / 2**64):.2g} of the way "
+            f"travelled, and {margin} times that is more than the 1/64 that thresholds may allow: a cheat could go "
+            "anywhere within. Use exact mode, or remove the source of noise: a bias before a normalization, or on the "
+            "keys of attention, has a gradient of zero but for rounding, and Adam takes full steps by such noise (use "
+            "bias=False there); else a shorter checkpoint interval or a lower margin"
         )
     return result

@@ -49,7 +49,7 @@ contract ProfileVectorsTest is MarketBase {
         vm.assertEq(rows.length, 154);
         for (uint256 i = 0; i < rows.length; ++i) {
             uint256 expected = rows[i].ratio < 1 << 24 ? 1 << 24 : rows[i].ratio;
-            if (!rows[i].exists || expected >= 1 << 64) expected = 0;
+            if (!rows[i].exists || expected > 1 << 52) expected = 0;
             vm.assertEq(ProfileThreshold.fromRerun(rows[i].distance, rows[i].base, 1), expected);
         }
     }
@@ -58,7 +58,7 @@ contract ProfileVectorsTest is MarketBase {
         string memory form = "Row(uint256 distance,uint256 reference,uint256 margin,bool exists,uint256 threshold)";
         bytes memory decoded = vm.parseJsonTypeArray(vm.readFile(FILE), ".thresholds", form);
         Threshold[] memory rows = abi.decode(decoded, (Threshold[]));
-        vm.assertEq(rows.length, 84);
+        vm.assertEq(rows.length, 92);
         for (uint256 i = 0; i < rows.length; ++i) {
             uint256 expected = rows[i].exists ? rows[i].threshold : 0;
             vm.assertEq(ProfileThreshold.fromRerun(rows[i].distance, rows[i].base, rows[i].margin), expected);
