@@ -19,10 +19,10 @@ from pol.cli.file_output import DIFFERS, FINE, console, unsupported_is_unseen
 from pol.cli.key_option import signing_key
 from pol.cli.verification import profile_picture
 from pol.commitments import canonical_json
-from pol.errors import ProtocolError, UnsupportedError
+from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
-from pol.graph.step_program import Component, StepProgram
+from pol.graph.step_program import StepProgram
 from pol.training.record.signed_heads import public_bytes
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
@@ -31,13 +31,18 @@ from pol.verification.profile import profile_signature
 from pol.verification.profile.profile_challenge import ProfileCharge, find_false_parts
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profile_document import Profile, load_profile
-from pol.verification.profile.profiling import PROFILED, RERUNS, measure_profile, rerun_programs_root, slots_apart
+from pol.verification.profile.profiling import (
+    PROFILED,
+    RERUNS,
+    measure_profile,
+    require_thresholds,
+    rerun_programs_root,
+)
 from pol.verification.profile.torch_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.torch_setting import settings_here
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _FILE_LIMIT = 1 << 16
-_NAMED = 3
 
 
 @click.command()
@@ -91,7 +96,7 @@ def profile(
     with _progress(as_json) as advance:
         found = measure_profile(loaded, executor, count, reruns, margin, advance)
     charges = find_false_parts(found.claim, posted.claim) if posted is not None else []
-    _require_thresholds(loaded, executor, found)
+    require_thresholds(loaded, executor, found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
     # A submitter puts it into the terms, so that all parties rerun the same programs.
     document["reruns"] = rerun_programs_root(found.programs).hex()
@@ -111,20 +116,6 @@ def profile(
     if posted is not None:
         _show_charges(terminal, charges, posted == found)
     return code
-
-
-def _require_thresholds(task: LoadedTask, executor: ExecutorFactory, found: Profile) -> None:
-    """UnsupportedError that names the tensors at fault, if there are no thresholds."""
-    try:
-        _ = found.thresholds
-    except UnsupportedError as error:
-        for component in Component:
-            if found.claim.demanded(component, found.claim.witnesses[component - 1]) is not None:
-                continue
-            apart = slots_apart(task, executor, found.claim, component)[:_NAMED]
-            names = ", ".join(f"{name} ({share:.0%})" for name, share in apart)
-            raise UnsupportedError(f"{error}. Of the {component.name.lower()} state it is {names}") from error
-        raise
 
 
 def _digest(task: str) -> str:

@@ -24,7 +24,7 @@ from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
 from pol.training.task.learning_proof import TaskCheckpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_document import Profile
-from pol.verification.profile.profiling import measure_profile
+from pol.verification.profile.profiling import measure_profile, require_thresholds
 from pol.verification.verdict.second_look import SecondLooker
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome, Verdict
@@ -58,7 +58,7 @@ class Verifier(ErringParty, ReplayingParty):
         self.require_kept()
         if not seating.verifies:
             # A profiler that can't post a profile loses its stake, so the profile is measured first.
-            _ = self.measure(task_id).thresholds
+            require_thresholds(self.task(task_id), CpuExecutor, self.measure(task_id))
         if not seating.until:
             self.beacon.bring(self.wallet, seating.round, self.rounds)
             self.market.seats.open_claims(self.wallet, task_id)

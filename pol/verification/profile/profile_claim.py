@@ -79,7 +79,8 @@ class ProfileClaim:
         """The thresholds that follow from the witnesses, as the chain computes them.
 
         Raises:
-            UnsupportedError: a witness has no ratio, or a threshold would exceed 2^-6 of the way: no such profile can be posted.
+            UnsupportedError: a witness has no ratio, or a threshold would exceed 2^-6 of the way: nobody can post such
+                a profile.
         """
         if self.margin == 0:
             return EXACT

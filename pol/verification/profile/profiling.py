@@ -11,12 +11,13 @@ from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import state_root
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
+from pol.verification.profile.discontinuous_updates import require_continuous_update
 from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
 from pol.verification.profile.profile_document import PortionDetail, Profile, RerunDetail
 from pol.verification.profile.state_metrics import ComponentGap, gaps
@@ -27,6 +28,8 @@ PROFILED = 2
 """Default number of profiled segments."""
 RERUNS = 8
 """Default number of reruns of each."""
+NAMED = 3
+"""Tensors that a refusal names at most."""
 
 OnProgress = Callable[[int, int], None]
 
@@ -69,6 +72,7 @@ def measure_profile(
 
     Raises:
         ProtocolError: the task hasn't so many segments, or there is nothing to measure.
+        UnsupportedError: an update jumps (`pol.verification.profile.discontinuous_updates`).
     """
     document, program = task.document, task.program
     if margin == 0 and (segments, reruns) == (0, 0):
@@ -78,6 +82,7 @@ def measure_profile(
             f"can't profile {segments} segments with {reruns} reruns each: the task has {document.segments} segments, "
             "and at least one of each is needed, or none of both and a margin of 0 (exact mode)"
         )
+    require_continuous_update(task.aten)
     programs = [reorder(program, seed) for seed in range(reruns)]
     canonical = executor(program, task.constants)
     portions: list[tuple[Portion, PortionDetail]] = []
@@ -109,6 +114,24 @@ def measure_profile(
         portions=tuple(detail for _, detail in portions),
         reruns=tuple(detail for _, detail in measured),
     )
+
+
+def require_thresholds(task: LoadedTask, executor: ExecutorFactory, found: Profile) -> None:
+    """Check that thresholds follow from a profile that was measured here.
+
+    Raises:
+        UnsupportedError: they don't; the message names the tensors at fault.
+    """
+    try:
+        _ = found.thresholds
+    except UnsupportedError as error:
+        for component in Component:
+            if found.claim.demanded(component, found.claim.witnesses[component - 1]) is not None:
+                continue
+            apart = slots_apart(task, executor, found.claim, component)[:NAMED]
+            names = ", ".join(f"{name} ({share:.0%})" for name, share in apart)
+            raise UnsupportedError(f"{error}. Of the {component.name.lower()} state it is {names}") from error
+        raise
 
 
 def slots_apart(
