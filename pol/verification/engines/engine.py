@@ -19,6 +19,7 @@ from pol.training.storage.store import Store
 from pol.training.task import published_task
 from pol.training.task.learning_proof import TaskCheckpoint
 from pol.training.task.task_document import LoadedTask
+from pol.verification.verdict.drift import Direction, direction
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
 from pol.verification.verdict.segment_verification import verify_entries
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
@@ -32,7 +33,8 @@ MAX_OBSERVED = 8
 class ReplayJob:
     """One segment to verify. A worker receives names only: the store's URL, digests and roots.
 
-    ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none.
+    ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none. ``sketched`` is
+    the seed of the residual's direction (`pol.verification.verdict.drift`); empty: none is needed.
     """
 
     store: str
@@ -41,14 +43,19 @@ class ReplayJob:
     end: TaskCheckpoint
     thresholds: Three
     looks: int = LOOKS
+    sketched: bytes = b""
 
 
 @dataclass(frozen=True)
 class ExaminedSegment:
-    """The verdict on a segment, and the scalars that the replay observed, one number for each step."""
+    """The verdict on a segment, the scalars that the replay observed, one for each step, and the residual's direction.
+
+    ``direction`` is None if none was asked for, or nothing could be replayed.
+    """
 
     verdict: Verdict
     observed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    direction: Direction | None = None
 
 
 class Engine(Protocol):
@@ -77,9 +84,24 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
         for name, value in zip(names, words, strict=True):
             seen[name].append(float(value.reshape(-1).view(np.float32)[0]))
 
+    found: list[Direction] = []
+
+    def compare(replayed: Sequence[Words], end: Sequence[Words]) -> None:
+        found.append(direction(loaded.program, replayed, end, job.sketched))
+
     again = SecondLooker(loaded, functools.partial(CpuExecutor, threads=threads), job.thresholds, job.looks)
-    verdict = verify_entries(store, loaded, job.start, job.end, executor, job.thresholds, observe, again)
-    return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()})
+    verdict = verify_entries(
+        store,
+        loaded,
+        job.start,
+        job.end,
+        executor,
+        job.thresholds,
+        observe,
+        again,
+        compare=compare if job.sketched else None,
+    )
+    return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()}, found[0] if found else None)
 
 
 def forget_task() -> None:

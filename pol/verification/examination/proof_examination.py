@@ -15,6 +15,7 @@ from pol.training.task.learning_proof import LearningProof
 from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
 from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
+from pol.verification.verdict.drift import Drift, drifts
 from pol.verification.verdict.second_look import LOOKS
 from pol.verification.verdict.verdict import Outcome, Reason, Reasons, outcome_of_failure
 
@@ -64,6 +65,7 @@ class ProofVerdict:
     reasons: Reasons
     detail: str
     examined: tuple[ExaminedSegment, ...] = ()
+    drifts: tuple[Drift, ...] = ()
 
 
 UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing was looked at")
@@ -96,8 +98,11 @@ def examine_proof(
     engine: Engine,
     advance: Advance = lambda done, total: None,
     looks: int = LOOKS,
+    sketched: bytes = b"",
 ) -> ProofVerdict:
     """Replay ``segments`` by an engine and decide; ``looks`` are the reruns of a second look, 0 for none.
+
+    ``sketched`` is a seed that the solver couldn't know, by which drift is looked for; empty: it isn't.
 
     Raises:
         ProtocolError: no segment, or one that the task doesn't have.
@@ -107,7 +112,7 @@ def examine_proof(
     if not segments or not all(0 <= segment < count for segment in segments):
         raise ProtocolError(f"can't replay segments {list(segments)}: the task has {count}, from 0")
     url, task = subject.store.url, subject.task.digest
-    jobs = [ReplayJob(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks) for s in segments]
+    jobs = [ReplayJob(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks, sketched) for s in segments]
     examined: list[ExaminedSegment] = []
     advance(0, len(jobs))
     for result in engine.run(jobs):
@@ -120,7 +125,7 @@ def examine_proof(
 
 
 def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
-    """One verdict over several segments: one rejected is enough, and unseen segments aren't accepted."""
+    """One verdict over several segments: one rejected is enough, or drift, and unseen segments aren't accepted."""
     verdicts = [result.verdict for result in examined]
     outcome = next(
         (o for o in (Outcome.REJECTED, Outcome.INCONCLUSIVE) if any(v.outcome is o for v in verdicts)),
@@ -129,7 +134,16 @@ def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
     deciding = [verdict for verdict in verdicts if verdict.outcome is outcome]
     reasons = tuple(dict.fromkeys(reason for verdict in deciding for reason in verdict.reasons))
     detail = f"{len(deciding)} of {len(verdicts)} replayed segments {outcome.name.lower()}"
-    return ProofVerdict(outcome, reasons, detail, tuple(examined))
+    found = drifts([result.direction for result in examined if result.direction is not None])
+    drifting = [drift for drift in found if drift.is_found]
+    if drifting:
+        told = ", ".join(
+            f"{drift.component.name.lower()} {drift.score:.3g} in {drift.segments} segments (limit {drift.limit:.3g})"
+            for drift in drifting
+        )
+        reasons = (*(reasons if outcome is Outcome.REJECTED else ()), Reason.DRIFT)
+        outcome, detail = Outcome.REJECTED, f"{detail}; what the solver's states add points in one direction: {told}"
+    return ProofVerdict(outcome, reasons, detail, tuple(examined), found)
 
 
 def verdict_on_failure(error: Exception) -> ProofVerdict:

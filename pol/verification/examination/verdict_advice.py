@@ -26,6 +26,8 @@ REASONS: dict[Reason | Fault, str] = {
     "left out, changed or made up, or the profile was measured for other hardware.",
     Reason.WITHIN_SECOND_LOOK: "A segment exceeds the thresholds, but reruns of it diverge as far: it is weaker "
     "evidence than the others.",
+    Reason.DRIFT: "Each segment is within the limits, but what the solver's states add to the replays points in one "
+    "direction: somebody pushes the training. Kernels that round in one direction share up to a fifth of theirs.",
     Reason.INTEGERS_DIFFER: "A counter or another integer isn't what the steps give: steps left out or done twice.",
     Reason.ROOTS_DIFFER: "Exact mode accepts canonical bits only: was this training run canonically?",
     Fault.BROKEN_LOG: "The proof isn't over the log that was committed to: a checkpoint was exchanged afterwards.",

@@ -38,7 +38,8 @@ class VerificationReport:
 
     ``proof`` is the digest of the learning proof, empty if it was read off a learning record. ``profile`` is that of
     the profile, None in exact mode. ``given_seed`` says whether the seed came from outside of this process.
-    ``subject`` is None if the proof or its task is bad already, or couldn't be read.
+    ``sketched`` is the seed by which drift was looked for, empty if it wasn't. ``subject`` is None if the proof or its
+    task is bad already, or couldn't be read.
     """
 
     store: str
@@ -51,6 +52,7 @@ class VerificationReport:
     draw: SegmentDraw | None = None
     given_seed: bool = False
     suspicions: tuple[Suspicion, ...] = ()
+    sketched: bytes = b""
     seconds: float = 0.0
     machine: Mapping[str, str] = field(default_factory=fingerprint)
 
@@ -129,6 +131,13 @@ def document(found: VerificationReport) -> dict[str, Any]:
         "draw": None if draw is None else _draw(draw, found.given_seed),
         "suspicious": [{"segment": s.segment, "moved": finite(s.moved), "score": finite(s.score)} for s in found.named],
         "segments": [segment_document(result) for result in verdict.examined],
+        "drift": {
+            "seed": found.sketched.hex() or None,
+            "components": {
+                drift.component.name.lower(): {"segments": drift.segments, "score": drift.score, "limit": drift.limit}
+                for drift in verdict.drifts
+            },
+        },
         "environment": dict(found.machine),
         "solver_environment": {} if subject is None else dict(subject.proof.environment),
         "engine": found.engine,

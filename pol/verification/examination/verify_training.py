@@ -123,8 +123,12 @@ def verify(
     except (ProtocolError, OperationalError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     with progress("replaying segments") as advance:
-        verdict = proof_examination.examine_proof(subject, draw.replayed, found.thresholds, engine, advance, looks)
-    return replace(found, verdict=verdict)
+        # Nothing drifts in exact mode: states are equal.
+        sketched = b"" if found.is_exact else sampling.seed or draw.seed or os.urandom(32)
+        verdict = proof_examination.examine_proof(
+            subject, draw.replayed, found.thresholds, engine, advance, looks, sketched
+        )
+    return replace(found, verdict=verdict, sketched=sketched)
 
 
 def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:

@@ -21,6 +21,8 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.canonical_replay import Observe, replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, outcome_of_failure
 
+Compare: TypeAlias = Callable[[Sequence[Words], Sequence[Words]], None]
+"""``compare(replayed, end)``: the end of a replay, and the solver's."""
 SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words]], Verdict]
 """``second_look(verdict, start)``: optional second look at a rejected segment (`second_look.SecondLooker`)."""
 
@@ -34,11 +36,12 @@ def measure_segment(
     interval: int,
     observe: Observe | None = None,
     receipt_seed: bytes | None = None,
+    compare: Compare | None = None,
 ) -> SegmentClaim:
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
 
     ``observe`` receives the observed values of each step. With ``receipt_seed`` the claim has a receipt of the last
-    step, of which nothing is observed then.
+    step, of which nothing is observed then. ``compare`` receives the replayed and the solver's end.
 
     Raises:
         ProtocolError: ``start`` or ``end`` isn't a state of the program.
@@ -53,6 +56,8 @@ def measure_segment(
         first = drawing if observe is None else executor
         state = replay_end(program, first, start, segment * interval, interval - 1, observe)
         before, receipt, replayed = execute_with_receipt(program, drawing, state, last, receipt_seed)
+    if compare is not None:
+        compare(replayed, end)
     return SegmentClaim(
         segment=segment,
         start=state_root(types, start),
@@ -111,6 +116,7 @@ def verify_entries(
     observe: Observe | None = None,
     second_look: SecondLookCallback | None = None,
     receipt_seed: bytes | None = None,
+    compare: Compare | None = None,
 ) -> Verdict:
     """Fetch, replay and decide the segment between two entries of a checkpoint log that follow on each other.
 
@@ -123,7 +129,9 @@ def verify_entries(
     if isinstance(states, Verdict):
         return states
     try:
-        claim = measure_segment(task.program, executor, *states, segment, task.document.interval, observe, receipt_seed)
+        claim = measure_segment(
+            task.program, executor, *states, segment, task.document.interval, observe, receipt_seed, compare
+        )
         verdict = decide(claim, thresholds)
         if second_look is not None and verdict.outcome is Outcome.REJECTED:
             verdict = second_look(verdict, states[0])

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     EQUAL_ROOTS = "equal-roots"
     WITHIN_SECOND_LOOK = "within-second-look"
 
+    DRIFT = "drift"
     DISTANCE_ABOVE_THRESHOLD = "distance-above-threshold"
     ROOTS_DIFFER = "roots-differ"
     INTEGERS_DIFFER = "integers-differ"

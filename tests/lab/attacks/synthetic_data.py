@@ -123,7 +123,7 @@ def own_task(workshop: Workshop) -> Forgery:
         document=task.document,
         program=task.program,
         names=task.names,
-        aten=task.aten,
+        source=task.source,
         constants=target.constants_with(name, shifted),
         initial_state=task.initial_state,
         lineage=task.lineage,

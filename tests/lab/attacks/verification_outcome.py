@@ -9,22 +9,27 @@ from functools import cached_property
 
 from lab.attacks.attack_target import Target
 from lab.attacks.forgery import Attack, Forgery, Workshop, publish
+from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
 from pol.claims.sample_size import detection_probability
 from pol.errors import ProtocolError
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
+from pol.verification.verdict.drift import Direction, Drift, direction, drifts
 from pol.verification.verdict.second_look import allowances
-from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.segment_verification import verify_entries
 from pol.verification.verdict.verdict import Outcome, decide
+
+SEED = b"nobody has known this"
+"""Of the sketch by which drift is found."""
 
 
 @dataclass(frozen=True)
 class SegmentFinding:
     """One segment: the verdict by tolerance, whether exact mode accepts it, and each component's relative distance.
 
-    ``alone`` is the verdict by the thresholds alone, without a second look.
+    ``alone`` is the verdict by the thresholds alone, without a second look; ``direction`` that of the residual.
     """
 
     outcome: Outcome
@@ -32,6 +37,7 @@ class SegmentFinding:
     exact: bool
     distances: tuple[float, float, float]
     allowed: tuple[float, float, float]
+    direction: Direction | None = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,13 @@ class Findings:
 
     @property
     def passes_tolerance(self) -> bool:
-        """Whether every segment is accepted."""
-        return self.refused is None and not self.rejected
+        """Whether every segment is accepted, and all of them together."""
+        return self.refused is None and not self.rejected and not any(drift.is_found for drift in self.drifts)
+
+    @cached_property
+    def drifts(self) -> tuple[Drift, ...]:
+        """What the residuals of all segments have in common."""
+        return drifts([found.direction for found in self.segments if found.direction is not None])
 
     @property
     def passes_exact(self) -> bool:
@@ -141,8 +152,21 @@ def mount(attack: Attack, target: Target, seed: int = 0) -> Findings:
 
 
 def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> SegmentFinding:
-    verdict = verify_segment(
-        store, target.task, proof, target.executor, segment, target.thresholds, second_look=target.looker
+    found: list[Direction] = []
+
+    def compare(replayed: Sequence[Words], end: Sequence[Words]) -> None:
+        found.append(direction(target.task.program, replayed, end, SEED))
+
+    start, end = proof.checkpoints[segment : segment + 2]
+    verdict = verify_entries(
+        store,
+        target.task,
+        start,
+        end,
+        target.executor,
+        target.thresholds,
+        second_look=target.looker,
+        compare=compare,
     )
     claim, allowed = verdict.claim, limits(target)
     if claim is None:
@@ -155,7 +179,7 @@ def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> 
     parameter, buffer, optimizer = (relative_distance(distance, reference) for distance, reference in pairs)
     exact = decide(claim, EXACT).outcome is Outcome.ACCEPTED
     alone = decide(claim, target.thresholds).outcome
-    return SegmentFinding(verdict.outcome, alone, exact, (parameter, buffer, optimizer), allowed)
+    return SegmentFinding(verdict.outcome, alone, exact, (parameter, buffer, optimizer), allowed, *found)
 
 
 def _ratio(distances: tuple[float, float, float], scale: tuple[float, float, float]) -> float:
