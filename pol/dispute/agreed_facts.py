@@ -5,12 +5,13 @@ Each class is one line of docs/spec/dispute.md#frames: facts build on the facts 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 from pol.commitments.keccak import keccak256
-from pol.commitments.merkle import depth, tree
+from pol.commitments.merkle import climb, depth, tree
 from pol.graph.node import Node
 
 
@@ -80,12 +81,18 @@ class AtSubtree:
 
 @dataclass(frozen=True)
 class AtTrace:
-    """The whole trace, when its root was published: the same as one pick from all of its nodes at once."""
+    """The whole trace, of which a node was shown: the same as one pick from all of its nodes at once."""
 
     before: AtStep
     root: bytes
     """The root of the tree over the node roots."""
     height: int
+    node: int
+    """The one that was shown; all before it are agreed."""
+    shown: bytes
+    """Its root."""
+    branch: tuple[bytes, ...]
+    """From there to the root of the trace."""
 
     @property
     def child_height(self) -> int:
@@ -96,6 +103,20 @@ class AtTrace:
     def frame(self) -> bytes:
         """The hash of the pick."""
         return keccak256(self.before.frame + self.root + self.height.to_bytes(1, "big"))
+
+    def branch_of(self, number: int, own: Sequence[bytes]) -> list[bytes]:
+        """The branch of an agreed node in the shown trace, of which a party need not know the rest.
+
+        Siblings of subtrees that hold the shown node, or begin behind it, stand in its branch or above it; all others
+        are agreed. ``own``: the node's branch in a party's own trace.
+        """
+        found = list(own)
+        for height in range(self.height):
+            if number >> height == self.node >> height:
+                found[height] = self.branch[height]
+            elif number >> height + 1 == self.node >> height + 1:
+                found[height] = climb(self.shown, self.node % (1 << height), self.branch[:height])
+        return found
 
 
 Pick: TypeAlias = AtSubtree | AtTrace

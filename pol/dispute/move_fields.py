@@ -118,9 +118,11 @@ def _show(p: Position, frame: bytes, index: int, witness: Mapping[str, Value], r
     _require_frame(frame, at_step.frame)
     branch, descriptor = reader.hashes(depth(header.nodes)), reader.sized()
     number, (root,) = reader.number(4), reader.hashes(1)
-    at_node = AtNode(AtTrace(at_step, opening, depth(header.nodes)), descriptor, number)
+    trace_branch = reader.hashes(depth(header.nodes))
+    trace = AtTrace(at_step, opening, len(trace_branch), number, root, trace_branch)
+    at_node = AtNode(trace, descriptor, number)
     output = {"branch": branch, **_node(descriptor)}
-    output |= {"node": number, "root": root, "trace branch": reader.hashes(depth(header.nodes))}
+    output |= {"node": number, "root": root, "trace branch": trace_branch}
     type_, level = at_node.node.type, Level.LEAVES
     if index == SHOWN_LEAF:
         output |= {"leaf": reader.number(8), "leaf hash": reader.take(32)}
@@ -197,9 +199,9 @@ def _prove_step(p: Position, frame: bytes, index: int, witness: Mapping[str, Val
         shown = {"claim": claimed}
     pre, step = reader.take(32), reader.number(8)
     at_step = AtStep(_STEP.before, _NOTHING, pre, step)
-    picks = tuple(AtTrace(at_step, reader.take(32), reader.number(1)) for _ in range(reader.number(1)))
+    picks = tuple(_pick(at_step, reader.take(32), reader.number(1)) for _ in range(reader.number(1)))
     number, descriptor = reader.number(4), reader.sized()
-    at_node = AtNode(picks[-1] if picks else AtTrace(at_step, _NOTHING, 0), descriptor, number)
+    at_node = AtNode(picks[-1] if picks else _pick(at_step, _NOTHING, 0), descriptor, number)
     found = keccak256(claimed + pre + step.to_bytes(8, "big"))
     for pick in picks:
         found = keccak256(found + pick.root + bytes([pick.height]))
@@ -312,13 +314,18 @@ def _picked(at_step: AtStep, p: Position, roots: tuple[bytes, ...]) -> bytes:
     return frame
 
 
+def _pick(at_step: AtStep, root: bytes, height: int) -> AtTrace:
+    """A pick with its root, as far as a proof names it."""
+    return AtTrace(at_step, root, height, 0, _NOTHING, ())
+
+
 def _require_frame(frame: bytes, found: bytes) -> None:
     if frame != found:
         raise ProtocolError("the facts that are shown don't hash to the frame")
 
 
 def _node(descriptor: bytes) -> Fields:
-    type_ = AtNode(AtTrace(_STEP, _NOTHING, 0), descriptor, 0).node.type
+    type_ = AtNode(_pick(_STEP, _NOTHING, 0), descriptor, 0).node.type
     return {"descriptor": descriptor, "output": f"{type_.dtype.name} {list(type_.shape)}"}
 
 

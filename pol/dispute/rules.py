@@ -165,15 +165,18 @@ def described(position: Position, index: int, descriptor: bytes) -> Position:
     )
 
 
-def shown(position: Position, node: int, descriptor: bytes, leaf: int | None) -> Position:
-    """The position at which a shown node opens, or one leaf of it.
+def shown(
+    position: Position, node: int, root: bytes, branch: tuple[bytes, ...], descriptor: bytes, leaf: int | None
+) -> Position:
+    """The position at which a shown node opens, or one leaf of it; ``branch`` leads from its root to the trace's.
 
     Rationale: the trace that lies open is one hash, so a branch picks from all of its nodes at once.
     """
     require_level(position, Level.NODES)
     if not isinstance(position.facts, AtStep):
         raise IllegalMove("a node can be shown only where the whole trace lies open")
-    facts = AtNode(AtTrace(position.facts, position.opening, position.height), descriptor, node)
+    trace = AtTrace(position.facts, position.opening, position.height, node, root, branch)
+    facts = AtNode(trace, descriptor, node)
     type_ = facts.node.type
     is_leaf = leaf is not None or type_.leaves == 1
     height = 0 if is_leaf else depth(type_.leaves)
@@ -345,7 +348,8 @@ def _show(position: Position, move: Show) -> Position:
     """
     header, node = _own_header(position, move.header), move.node
     numbers = [leaf.number for leaf in move.leaf]
-    after = shown(position, node, move.descriptor, numbers[0] if numbers else None)
+    leaf_number = numbers[0] if numbers else None
+    after = shown(position, node, move.root, move.trace_branch, move.descriptor, leaf_number)
     require_branch(move.root, node, move.trace_branch, header.nodes, position.opening, f"the root of node {node}")
     leaf = keccak256(NODE_TAG + move.descriptor)
     require_branch(leaf, node, move.branch, header.nodes, header.nodes_tree, f"node {node}")

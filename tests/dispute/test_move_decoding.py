@@ -204,7 +204,7 @@ def test_a_leaf_beyond_all_tensors_is_read_or_refused(lo: int) -> None:
     """Its number comes from a stranger and has 64 bits; NumPy counts no element of it."""
     node = Node(TensorType(DType.F32, (3,)), (), (), ScalarProgram(0, (1,), (Instruction(Op.FSQRT, 0),))).encode()
     agreed = bytes(32 + 32 + 8)
-    frame = keccak256(keccak256(agreed) + AtNode(AtTrace(_STEP, _NOTHING, 0), node, 0).outline)
+    frame = keccak256(keccak256(agreed) + AtNode(AtTrace(_STEP, _NOTHING, 0, 0, _NOTHING, ()), node, 0).outline)
     place = bytes(4) + lo.to_bytes(8, "big") + bytes(8) + b"\0"
     rest = b"\0" + agreed + b"\0" + bytes(4) + len(node).to_bytes(2, "big") + node
     with contextlib.suppress(ProtocolError):

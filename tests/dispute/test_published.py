@@ -17,19 +17,18 @@ from dispute_harness import Court, court, replay_claim
 from hostile_players import RandomPlayer
 from lab.disputes.dispute_match import Match, play
 from lab.disputes.known_traces import KnownTraces
-from pol.commitments.merkle import PAD, tree
+from pol.commitments.merkle import PAD, branch, depth, tree
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import LyingTrace
-from pol.dispute.agreed_facts import AtStep
+from pol.dispute.agreed_facts import AtStep, AtTrace, Replayed
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.moves import Move, Show
 from pol.dispute.openings import ShownLeaf
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer
-from pol.dispute.play.published_trace import leaves_of, row_of
+from pol.dispute.play.published_trace import leaves_of, leaves_place, published_leaves, row_of
 from pol.dispute.position import Level, Position, Side
 from pol.dispute.rules import shown
-from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 
 
@@ -88,12 +87,10 @@ def test_a_shown_leaf_saves_moves(bench: Court) -> None:
         liar = tampered(honest, "scalar", random)
         if liar is None:
             continue
+        silent: dict[Side, Player] = {Side.ASSERTER: ReplayPlayer(liar), Side.CHALLENGER: ReplayPlayer(honest)}
         lengths = [
             len(hear(bench, honest, liar, Side.ASSERTER, sides).record.moves)
-            for sides in (
-                {Side.ASSERTER: ReplayPlayer(liar), Side.CHALLENGER: ReplayPlayer(honest)},
-                players(honest, liar, Side.ASSERTER, with_leaves=True),
-            )
+            for sides in (silent, players(honest, liar, Side.ASSERTER, with_leaves=True))
         ]
         match = hear(bench, honest, liar, Side.ASSERTER, players(honest, liar, Side.ASSERTER, with_leaves=True))
         if any(move.leaf for _, move in shown_in(match)):
@@ -237,7 +234,8 @@ def test_what_is_shown_cannot_be_opened(bench: Court) -> None:
 
 def _same(theirs: SegmentTrace, position: Position, move: Show) -> bytes:
     leaf = move.leaf[0].number if move.leaf else None
-    return ReplayPlayer(theirs).open(shown(position, move.node, move.descriptor, leaf))
+    at = shown(position, move.node, move.root, move.trace_branch, move.descriptor, leaf)
+    return ReplayPlayer(theirs).open(at)
 
 
 def test_a_dispute_with_a_shown_node_is_a_document() -> None:
@@ -270,26 +268,59 @@ def test_rows_of_another_trace_are_none() -> None:
     assert row_of(joined, root, len(row)) == row
     for wrong in (joined[:-32], joined + bytes(32), joined[32:] + joined[:32], b""):
         assert row_of(wrong, root, len(row)) is None
-    number, node = next((i, node) for i, node in enumerate(honest.program.nodes) if node.type.leaves > 1)
-    leaves = honest.output_leaves(3, number)
-    assert leaves_of(leaves, node.type, row[number]) == leaves
-    for wrong in (leaves[:-32], leaves + bytes(32), leaves[32:] + leaves[:32], b""):
-        assert leaves_of(wrong, node.type, row[number]) is None
+    whole = b"".join(published_leaves(honest, 3))
+    assert len(whole) == leaves_place(honest.program, len(row) - 1).stop
+    for number, node in enumerate(honest.program.nodes):
+        place = leaves_place(honest.program, number)
+        if node.type.leaves == 1:
+            assert not place
+            continue
+        leaves = whole[place.start : place.stop]
+        assert leaves == honest.output_leaves(3, number)
+        assert leaves_of(leaves, node.type, row[number]) == leaves
+        for wrong in (leaves[:-32], leaves + bytes(32), leaves[32:] + leaves[:32], b""):
+            assert leaves_of(wrong, node.type, row[number]) is None
 
 
-def test_a_lost_row_is_named_before_the_dispute_is() -> None:
-    """The proof needs the row by which the node was shown."""
-    honest, random = toy_trace(2), Random(2)
-    while True:
+def test_a_proof_needs_no_row(bench: Court) -> None:
+    """Whoever has published may withdraw everything once a node was shown."""
+    random, proved = Random(2), Counter[Side]()
+    steps = [2, 7 if bench.bits < 5 else 40]
+    while not (proved[Side.ASSERTER] and proved[Side.CHALLENGER]):
+        honest = toy_trace(random.choice(steps))
         liar = tampered(honest, "scalar", random)
         if liar is None:
             continue
-        sides = players(honest, liar, Side.ASSERTER, with_leaves=True, author=liar)
-        header = ProgramCommitment.of(honest.program).header
-        match = play(replay_claim(honest, liar), header, sides[Side.ASSERTER], sides[Side.CHALLENGER])
-        proofs = [position for position, move, _ in match.record.walk() if type(move).__name__ == "ProveStep"]
-        if shown_in(match) and proofs and proofs[-1].turn is Side.CHALLENGER:
-            break
-    forgetful = ReplayPlayer(honest, KnownTraces(with_leaves=False))
-    with pytest.raises(ProtocolError, match="restore the folder of evidence"):
-        forgetful.move(proofs[-1])
+        for side in (Side.ASSERTER, Side.CHALLENGER):
+            sides = players(honest, liar, side, with_leaves=True, author=liar)
+            forgetful = Forgetful(honest, sides[side.other])
+            match = hear(bench, honest, liar, side, {**sides, side.other: forgetful})
+            assert match.winner is side.other, match.detail
+            proved[side.other] += forgetful.has_shown and match.refuted
+
+
+class Forgetful:
+    """Shows what others have published, and knows nothing of it afterwards."""
+
+    def __init__(self, trace: SegmentTrace, knowing: Player) -> None:
+        self.knowing, self.forgetful, self.has_shown = knowing, ReplayPlayer(trace), False
+
+    def open(self, position: Position) -> bytes:
+        return self.forgetful.open(position)
+
+    def move(self, position: Position) -> Move:
+        move = (self.forgetful if self.has_shown else self.knowing).move(position)
+        self.has_shown = self.has_shown or isinstance(move, Show)
+        return move
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 5, 8, 17, 33])
+def test_branches_of_agreed_nodes_follow_from_the_shown_one(nodes: int) -> None:
+    random = Random(nodes)
+    for node in range(nodes):
+        own = [random.randbytes(32) for _ in range(nodes)]
+        theirs = [*own[:node], *(random.randbytes(32) for _ in range(nodes - node))]
+        step = AtStep(Replayed(bytes(32), bytes(32), bytes(32)), bytes(32), bytes(32), 0)
+        at = AtTrace(step, tree(theirs), depth(nodes), node, theirs[node], tuple(branch(theirs, node)))
+        for number in range(node):
+            assert at.branch_of(number, branch(own, number)) == branch(theirs, number)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,18 +22,17 @@ from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.atomic_files import Pieces
-from pol.training.storage.kept_store import KeptStore
-from pol.training.storage.store import Store
+from pol.training.storage.store import OpenFile, Store
 
 BOTH = (next_of_solver, next_of_whistleblower)
 
 
-def objected(town: Town, evidence: Path | None = None) -> tuple[DisputeRecord, Side]:
+def objected(town: Town) -> tuple[DisputeRecord, Side]:
     """The whole dispute about a true segment, between two processes."""
     task_id = honest(town, EXACT)
-    seer = town.join(Seer, "x", evidence=evidence)
+    seer = town.join(Seer, "x")
     number = seer.baseless(task_id, next(iter(not_drawn(seer, task_id))))
-    play(town.join(Solver, "t", evidence=evidence and evidence.parent / "solver"), seer, BOTH)
+    play(town.join(Solver, "t"), seer, BOTH)
     game = seer.market.objection_game
     return game.record(number, seer.task(task_id).program), game.winner(number)
 
@@ -42,22 +44,18 @@ def clear(town: Town) -> None:
             file.unlink()
 
 
-def test_a_lie_is_shown_in_the_published_trace(town: Town, tmp_path: Path) -> None:
-    record, winner = objected(town, tmp_path / "seer")
+def test_a_lie_is_shown_in_the_published_trace(town: Town) -> None:
+    record, winner = objected(town)
     assert winner is Side.ASSERTER
     shows = [(position, move) for position, move, _ in record.walk() if isinstance(move, Show)]
     assert len(shows) == 1
-    # Both rows are objects that anybody can check: their names are the roots that they hash to.
+    # Anybody can check it: its name is the root that it hashes to.
     ((position, move),) = shows
-    store = Store(town.store_url)
-    with store.open_file(f"{position.opening.hex()}.trace") as file:
+    with Store(town.store_url).open_file(f"{position.opening.hex()}.trace") as file:
         joined = file.read()
     row = [joined[at : at + HASH] for at in range(0, len(joined), HASH)]
     assert tree(row) == position.opening
     assert row[move.node] == move.root
-    # The side that has shown has its own copy.
-    shower = tmp_path / ("solver" if position.turn is Side.ASSERTER else "seer")
-    assert list(shower.glob(f"??/{position.opening.hex()}.trace"))
 
 
 def test_without_publications_a_dispute_takes_more_moves(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,40 +83,69 @@ def test_a_store_that_takes_nothing_stops_no_move(
     assert "isn't published, so the dispute takes more moves: no space left" in caplog.text
 
 
-def test_a_row_outlives_the_store_and_the_process(tmp_path: Path) -> None:
+def a_row(store: Store) -> tuple[list[bytes], bytes]:
     row = [bytes([number]) * HASH for number in range(5)]
-    shared, trace = Store(f"file://{tmp_path / 'shared'}"), tree(row)
-    name = f"{trace.hex()}.trace"
-    shared.put_file(name, [b"".join(row)])
-    kept = KeptStore(shared.url, tmp_path / "own")
-    with kept.about("aa"):
-        assert TracePublications(kept).row(trace, len(row)) == row
-    (tmp_path / "shared" / name[:2] / name).unlink()
-    again = KeptStore(shared.url, tmp_path / "own")
-    assert TracePublications(again).row(trace, len(row)) == row
-    assert again.release("aa") == 1
-    assert TracePublications(KeptStore(shared.url, tmp_path / "own")).row(trace, len(row)) is None
+    store.put_file(f"{tree(row).hex()}.trace", [b"".join(row)])
+    return row, tree(row)
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "longer"])
 def test_rows_that_do_not_hash_to_the_trace_are_left_alone(tmp_path: Path, damage: str) -> None:
     row = [bytes([number]) * HASH for number in range(5)]
     joined = {"cut": b"".join(row[:4]), "changed": b"".join(row[::-1]), "longer": b"".join([*row, row[0]])}[damage]
-    shared = Store(f"file://{tmp_path / 'shared'}")
-    shared.put_file(f"{tree(row).hex()}.trace", [joined])
-    kept = KeptStore(shared.url, tmp_path / "own")
-    assert TracePublications(kept).row(tree(row), len(row)) is None
-    assert not list((tmp_path / "own").glob("??/*.trace"))
+    store = Store(f"file://{tmp_path}")
+    store.put_file(f"{tree(row).hex()}.trace", [joined])
+    traces = TracePublications(store)
+    assert traces.row(tree(row), len(row)) is None
+    assert TracePublications(Store(f"file://{tmp_path}")).row(b"\1" * 32, 5) is None
 
 
-def test_a_row_that_cannot_be_kept_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proof needs it: whoever shows and then loses the row loses the dispute."""
+def test_a_row_is_asked_for_once(tmp_path: Path) -> None:
+    store = Store(f"file://{tmp_path}")
+    traces = TracePublications(store)
     row = [bytes([number]) * HASH for number in range(5)]
-    shared = Store(f"file://{tmp_path / 'shared'}")
-    shared.put_file(f"{tree(row).hex()}.trace", [b"".join(row)])
-    kept = KeptStore(shared.url, tmp_path / "own")
-    for path in (tmp_path / "own").iterdir():
-        path.rmdir()
-    (tmp_path / "own").rmdir()
-    (tmp_path / "own").write_text("no folder")
-    assert TracePublications(kept).row(tree(row), len(row)) is None
+    assert traces.row(tree(row), 5) is None
+    a_row(store)
+    assert traces.row(tree(row), 5) is None
+    assert TracePublications(store).row(tree(row), 5) == row
+
+
+def test_a_store_that_does_not_answer_gets_seconds_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A clock runs: the move is made as if nothing were published, and only one thread waits."""
+    store = Store(f"file://{tmp_path}")
+    row, trace = a_row(store)
+    answers = threading.Event()
+    opened = Store.open_file
+
+    @contextmanager
+    def slow(self: Store, name: str) -> Iterator[OpenFile]:
+        answers.wait()
+        with opened(self, name) as file:
+            yield file
+
+    monkeypatch.setattr(Store, "open_file", slow)
+    traces, before = TracePublications(store, patience=0.05), threading.active_count()
+    try:
+        for number in range(3):
+            assert traces.row(trace[:-1] + bytes([number]), len(row)) is None
+        assert threading.active_count() <= before + 1
+        assert "the store took more than" in caplog.text
+        assert "hasn't answered yet" in caplog.text
+    finally:
+        answers.set()
+
+
+@pytest.mark.parametrize("error", [OSError("input/output error"), OperationalError("no such host")])
+def test_a_store_that_fails_is_as_good_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    store = Store(f"file://{tmp_path}")
+    row, trace = a_row(store)
+
+    def broken(self: Store, name: str) -> OpenFile:
+        raise error
+
+    monkeypatch.setattr(Store, "open_file", broken)
+    assert TracePublications(store).row(trace, len(row)) is None

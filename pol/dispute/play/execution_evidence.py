@@ -131,17 +131,8 @@ class SegmentTrace:
         """The joined leaf hashes of a node's output."""
         return tensor_leaves(self.outputs(step)[node])
 
-    def open_operand(
-        self, position: Position, operand: Operand, leaves: range, row: Sequence[bytes] | None = None
-    ) -> Opening:
-        """The opening of the leaves, one or two, that an operand of the disputed node reads.
-
-        Args:
-            position: where the dispute stands.
-            operand: of the disputed node.
-            leaves: which ones.
-            row: the published node roots of the step, if they are somebody else's.
-        """
+    def open_operand(self, position: Position, operand: Operand, leaves: range) -> Opening:
+        """The opening of the leaves, one or two, that an operand of the disputed node reads."""
         step, at_node = step_of(position.facts).step, node_of(position.facts)
         match operand.source:
             case Source.STATE:
@@ -152,10 +143,10 @@ class SegmentTrace:
                 tensor, number = self.outputs(step)[operand.index], operand.index
                 pick = agreed_root(picked_roots(at_node.before), at_node.number, number)
                 # Below the row everything is agreed; the row itself may be wrong after the picked child.
-                siblings = branch(self.node_roots(step), number)[: pick.child_height]
+                siblings = branch(self.node_roots(step), number)
                 if isinstance(pick, AtTrace):
-                    siblings = branch(row or self.node_roots(step), number)
-                    return Opening(0, *_shown(tensor, leaves), tuple(siblings))
+                    return Opening(0, *_shown(tensor, leaves), tuple(pick.branch_of(number, siblings)))
+                siblings = siblings[: pick.child_height]
                 siblings += branch(pick.row, (number >> pick.child_height) % len(pick.row))
                 return Opening(0, *_shown(tensor, leaves), tuple(siblings))
 

@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Protocol
 
 from pol.claims.distance import saturating_sum
-from pol.commitments.merkle import branch, depth, tree
+from pol.commitments.merkle import branch, depth
 from pol.commitments.program_hash import ProgramCommitment
-from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, AtTrace, Summed, node_of, step_of
+from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
 from pol.dispute.moves import (
     Answer,
     Describe,
@@ -112,15 +112,17 @@ class ReplayPlayer:
         commitment, step = self.trace.commitment, step_of(p.facts).step
         number = first_difference(b"".join(self.trace.node_roots(step)), b"".join(row), 32)
         assert number is not None, "rows of different traces differ"
-        node, type_ = self.trace.program.nodes[number], self.trace.program.nodes[number].type
+        node = self.trace.program.nodes[number]
         leaf: tuple[ShownLeaf, ...] = ()
-        if self.published is not None and (hashes := self.published.leaves(type_, row[number])):
+        if self.published is not None and (hashes := self.published.leaves(p.opening, self.trace.program, number, row)):
             place = first_difference(self.trace.output_leaves(step, number), hashes, 32)
             assert place is not None, "leaf hashes of different roots differ"
             leaf = (ShownLeaf(place, hashes[32 * place : 32 * place + 32], tuple(branch(hashes, place))),)
-        payload = self.open(shown(p, number, node.encode(), leaf[0].number if leaf else None))
-        places = tuple(branch(row, number)), tuple(commitment.node_branch(number))
-        return Show(number, commitment.header, row[number], *places, node.encode(), leaf, payload)
+        place_in_trace, descriptor = tuple(branch(row, number)), node.encode()
+        leaf_number = leaf[0].number if leaf else None
+        payload = self.open(shown(p, number, row[number], place_in_trace, descriptor, leaf_number))
+        place_in_program = tuple(commitment.node_branch(number))
+        return Show(number, commitment.header, row[number], place_in_trace, place_in_program, descriptor, leaf, payload)
 
     def _row_of(self, trace: bytes) -> Sequence[bytes] | None:
         return None if self.published is None else self.published.row(trace, len(self.trace.program.nodes))
@@ -137,23 +139,11 @@ class ReplayPlayer:
         openings: list[Opening] = []
 
         def read_leaves(operand: Operand, leaves: range) -> bytes:
-            openings.append(self.trace.open_operand(p, operand, leaves, self._row(p)))
+            openings.append(self.trace.open_operand(p, operand, leaves))
             return openings[-1].leaf
 
         execute_last_operation(p, index, picked(p, index), read_leaves)
         return ProveStep(index, tuple(openings))
-
-    def _row(self, p: Position) -> Sequence[bytes] | None:
-        """The agreed nodes of a trace that was shown, unless it is one's own."""
-        pick = node_of(p.facts).before
-        if not isinstance(pick, AtTrace) or tree(self.trace.node_roots(step_of(p.facts).step)) == pick.root:
-            return None
-        row = self._row_of(pick.root)
-        if row is None:
-            raise ProtocolError(
-                "the published trace by which this side has shown a node is lost: restore the folder of evidence"
-            )
-        return row
 
     def _prove_slot(self, p: Position, index: int) -> ProveSlot:
         commitment, q = self.trace.commitment, p.lo + index

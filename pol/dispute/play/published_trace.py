@@ -1,4 +1,4 @@
-"""The trace of a disputed step as its author publishes it: rows of hashes that lead to roots on the chain."""
+"""The trace of a disputed step as its author publishes it: rows of hashes that lead to its root on the chain."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 from pol.commitments.merkle import tree
 from pol.commitments.tensor import root_over_tree
 from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import TensorType
 
 HASH = 32
@@ -17,14 +18,11 @@ class PublishedTraces(Protocol):
     """The rows that others have published. Nothing is given that doesn't hash to the root that was asked for."""
 
     def row(self, trace: bytes, nodes: int) -> Sequence[bytes] | None:
-        """The roots of all nodes of the trace with this root; None if they are unknown.
-
-        A row that was given once is given as long as a dispute may need it: proofs show branches of it.
-        """
+        """The roots of all nodes of the trace with this root; None if they are unknown."""
         ...
 
-    def leaves(self, type_: TensorType, root: bytes) -> bytes | None:
-        """The joined leaf hashes of the output with this root; None if they are unknown."""
+    def leaves(self, trace: bytes, program: StepProgram, number: int, row: Sequence[bytes]) -> bytes | None:
+        """The joined leaf hashes of the output of node ``number`` in that trace; None if they are unknown."""
         ...
 
 
@@ -44,11 +42,17 @@ def leaves_of(joined: bytes, type_: TensorType, root: bytes) -> bytes | None:
     return joined if len(joined) == HASH * type_.leaves and root_over_tree(type_, tree(joined)) == root else None
 
 
-def published_leaves(trace: SegmentTrace, step: int) -> Iterator[tuple[bytes, bytes]]:
-    """The outputs of a step that have several leaves: each with its root and its joined leaf hashes."""
-    for number, root in enumerate(trace.node_roots(step)):
-        if trace.program.nodes[number].type.leaves > 1:
-            yield root, trace.output_leaves(step, number)
+def leaves_place(program: StepProgram, number: int) -> range:
+    """Where the leaf hashes of a node's output stand in those of all nodes; empty for an output of one leaf."""
+    sizes = [HASH * node.type.leaves if node.type.leaves > 1 else 0 for node in program.nodes[: number + 1]]
+    return range(sum(sizes[:-1]), sum(sizes))
+
+
+def published_leaves(trace: SegmentTrace, step: int) -> Iterator[bytes]:
+    """The joined leaf hashes of each output of a step that has several leaves, in program order."""
+    for number, node in enumerate(trace.program.nodes):
+        if node.type.leaves > 1:
+            yield trace.output_leaves(step, number)
 
 
 def first_difference(own: bytes, opened: bytes, size: int) -> int | None:

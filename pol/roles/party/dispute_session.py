@@ -87,15 +87,17 @@ class DisputeSession:
         try:
             move = self.player.move(position)
             if self._refutes(position, move):
+                made = MoveMade(position, move, self.game.send(self.wallet, self.dispute, position, move))
+                # The clock of this side doesn't run any more.
                 self._publish(position, move)
-                return MoveMade(position, move, self.game.send(self.wallet, self.dispute, position, move))
+                return made
             upheld = move
         except NothingToDispute:
             pass
         return MoveMade(position, None, self.game.resign(self.wallet, self.dispute, position), upheld)
 
     def _publish(self, position: Position, move: Move) -> None:
-        """Publish the trace that the move opens, before it is asked for."""
+        """Publish the trace that the move has opened."""
         if self.traces is None or not isinstance(self.player, ReplayPlayer) or not isinstance(move, Answer):
             return
         opened = answered(position, move.index)

@@ -201,10 +201,7 @@ class ReplayingParty(Role):
         header = program_header(self.program(task_id, charge))
         disputed = self.disputed_claim(task_id, claim, charge, look)
         if isinstance(disputed, ReceiptClaim):
-            trace = self.trace(task_id, claim.segment)
-            # The opening is the trace of a whole step.
-            self.published_traces.publish(trace, disputed.step)
-            return header, open_receipt(trace, disputed, bits)
+            return header, open_receipt(self.trace(task_id, claim.segment), disputed, bits)
         return header, self.player(task_id, claim, charge).open(disputed.first(header, bits))
 
     def session(self, task_id: bytes, number: int, matter: Matter = Matter.VERDICT) -> DisputeSession:

@@ -1,82 +1,104 @@
 """Traces of disputed steps in the store: a party publishes its own, and reads those of others (docs/spec/dispute.md).
 
-A dispute ends in fewer transactions where a trace is published, and without it all the same. So a failing store stops
-no move.
+A dispute ends in fewer transactions where a trace is published, and without it all the same. A clock runs meanwhile: so
+the store gets some seconds, and a slow or failing one stops no move.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from pol.commitments.merkle import tree
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.published_trace import HASH, leaves_of, published_leaves, row_of
+from pol.dispute.play.published_trace import HASH, leaves_of, leaves_place, published_leaves, row_of
 from pol.errors import OperationalError
-from pol.graph.tensor_type import TensorType
-from pol.training.storage.kept_store import KeptStore
+from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 
 MOST_BYTES = 64 << 20
 """Of the leaf hashes that are published of one step: they are hashes of 512 MiB of outputs."""
+PATIENCE = 20.0
+"""Seconds for what a move reads, or publishes; the shortest clock of a dispute is ten minutes."""
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class TracePublications:
-    """The published traces in a store. A row that is given stays on this party's disk."""
+    """The published traces in a store."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._rows: dict[bytes, Sequence[bytes]] = {}
+    def __init__(self, store: Store, patience: float = PATIENCE) -> None:
+        self._store, self._patience = store, patience
+        self._unknown: set[bytes] = set()
+        """Traces that the store didn't give: each is asked for once."""
+        self._waiting: threading.Thread | None = None
+        """On a store that hasn't answered in time."""
 
     def publish(self, trace: SegmentTrace, step: int) -> None:
         """Publish the node roots of a step, and the leaf hashes of its outputs unless they are too many."""
         row = trace.node_roots(step)
-        hashes = sum(node.type.leaves for node in trace.program.nodes if node.type.leaves > 1)
-        try:
+        name = tree(row).hex()
+        hashes = leaves_place(trace.program, len(trace.program.nodes) - 1).stop
+        leaves = list(published_leaves(trace, step)) if hashes <= MOST_BYTES else []
+
+        def write() -> None:
             # A reader of the row finds the leaves.
-            if HASH * hashes <= MOST_BYTES:
-                for root, leaves in published_leaves(trace, step):
-                    self._store.put_file(f"{root.hex()}.leaves", [leaves])
-            self._store.put_file(_row_name(tree(row)), [b"".join(row)])
-        except OperationalError as error:
-            LOG.warning("the trace of step %d isn't published, so the dispute takes more moves: %s", step, error)
+            if leaves:
+                self._store.put_file(f"{name}.leaves", leaves)
+            self._store.put_file(f"{name}.trace", [b"".join(row)])
+
+        self._in_time(write, f"the trace of step {step} isn't published")
 
     def row(self, trace: bytes, nodes: int) -> Sequence[bytes] | None:
         """As `PublishedTraces.row`."""
-        if trace not in self._rows:
-            joined = self._read(_row_name(trace), HASH * nodes)
-            row = row_of(joined, trace, nodes)
-            if row is None or not self._keep(_row_name(trace), joined):
-                return None
-            self._rows[trace] = row
-        return self._rows[trace]
-
-    def leaves(self, type_: TensorType, root: bytes) -> bytes | None:
-        """As `PublishedTraces.leaves`."""
-        if type_.leaves == 1 or HASH * type_.leaves > MOST_BYTES:
+        if trace in self._unknown:
             return None
-        return leaves_of(self._read(f"{root.hex()}.leaves", HASH * type_.leaves), type_, root)
+        joined = self._read(f"{trace.hex()}.trace", range(HASH * nodes), HASH * nodes)
+        row = row_of(joined, trace, nodes)
+        if row is None:
+            self._unknown.add(trace)
+        return row
 
-    def _read(self, name: str, size: int) -> bytes:
-        """The file; nothing if there is none of this size."""
-        with suppress(OperationalError), self._store.open_file(name) as file:
-            if file.size == size:
-                return file.read(size)
-        return b""
+    def leaves(self, trace: bytes, program: StepProgram, number: int, row: Sequence[bytes]) -> bytes | None:
+        """As `PublishedTraces.leaves`."""
+        place, whole = leaves_place(program, number), leaves_place(program, len(program.nodes) - 1).stop
+        if not place or whole > MOST_BYTES:
+            return None
+        return leaves_of(self._read(f"{trace.hex()}.leaves", place, whole), program.nodes[number].type, row[number])
 
-    def _keep(self, name: str, data: bytes) -> bool:
-        """Whether the file lies on this party's disk: the store may lose it, and a proof needs it."""
-        if not isinstance(self._store, KeptStore):
-            return True
-        try:
-            self._store.keep_file(name, data)
-        except OperationalError as error:
-            LOG.warning("a published trace isn't used, so the dispute takes more moves: %s", error)
-            return False
-        return True
+    def _read(self, name: str, place: range, size: int) -> bytes:
+        """A part of a file of this size; nothing if there is none."""
 
+        def read() -> bytes:
+            with self._store.open_file(name) as file:
+                if file.size != size:
+                    raise OperationalError(f"{name} has {file.size} bytes, not {size}")
+                file.seek(place.start)
+                return file.read(len(place))
 
-def _row_name(trace: bytes) -> str:
-    return f"{trace.hex()}.trace"
+        return self._in_time(read, f"{name} isn't read") or b""
+
+    def _in_time(self, work: Callable[[], T], problem: str) -> T | None:
+        """The result of what talks to the store; None if it fails or takes too long. One thread waits at most."""
+        if self._waiting is not None and self._waiting.is_alive():
+            LOG.warning("%s, so the dispute takes more moves: the store hasn't answered yet", problem)
+            return None
+        done: list[T] = []
+        failed: list[Exception] = []
+
+        def run() -> None:
+            try:
+                done.append(work())
+            except (OperationalError, OSError) as error:
+                failed.append(error)
+
+        self._waiting = threading.Thread(target=run, name="pol-traces", daemon=True)
+        self._waiting.start()
+        self._waiting.join(self._patience)
+        if not done:
+            why = failed[0] if failed else f"the store took more than {self._patience:.0f} s"
+            LOG.warning("%s, so the dispute takes more moves: %s", problem, why)
+            return None
+        return done[0]

@@ -193,7 +193,12 @@ class Whistleblower(ProfileChallenger, Objector):
         header, payload = self.opening_against(task_id, finding.claim, charge, look, self.market.game.bits)
         self.require_kept()
         if look is None:
-            return self.market.challenges.challenge(self.wallet, task_id, charge, placed, header, payload)
+            number = self.market.challenges.challenge(self.wallet, task_id, charge, placed, header, payload)
+            if charge.kind is ClaimChargeKind.RECEIPT:
+                # The opening is the trace of a whole step. Before the challenge somebody could have copied it.
+                trace = self.trace(task_id, finding.claim.segment)
+                self.published_traces.publish(trace, trace.first_step + trace.steps - 1)
+            return number
         rerun = charge.kind is ClaimChargeKind.LOOK_RERUN
         program = self.second_looks(task_id).proved(charge.rerun) if rerun else NO_PROGRAM
         told = (charge, placed, look, header, payload, program)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.store import LIMIT, OpenFile, Store
+from pol.training.storage.store import LIMIT, Store
 
 KEPT_SECONDS = 400 * 24 * 3600
 """After its last use; no task of the market lasts longer."""
@@ -73,22 +73,6 @@ class KeptStore(Store):
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """As `get`."""
         return self.get(digest, limit=limit)
-
-    @contextmanager
-    def open_file(self, name: str) -> Iterator[OpenFile]:
-        """As `Store.open_file`, from the own disk if `keep_file` has put it there."""
-        is_kept = (self.folder / name[:2] / name).is_file()
-        with self._own.open_file(name) if is_kept else super().open_file(name) as file:
-            yield file
-
-    def keep_file(self, name: str, data: bytes) -> None:
-        """Keep a file of the store, whose content was checked, as evidence of this scope.
-
-        Raises:
-            OperationalError: the disk refuses it.
-        """
-        self._own.put_file(name, [data])
-        self._note(name)
 
     def require_kept(self) -> None:
         """Check that all evidence of this scope is on the disk, before a signature that needs it.

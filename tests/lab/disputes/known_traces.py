@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pol.commitments.merkle import tree
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.published_trace import published_leaves
-from pol.graph.tensor_type import TensorType
+from pol.dispute.play.published_trace import leaves_of, leaves_place, published_leaves
+from pol.graph.step_program import StepProgram
 
 
 class KnownTraces:
@@ -21,12 +21,14 @@ class KnownTraces:
                 row = list(trace.node_roots(step))
                 self._rows[tree(row)] = row
                 if with_leaves:
-                    self._leaves |= dict(published_leaves(trace, step))
+                    self._leaves[tree(row)] = b"".join(published_leaves(trace, step))
 
     def row(self, trace: bytes, nodes: int) -> Sequence[bytes] | None:
         """As `PublishedTraces.row`."""
         return self._rows.get(trace)
 
-    def leaves(self, type_: TensorType, root: bytes) -> bytes | None:
+    def leaves(self, trace: bytes, program: StepProgram, number: int, row: Sequence[bytes]) -> bytes | None:
         """As `PublishedTraces.leaves`."""
-        return self._leaves.get(root)
+        place = leaves_place(program, number)
+        joined = self._leaves.get(trace, b"")[place.start : place.stop]
+        return leaves_of(joined, program.nodes[number].type, row[number]) if place else None
