@@ -9,11 +9,15 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
+from pol.zk.poseidon import WORD_BITS
 
 Integers = npt.NDArray[np.object_]
 """Python integers of any size, in an array."""
+_GREATEST = 2.0 ** (WORD_BITS - 1)
+_MINUS_ZERO = np.uint32(1 << 31)
 
 
 def quantize(values: npt.ArrayLike, scale: int) -> Integers:
@@ -31,6 +35,13 @@ def quantize(values: npt.ArrayLike, scale: int) -> Integers:
 def dequantize(values: Integers, scale: int) -> npt.NDArray[np.float64]:
     """The numbers that integers stand for; exact below 2**53."""
     return np.asarray(values, dtype=np.float64) * 2.0**-scale
+
+
+def is_fixed_point(words: Words, scale: int) -> bool:
+    """Whether words of float32 are integers of 24 bits over 2**scale, each in its one form: 0 has no sign."""
+    with np.errstate(invalid="ignore"):
+        numbers = words.view(np.float32).astype(np.float64) * 2.0**scale
+    return bool(((np.abs(numbers) < _GREATEST) & (np.trunc(numbers) == numbers) & (words != _MINUS_ZERO)).all())
 
 
 def integers(values: Sequence[int], shape: tuple[int, ...]) -> Integers:

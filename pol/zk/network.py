@@ -20,6 +20,8 @@ from pol.zk.document_files import read_document
 
 VERSION = 1
 MAX_SCALE = 28
+MAX_SHIFT = 63
+"""Bits of a shift at most."""
 
 
 class NetworkOp(StrEnum):
@@ -103,6 +105,8 @@ class StepNetwork:
             raise ProtocolError(f"a network's scale is 1 to {MAX_SCALE}, not {self.scale}")
         if not self.inputs or len(self.nodes) <= len(self.inputs):
             raise ProtocolError("a network has an input and a node that isn't one")
+        if len(set(self.inputs)) != len(self.inputs):
+            raise ProtocolError(f"the inputs of a network have different names, not {', '.join(self.inputs)}")
         for number, node in enumerate(self.nodes):
             if (node.kind is NetworkOp.INPUT) != (number < len(self.inputs)):
                 raise ProtocolError(f"node {number}: the inputs come first, and there are {len(self.inputs)}")
@@ -164,7 +168,7 @@ class StepNetwork:
         return read_document(
             data,
             "not a network",
-            lambda raw: cls(raw["scale"], tuple(raw["inputs"]), tuple(_read_node(entry) for entry in raw["nodes"])),
+            lambda raw: cls(*_read_scale_and_inputs(raw), tuple(_read_node(entry) for entry in raw["nodes"])),
         )
 
 
@@ -204,8 +208,14 @@ def expected_shape(node: NetworkNode, shapes: Sequence[tuple[int, ...]]) -> tupl
             (a, b) = shapes
             return (a[0], b[1]) if len(a) == len(b) == 2 and a[1] == b[0] else ()
         case NetworkOp.SUM:
+            if not 0 <= node.axis < len(shapes[0]):
+                raise ProtocolError(f"{kind}: {shapes[0]} has no dimension {node.axis}")
             return tuple(1 if axis == node.axis else size for axis, size in enumerate(shapes[0]))
-        case NetworkOp.RECIPROCAL | NetworkOp.SQRT | NetworkOp.SHIFT:
+        case NetworkOp.SHIFT:
+            if not 0 <= node.bits <= MAX_SHIFT:
+                raise ProtocolError(f"{kind}: it divides by 2**0 to 2**{MAX_SHIFT}, not by 2**{node.bits}")
+            return shapes[0]
+        case NetworkOp.RECIPROCAL | NetworkOp.SQRT:
             return shapes[0]
         case NetworkOp.RESHAPE:
             return None if math.prod(shapes[0]) == node.size else ()
@@ -226,6 +236,13 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if any(x not in {1, y} and y != 1 for x, y in zip(a, b, strict=True)):
         return ()
     return tuple(max(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _read_scale_and_inputs(raw: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
+    scale, inputs = raw["scale"], raw["inputs"]
+    if type(scale) is not int or not all(isinstance(name, str) for name in inputs):
+        raise ValueError("the scale is an integer, and inputs have names")
+    return scale, tuple(inputs)
 
 
 def _read_node(entry: dict[str, Any]) -> NetworkNode:

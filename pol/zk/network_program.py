@@ -13,6 +13,7 @@ from pol.arithmetic.scalar_program import ScalarProgram
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.node import Affine, Bound, Input, InputKind, Operand, Source
 from pol.graph.node import Node as ProgramNode
+from pol.graph.node_names import NodeName, ProgramNames
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType, row_major
 from pol.zk import integer_words
@@ -23,16 +24,36 @@ _WORD = 31
 """Magnitudes stay below 2**31."""
 _FACTOR = integer_words.LIMB_BITS * integer_words.LIMBS - 1
 """Magnitudes of factors stay below 2**26, so that the limbs hold them."""
+_TERMS = 1 << 12
+"""Products that a sum has at most, so that partial sums of limbs stay below 2**31."""
 
 
 def step_program(network: StepNetwork, steps: int) -> StepProgram:
     """The program of ``steps`` steps; constant i holds the values of input i + 1 for each step, one after the other.
 
-    Raises UnsupportedError for an operation of which the exact circuit has none, or of numbers that fit no word.
+    Raises as `named_program`.
+    """
+    return named_program(network, steps)[0]
+
+
+def named_program(network: StepNetwork, steps: int) -> tuple[StepProgram, ProgramNames]:
+    """As `step_program`, with its names: slot and constants have those of the inputs.
+
+    Raises:
+        UnsupportedError: an operation that the exact circuit has none of, or numbers that fit no word.
+        ProtocolError: no steps, or more than a program can have.
     """
     if steps < 1:
         raise ProtocolError("a program is for one step or more")
-    return _ProgramWriter(network, steps).program()
+    writer = _ProgramWriter(network, steps)
+    program = writer.program()
+    return program, ProgramNames(network.inputs[:1], network.inputs[1:], tuple(writer.names), {})
+
+
+def data_types(network: StepNetwork, steps: int) -> tuple[TensorType, ...]:
+    """Types of the program's constants. Raises ProtocolError for more numbers than a tensor holds."""
+    data = network.nodes[1 : len(network.inputs)]
+    return tuple(TensorType(DType.F32, (steps * node.shape[0], *node.shape[1:])) for node in data)
 
 
 def tensor_types(network: StepNetwork) -> bytes:
@@ -44,16 +65,17 @@ class _ProgramWriter:
     def __init__(self, network: StepNetwork, steps: int) -> None:
         self.network = network
         self.nodes: list[ProgramNode] = []
+        self.names: list[NodeName] = []
         self.place: dict[int, int] = {}
         self.bits: list[int] = []
         self.state = TensorType(DType.F32, network.nodes[0].shape)
-        data = network.nodes[1 : len(network.inputs)]
-        self.constants = tuple(TensorType(DType.F32, (steps * node.shape[0], *node.shape[1:])) for node in data)
+        self.constants = data_types(network, steps)
 
     def program(self) -> StepProgram:
         for number, node in enumerate(self.network.nodes):
             self.bits.append(self._bits(number, node))
             self.place[number] = self._write(number, node)
+            self._name(f"{node.kind}_{number}", _shown(self.network, number), str(node.kind))
         last = self.network.nodes[-1]
         element = _affine(last.shape, row_major(last.shape))
         producer = self._map(
@@ -61,20 +83,27 @@ class _ProgramWriter:
             [self._read(self.place[len(self.network.nodes) - 1], element)],
             integer_words.to_float(self.network.scale),
         )
+        self._name("next", "the vector after the step", "")
         slot = Slot(Component.PARAMETER, self.state, producer)
         program = StepProgram((slot,), self.constants, tuple(self.nodes))
         program.validate()
         return program
 
+    def _name(self, name: str, source: str, operation: str) -> None:
+        """Name the nodes that have no name yet."""
+        self.names += [NodeName(name, source, operation)] * (len(self.nodes) - len(self.names))
+
     def _bits(self, number: int, node: NetworkNode) -> int:
         """Bits of the magnitude, for vectors of which there is a proof. Raises UnsupportedError if they don't fit."""
         of = [self.bits[operand] for operand in node.operands]
         left, right = self.network.shifts(number)
+        if right > (2 * _WORD if node.kind in {NetworkOp.MUL, NetworkOp.MATMUL} else _WORD):
+            raise UnsupportedError(f"node {number} ({node.kind}): {right} bits are more than its rounding may drop")
         match node.kind:
             case NetworkOp.INPUT:
                 return WORD_BITS - 1
             case NetworkOp.CONSTANT:
-                return max(abs(value) for value in node.values).bit_length()
+                bits = max(abs(value) for value in node.values).bit_length()
             case NetworkOp.ADD | NetworkOp.SUB | NetworkOp.CONCAT:
                 bits = max(bits + shift for bits, shift in zip(of, left, strict=True))
                 bits += node.kind is not NetworkOp.CONCAT
@@ -84,6 +113,8 @@ class _ProgramWriter:
             case NetworkOp.MUL | NetworkOp.MATMUL:
                 if max(of) > _FACTOR:
                     raise UnsupportedError(f"node {number}: a factor may have more than {_FACTOR} bits")
+                if node.kind is NetworkOp.MATMUL and (terms := self.network.nodes[node.operands[0]].shape[1]) > _TERMS:
+                    raise UnsupportedError(f"node {number}: it sums {terms} products, {_TERMS} at most")
                 return WORD_BITS
             case NetworkOp.RECIPROCAL | NetworkOp.SQRT:
                 raise UnsupportedError(f"the program has no {node.kind}, as the exact circuit has none")
@@ -209,6 +240,15 @@ class _ProgramWriter:
         inputs = (Input(InputKind.ACCUMULATOR), *operands)
         self.nodes.append(ProgramNode(type_, tuple(reads), inputs, body, fold))
         return len(self.nodes) - 1
+
+
+def _shown(network: StepNetwork, number: int) -> str:
+    """Where the nodes of a network's node come from, for people."""
+    node = network.nodes[number]
+    if node.kind is NetworkOp.INPUT:
+        return f"network node {number}: the input {network.inputs[number]}"
+    of = f" of {', '.join(map(str, node.operands))}" if node.operands else ""
+    return f"network node {number}: {node.kind}{of}"
 
 
 def _affine(shape: Sequence[int], strides: Sequence[int], base: int = 0) -> Affine:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 from log_market import run
-from proven_town import INTERVAL, SEGMENTS, ProvenTown, load_circuit_task
+from proven_town import INTERVAL, SEGMENTS, ProvenTown
 from role_market import SELDOM, Town, disclosed, gain, seated_with_duty
 
 from anvil_node import anvil_node
@@ -48,8 +48,7 @@ pytest.importorskip("zksnake")
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProvenTown]:
-    with anvil_node() as url, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pol.roles.party.role.load_task", load_circuit_task)
+    with anvil_node() as url:
         town = Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
         proven = ProvenTown.of(town, url, tmp_path_factory.mktemp("keys"))
         for kind, name in ((Solver, "t"), (Whistleblower, "w"), (Verifier, "v")):

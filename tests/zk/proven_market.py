@@ -82,7 +82,7 @@ def pinned(ground: Ground, given: Training, keys: exact_prover.ExactKeys) -> byt
     verifier = create(ground.wallets["deployer"], "Groth16Verifier", keys.verifying_key.encode())
     layout = keccak256(tensor_types(given.network))
     pin = PinnedProofs(verifier, given.batches.root(), layout, given.network.scale)
-    nonce = int(ground.market.registry.read("nonces", submitter.address))
+    nonce = ground.market.registry.nonce(submitter.address)
     return ground.market.proven_steps.pin(submitter, nonce, terms_of(given), pin)
 
 

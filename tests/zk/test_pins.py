@@ -46,9 +46,9 @@ def test_whatever_else_is_pinned_is_refused(given: Training) -> None:
     ):
         with pytest.raises(ProtocolError, match=told):
             require_pin(changed, program, data, STEPS, given.network)
-    with pytest.raises(ProtocolError, match="another step than its program"):
+    with pytest.raises(ProtocolError, match="another step than the task's program"):
         require_pin(pin, step_program(given.network, STEPS + 1), data, STEPS, given.network)
-    with pytest.raises(ProtocolError, match="another step than its program"):
+    with pytest.raises(ProtocolError, match="another step than the task's program"):
         require_pin(pin, program, data, STEPS, load_circuit("momentum").network)
     with pytest.raises(ProtocolError, match="has no program"):
         require_pin(pin, program, data, STEPS, load_circuit("logistic_regression").network)

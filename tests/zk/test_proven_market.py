@@ -204,7 +204,7 @@ def test_a_tie_is_of_one_state_and_one_vector(ground: Ground, keys: ExactKeys) -
 def test_only_a_task_that_is_not_there_yet_is_pinned(ground: Ground, keys: ExactKeys) -> None:
     proven = proven_task(ground, keys, 7)
     submitter, desk = ground.wallets["submitter"], ground.market.proven_steps
-    nonce = int(ground.market.registry.read("nonces", submitter.address))
+    nonce = ground.market.registry.nonce(submitter.address)
     pin, terms = desk.pinned(proven.task_id), terms_of(proven.given)
     for bad in (
         replace(pin, verifier=submitter.address),

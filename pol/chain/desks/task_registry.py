@@ -116,13 +116,17 @@ class TaskRegistry(Binding):
         """The terms of a task."""
         return self.read_as(Terms, "terms", task_id)
 
+    def nonce(self, submitter: ChecksumAddress) -> int:
+        """The number of the next task of a submitter; its id depends on it."""
+        return int(self.read("nonces", submitter))
+
     def submit(self, wallet: Wallet, terms: Terms) -> bytes:
         """Open a task; locks its escrow from the wallet's free money in the vault. Returns its id.
 
         Raises:
             Reverted: the terms break a rule, or the vault holds too little.
         """
-        nonce = self.read("nonces", wallet.address)
+        nonce = self.nonce(wallet.address)
         self.transact(wallet, "submit", astuple(terms))
         return bytes(self.read("computeTaskId", wallet.address, nonce, astuple(terms)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from eth_typing import ChecksumAddress
 
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.proven_steps import PinnedProofs, batch_entry
@@ -17,12 +18,30 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import StepProgram
-from pol.zk.fixed_point import dequantize, quantize
+from pol.zk.fixed_point import is_fixed_point, quantize
 from pol.zk.network import StepNetwork
 from pol.zk.network_program import step_program, tensor_types
 from pol.zk.poseidon import vector_hash
 
 _LEAVE = "leave the task alone: its submitter could end disputes at will"
+
+
+def pin_of(
+    verifier: ChecksumAddress, program: StepProgram, constants: Sequence[Words], steps: int, network: StepNetwork
+) -> PinnedProofs:
+    """The pin of a task for a verifier of this network's proofs; arguments as for `require_pin`.
+
+    Raises:
+        ProtocolError: the network has no program or another one, or the constants aren't data of it.
+    """
+    try:
+        expected = step_program(network, steps)
+    except UnsupportedError as error:
+        raise ProtocolError(f"the circuit of the pinned verifier has no program: {error}") from error
+    if program_hash(program) != program_hash(expected):
+        raise ProtocolError("the circuit of the pinned verifier computes another step than the task's program")
+    log = batches(constants, steps, network)
+    return PinnedProofs(verifier, log.root(), keccak256(tensor_types(network)), network.scale)
 
 
 def require_pin(
@@ -41,16 +60,14 @@ def require_pin(
         ProtocolError: the circuit proves another training than the task's, or the pin is of other data or types.
     """
     try:
-        expected = step_program(network, steps)
-    except UnsupportedError as error:
-        raise ProtocolError(f"the circuit of the pinned verifier has no program: {error}; {_LEAVE}") from error
-    if program_hash(program) != program_hash(expected):
-        raise ProtocolError(f"the task pins proofs of a circuit that computes another step than its program; {_LEAVE}")
-    if pin.layout != keccak256(tensor_types(network)):
+        expected = pin_of(pin.verifier, program, constants, steps, network)
+    except ProtocolError as error:
+        raise ProtocolError(f"{error}; {_LEAVE}") from error
+    if pin.layout != expected.layout:
         raise ProtocolError(f"the task pins other types of the state's tensors than its program has; {_LEAVE}")
-    if pin.scale != network.scale:
+    if pin.scale != expected.scale:
         raise ProtocolError(f"the task pins a scale of {pin.scale} bits, its circuit has {network.scale}; {_LEAVE}")
-    if pin.batches != batches(constants, steps, network).root():
+    if pin.batches != expected.batches:
         raise ProtocolError(f"the task pins other data than its own constants; {_LEAVE}")
 
 
@@ -69,12 +86,11 @@ def _hashes(words: Words, steps: int, shape: Sequence[int], scale: int) -> list[
     size = int(np.prod(shape))
     numbers = words.reshape(-1).view(np.float32)
     if numbers.size != steps * size:
-        raise ProtocolError(f"a constant holds {numbers.size} numbers, not those of {steps} steps; {_LEAVE}")
+        raise ProtocolError(f"a constant holds {numbers.size} numbers, not those of {steps} steps")
     found = []
     for step in range(steps):
         given = numbers[step * size : (step + 1) * size]
-        whole = quantize(given, scale)
-        if not np.array_equal(dequantize(whole, scale).astype(np.float32).view(np.uint32), given.view(np.uint32)):
-            raise ProtocolError(f"the data of step {step} hold a number without a fixed-point form; {_LEAVE}")
-        found.append(vector_hash([int(x) for x in whole]).to_bytes(32))
+        if not is_fixed_point(given.view(np.uint32), scale):
+            raise ProtocolError(f"the data of step {step} hold a number that isn't one of 24 bits of fixed point")
+        found.append(vector_hash([int(x) for x in quantize(given, scale)]).to_bytes(32))
     return found

@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Self
 
+from eth_typing import ChecksumAddress
+
 from pol.chain.account.gas_fees import FEES, FeePolicy
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.account.wallet import Wallet
@@ -34,6 +36,7 @@ from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from pol.zk.circuits import load_circuit
+from pol.zk.network import StepNetwork
 
 
 def require_terms(task: LoadedTask, terms: Terms) -> None:
@@ -43,6 +46,11 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
         ProtocolError: it isn't; leave it alone.
     """
     require_distances(task.program, task.initial_state, task.names.slots)
+    if task.is_circuit and not terms.is_exact:
+        raise ProtocolError(
+            "the task's steps are a circuit's, which have the same bits everywhere, and its terms admit a distance: "
+            "leave it alone"
+        )
     document = task.document
     published = (document.program_hash, document.constants_root, document.initial_state_root)
     if published != (terms.program, terms.constants, terms.initial_state):
@@ -147,16 +155,24 @@ class Role:
         pin = self.market.proven_steps.pinned(task_id)
         if int(pin.verifier, 16) == 0 or (task_id, pin) in self._pins:
             return
-        trusted = self.policy.require_verifier(pin.verifier)
-        if self.market.proven_steps.key_digest(pin.verifier) != trusted.digest:
-            raise ProtocolError(
-                f"the verifier at {pin.verifier} has another key than {trusted.digest.hex()}, which this party trusts: "
-                "leave the task alone, or name the digest that `pol zk exact verify` prints for a setup that you trust"
-            )
-        task = self.task(task_id)
-        network = load_circuit(trusted.circuit).network
+        network, task = self.trusted_network(pin.verifier), self.task(task_id)
         require_pin(pin, task.program, task.constants, task.document.steps, network)
         self._pins.add((task_id, pin))
+
+    def trusted_network(self, verifier: ChecksumAddress) -> StepNetwork:
+        """The network of the circuit whose proofs a verifier on chain checks.
+
+        Raises:
+            ProtocolError: the policy doesn't trust the verifier, or it has another key than the trusted one.
+            OperationalError: the node failed, or the circuit's files are missing.
+        """
+        trusted = self.policy.require_verifier(verifier)
+        if self.market.proven_steps.key_digest(verifier) != trusted.digest:
+            raise ProtocolError(
+                f"the verifier at {verifier} has another key than {trusted.digest.hex()}, which this party trusts: "
+                "leave the task alone, or name the digest that `pol zk exact verify` prints for a setup that you trust"
+            )
+        return load_circuit(trusted.circuit).network
 
     def require_acceptable(self, task_id: bytes) -> None:
         """Check terms, exact proofs, answer window and memory of a task against this party's policy.

@@ -1,4 +1,4 @@
-"""The submitter: publishes a captured training step as a task and escrows the fee."""
+"""The submitter: publishes a captured training step, or a circuit's, as a task and escrows the fee."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from eth_typing import ChecksumAddress
+
+from pol.chain.desks.proven_steps import PinnedProofs
 from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
 from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.captured_step import Capture
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
+from pol.roles.party.proof_pins import pin_of
 from pol.roles.party.role import Role
 from pol.training.storage.kept_store import KeptStore
-from pol.training.task import published_task
+from pol.training.task import published_task, task_source
 from pol.training.task.learning_proof import load_checkpoint
+from pol.training.task.task_source import TaskStep
 from pol.training.task.task_start import GIVEN, TaskStart
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
 from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
+from pol.zk.step_data import NetworkStep
 
 GWEI = 10**9
 UNPUBLISHED = b"\1" * 32
@@ -89,13 +94,19 @@ class Quote:
 class Submitter(Role):
     """Publishes tasks and pays for their training."""
 
-    def quote(self, step: Capture, offer: Offer) -> Quote:
+    def quote(self, step: TaskStep, offer: Offer) -> Quote:
         """The cost of a task; nothing is published or sent.
 
         Raises:
-            ProtocolError: the terms miss the market's bounds; the message says which.
+            ProtocolError: the terms miss the market's bounds; the message says which. Or they admit a distance, and
+                the step is a circuit's.
             OperationalError: the node failed.
         """
+        if isinstance(step, NetworkStep) and offer.margin:
+            raise ProtocolError(
+                f"the offer has a margin of {offer.margin}, and a circuit's steps have the same bits everywhere: ask "
+                "for exact training, by a margin of 0"
+            )
         return self.quote_of(terms_of(step_work(step.program), offer))
 
     def quote_of(self, terms: Terms) -> Quote:
@@ -117,24 +128,30 @@ class Submitter(Role):
 
     def submit(
         self,
-        capture: Capture,
+        capture: TaskStep,
         offer: Offer,
         model: str = "",
         optimizer: str = "",
         start: TaskStart = GIVEN,
+        verifier: ChecksumAddress | None = None,
     ) -> bytes:
         """Publish the task and put it on chain with its fees in escrow; returns the task's id.
 
-        The escrow is an upper bound from the work in the graph. It is locked from this party's free money in the vault;
-        what isn't needed is freed at settlement.
+        The escrow is an upper bound from the work in the program. It is locked from this party's free money in the
+        vault; what isn't needed is freed at settlement.
+
+        ``verifier`` is the contract whose exact proofs decide disputes about the task, for a circuit's step
+        (docs/spec/zk.md). It is pinned before the task exists; this party's policy names its circuit and key.
 
         Raises:
-            ProtocolError: the terms miss the market's bounds, or this party has less than the escrow free in the vault;
-                nothing is published.
+            ProtocolError: the terms miss the market's bounds, this party has less than the escrow free in the vault,
+                or the verifier's circuit computes another step; nothing is published.
             OperationalError: the node or the store failed.
         """
+        task_source.require_steps(task_source.source_of(capture), capture.program, capture.names, offer.steps)
         require_distances(capture.program, capture.state, capture.names.slots)
         quote = self.quote(capture, offer)
+        pin = None if verifier is None else self._pin(capture, offer, verifier)
         free = self.market.vault.free(self.wallet.address)
         if free < quote.escrow:
             raise ProtocolError(
@@ -165,7 +182,14 @@ class Submitter(Role):
             initial_state=document.initial_state_root,
             document=bytes.fromhex(digest),
         )
+        if pin is not None:
+            nonce = self.market.registry.nonce(self.wallet.address)
+            self.market.proven_steps.pin(self.wallet, nonce, named, pin)
         return self.market.registry.submit(self.wallet, named)
+
+    def _pin(self, step: TaskStep, offer: Offer, verifier: ChecksumAddress) -> PinnedProofs:
+        """The pin that every party will recompute. Raises ProtocolError for a step that isn't the verifier's."""
+        return pin_of(verifier, step.program, step.constants, offer.steps, self.trusted_network(verifier))
 
     def has_model(self, task_id: bytes) -> bool:
         """Whether the trained state can be read. If so, it is kept in this party's folder, also after settlement.

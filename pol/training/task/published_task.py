@@ -12,27 +12,24 @@ from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import constants_root, state_root
 from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.graph.aten_graph import AtenGraph
-from pol.graph.captured_step import Capture
-from pol.graph.lowering import lower
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
-from pol.graph.tensor_type import DType, TensorType
+from pol.graph.tensor_type import TensorType
 from pol.graph.work_estimate import step_work
 from pol.training.storage.store import Store
-from pol.training.task import task_tensors
+from pol.training.task import task_source, task_tensors
 from pol.training.task.initial_state_check import InitialState, require_initial_state
-from pol.training.task.task_document import DOCUMENT_LIMIT, LoadedTask, TaskDocument, order_index
+from pol.training.task.task_document import DOCUMENT_LIMIT, LoadedTask, TaskDocument, TaskSource
+from pol.training.task.task_source import GRAPH_LIMIT, TaskStep
 from pol.training.task.task_start import GIVEN, MAX_LEVELS, TaskStart
 
 PROGRAM_LIMIT = 1 << 30
-GRAPH_LIMIT = 1 << 27
-"""Bytes of the ATen graph and of the names: documents, which take some fifty times their size to read."""
 SEED_CONSTANT = "seed"
 
 
 def publish(
     store: Store,
-    capture: Capture,
+    capture: TaskStep,
     *,
     steps: int,
     interval: int,
@@ -40,21 +37,24 @@ def publish(
     optimizer: str = "",
     start: TaskStart = GIVEN,
 ) -> tuple[str, TaskDocument]:
-    """Store a captured training step as a task; the digest of its document and the document.
+    """Store a captured training step, or a circuit's, as a task; the digest of its document and the document.
 
     Raises:
-        ProtocolError: steps isn't a multiple of interval, the order table isn't one row per step, or the captured state
-            doesn't follow from ``start``.
+        ProtocolError: steps isn't a multiple of interval, the data aren't those of so many steps (of a captured step:
+            the order table isn't one row per step), or the first state doesn't follow from ``start``.
         OperationalError: the store failed.
     """
-    program, names = capture.program, capture.names
-    _require_order(program, names, steps)
+    program, names, source = capture.program, capture.names, task_source.source_of(capture)
+    task_source.require_steps(source, program, names, steps)
+    task_source.require_numbers(source, capture.constants, capture.state)
+    stored = store.put(task_source.encode(source))
     slot_types = [slot.type for slot in program.slots]
     task = TaskDocument(
         program=store.put(program.to_bytes()),
         program_hash=program_hash(program),
         names=store.put(canonical_json.encode(names.to_dict())),
-        aten=store.put(canonical_json.encode(capture.aten.to_dict())),
+        aten=stored if isinstance(source, AtenGraph) else None,
+        network=None if isinstance(source, AtenGraph) else stored,
         constants=store.put(task_tensors.encode(names.constants, program.constants, capture.constants)),
         constants_root=constants_root(program.constants, capture.constants),
         initial_state=store.put(task_tensors.encode(names.slots, slot_types, capture.state)),
@@ -67,7 +67,7 @@ def publish(
         optimizer=optimizer,
     )
     document = task.encode()
-    state = _first_state(names, slot_types, capture.state, capture.constants)
+    state = _first_state(source, names, slot_types, capture.state, capture.constants)
     digest = keccak256(document).hex()
     require_initial_state(store, digest, start, state, lambda base: load(store, base, levels=MAX_LEVELS - 1))
     return store.put(document), task
@@ -76,9 +76,9 @@ def publish(
 def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | None = None) -> LoadedTask:
     """The task whose document has this digest; each of its claims is recomputed.
 
-    The ATen graph is lowered again and must give the published program, byte for byte: native training and canonical
-    replay can't be different computations. The tasks of all trainings that this one continues are loaded too;
-    ``levels`` bounds their number, and ``most`` the bytes of data and state of each.
+    The ATen graph is lowered again, or the circuit's network, and must give the published program, byte for byte:
+    native training and canonical replay can't be different computations. The tasks of all trainings that this one
+    continues are loaded too; ``levels`` bounds their number, and ``most`` the bytes of data and state of each.
 
     Raises:
         ProtocolError: a claim is wrong, or the task is larger than ``most``.
@@ -91,13 +91,14 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     program = StepProgram.from_bytes(data)
     names_data = store.get(task.names, limit=GRAPH_LIMIT)
     names = ProgramNames.from_dict(canonical_json.decode(names_data, "the names"))
-    aten = AtenGraph.from_dict(canonical_json.decode(store.get(task.aten, limit=GRAPH_LIMIT), "the ATen graph"))
-    lowered, lowered_names = lower(aten)
-    _require(lowered.to_bytes() == data, "its ATen graph doesn't lower to its step program")
-    _require(lowered_names.to_dict() == names.to_dict(), "its names aren't those of its ATen graph")
+    source = task_source.load(store, task)
+    what = "ATen graph" if isinstance(source, AtenGraph) else "network"
+    lowered, lowered_names = task_source.program_of(source, task.steps)
+    _require(lowered.to_bytes() == data, f"its {what} doesn't lower to its step program")
+    _require(lowered_names.to_dict() == names.to_dict(), f"its names aren't those of its {what}")
     _require(program_hash(program) == task.program_hash, "its program hash is wrong")
     _require(step_work(program) == task.work, "its work estimate is wrong")
-    _require_order(program, names, task.steps)
+    task_source.require_steps(source, program, names, task.steps)
     if most is not None and held_bytes(program) > most:
         raise ProtocolError(
             f"data and first state of task {digest} are {held_bytes(program)} bytes, and {most} are admitted: leave it "
@@ -110,11 +111,12 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     state = task_tensors.load(store, task.initial_state, names.slots, slot_types)
     has_start = state_root(slot_types, state) == task.initial_state_root
     _require(has_start, "the root of its initial state is wrong", Fault.WRONG_START)
-    first = _first_state(names, slot_types, state, constants)
+    task_source.require_numbers(source, constants, state)
+    first = _first_state(source, names, slot_types, state, constants)
     lineage = require_initial_state(
         store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1, most=most)
     )
-    return LoadedTask(digest, task, program, names, aten, constants, state, lineage)
+    return LoadedTask(digest, task, program, names, source, constants, state, lineage)
 
 
 def held_bytes(program: StepProgram) -> int:
@@ -123,19 +125,12 @@ def held_bytes(program: StepProgram) -> int:
 
 
 def _first_state(
-    names: ProgramNames, types: list[TensorType], state: list[Words], constants: list[Words]
+    source: TaskSource, names: ProgramNames, types: list[TensorType], state: list[Words], constants: list[Words]
 ) -> InitialState:
-    seed = constants[names.constants.index(SEED_CONSTANT)] if SEED_CONSTANT in names.constants else None
+    # A circuit draws nothing, whatever the names of its inputs are.
+    has_seed = isinstance(source, AtenGraph) and SEED_CONSTANT in names.constants
+    seed = constants[names.constants.index(SEED_CONSTANT)] if has_seed else None
     return InitialState(dict(zip(names.slots, zip(types, state, strict=True), strict=True)), seed)
-
-
-def _require_order(program: StepProgram, names: ProgramNames, steps: int) -> None:
-    _require(len(names.constants) == len(program.constants), "its names don't fit its constants")
-    _require(len(names.slots) == len(program.slots), "its names don't fit its slots")
-    type_ = program.constants[order_index(names)]
-    is_table = type_.dtype == DType.I32 and len(type_.shape) == 2 and type_.shape[0] == steps
-    problem = f"its order table has the shape {type_.shape}, expected one row of indices for each of {steps} steps"
-    _require(is_table, problem, Fault.WRONG_ORDER)
 
 
 def _require(condition: bool, problem: str, fault: Fault = Fault.WRONG_TASK) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
@@ -14,26 +15,34 @@ from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import MAX_STEPS, StepProgram
 from pol.graph.tensor_type import TensorType
 from pol.training.task.task_start import TaskStart
+from pol.zk.network import StepNetwork
 
 KIND, VERSION = "pol/task", 2
 DOCUMENT_LIMIT = 1 << 20
 ORDER = "order"
 """The constant whose row t holds the indices of the samples that step t sees."""
+NO_ORDER = bytes(32)
+"""The order root of a circuit's task, whose steps have data of their own."""
+SOURCES = ("aten", "network")
+"""Members of which a document has one: what its program is made from."""
+
+TaskSource: TypeAlias = AtenGraph | StepNetwork
 
 
 @dataclass(frozen=True)
 class TaskDocument:
     """The task document.
 
-    ``program``, ``names``, ``aten``, ``constants`` and ``initial_state`` are digests of stored objects; the hash and
-    the roots are the commitments on chain. ``start`` is the source of the initial state. ``work`` is the work estimate
-    of one step, in the units of `pol.graph.work_estimate`. ``model`` and ``optimizer`` are for people.
+    ``program``, ``names``, ``aten`` or ``network``, ``constants`` and ``initial_state`` are digests of stored objects;
+    the hash and the roots are the commitments on chain. ``start`` is the source of the initial state. ``work`` is the
+    work estimate of one step, in the units of `pol.graph.work_estimate`. ``model`` and ``optimizer`` are for people.
     """
 
     program: str
     program_hash: bytes
     names: str
-    aten: str
+    aten: str | None
+    network: str | None
     constants: str
     constants_root: bytes
     initial_state: str
@@ -59,6 +68,7 @@ class TaskDocument:
     def encode(self) -> bytes:
         """The canonical bytes of the document."""
         own = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        own = {name: value for name, value in own.items() if value is not None}
         members = {name: value.hex() if isinstance(value, bytes) else value for name, value in own.items()}
         derived = {"start": self.start.document(), "work": str(self.work), "kind": KIND, "version": VERSION}
         return canonical_json.encode({**members, **derived})
@@ -70,12 +80,21 @@ class TaskDocument:
         Raises:
             ProtocolError: not the canonical bytes of a task.
         """
-        given = canonical_json.Fields.of_document(data, "the task", KIND, VERSION, cls.__dataclass_fields__)
+        what, document = "the task", canonical_json.decode(data, "the task")
+        named = [name for name in SOURCES if name in document]
+        if len(named) != 1:
+            problem = (
+                f"{what} names {' and '.join(named) or 'no source'}: its program is made from aten or from network"
+            )
+            raise EvidenceError(Fault.MALFORMED, problem)
+        members = [name for name in cls.__dataclass_fields__ if name not in SOURCES or name in named]
+        given = canonical_json.Fields.of_document(data, what, KIND, VERSION, members)
         return cls(
             program=given.digest("program"),
             program_hash=given.hash("program_hash"),
             names=given.digest("names"),
-            aten=given.digest("aten"),
+            aten=given.digest("aten") if "aten" in named else None,
+            network=given.digest("network") if "network" in named else None,
             constants=given.digest("constants"),
             constants_root=given.hash("constants_root"),
             initial_state=given.digest("initial_state"),
@@ -117,7 +136,7 @@ class LoadedTask:
     document: TaskDocument
     program: StepProgram
     names: ProgramNames
-    aten: AtenGraph
+    source: TaskSource
     constants: list[Words]
     initial_state: list[Words]
     lineage: tuple[LineageLevel, ...]
@@ -128,9 +147,28 @@ class LoadedTask:
         return [slot.type for slot in self.program.slots]
 
     @property
+    def is_circuit(self) -> bool:
+        """Whether the steps are a circuit's: they have their bits everywhere, so the task is trained exactly."""
+        return isinstance(self.source, StepNetwork)
+
+    @property
+    def aten(self) -> AtenGraph:
+        """The graph that torch executes.
+
+        Raises:
+            ProtocolError: a circuit has none.
+        """
+        if isinstance(self.source, AtenGraph):
+            return self.source
+        raise ProtocolError(
+            f"the steps of task {self.digest} are a circuit's, and stock torch can't take them: train and replay it "
+            "exactly (docs/guides/zk.md)"
+        )
+
+    @property
     def order_root(self) -> bytes:
-        """The commitment to the samples of each step."""
-        return order_root(self.program, self.names, self.constants)
+        """The commitment to the samples of each step; `NO_ORDER` for a circuit."""
+        return NO_ORDER if self.is_circuit else order_root(self.program, self.names, self.constants)
 
 
 def order_root(program: StepProgram, names: ProgramNames, constants: list[Words]) -> bytes:
