@@ -187,7 +187,7 @@ def test_a_branch_that_a_rerun_takes_is_accepted() -> None:
     made, looker = judged(rerun(2))
     first = decide(made, STRICT)
     assert first.outcome is REJECTED
-    found = looker(first, canonical()[0])
+    found = looker(first, canonical()[0], rerun(2))
     assert (found.outcome, found.reasons) == (ACCEPTED, (Reason.WITHIN_SECOND_LOOK,))
     assert found.second_look is not None
     assert 0 < max(second_look_shares(made, found.second_look, 1)) <= 1
@@ -195,9 +195,9 @@ def test_a_branch_that_a_rerun_takes_is_accepted() -> None:
         max(second_look_shares(made, found.second_look, 1)) / 2
     )
     # Thresholds alone decide where there are no looks, and what they accept isn't looked at again.
-    assert replace(looker, count=0)(first, canonical()[0]) is first
+    assert replace(looker, count=0)(first, canonical()[0], rerun(2)) is first
     loose: Three = (2**60, 2**60, 2**60)
-    assert replace(looker, thresholds=loose)(decide(made, loose), canonical()[0]).second_look is None
+    assert replace(looker, thresholds=loose)(decide(made, loose), canonical()[0], rerun(2)).second_look is None
 
 
 def test_a_percent_of_the_rate_is_still_rejected() -> None:
@@ -211,7 +211,7 @@ def test_a_percent_of_the_rate_is_still_rejected() -> None:
     ]
     made, looker = judged(scaled)
     assert needs_second_look(made, STRICT)
-    found = looker(decide(made, STRICT), start)
+    found = looker(decide(made, STRICT), start, scaled)
     assert (found.outcome, found.reasons) == (REJECTED, (Reason.DISTANCE_ABOVE_THRESHOLD,))
     assert found.second_look is not None
     assert max(second_look_shares(made, found.second_look)) > 10
@@ -219,8 +219,9 @@ def test_a_percent_of_the_rate_is_still_rejected() -> None:
 
 
 def test_gross_work_costs_no_second_look() -> None:
-    made, looker = judged(digits_training.checkpoints(digits_training.honest())[SEGMENT + 2])
-    found = looker(decide(made, STRICT), canonical()[0])
+    end = digits_training.checkpoints(digits_training.honest())[SEGMENT + 2]
+    made, looker = judged(end)
+    found = looker(decide(made, STRICT), canonical()[0], end)
     assert (found.outcome, found.second_look) == (REJECTED, None)
     assert "programs" not in vars(looker)
 

@@ -34,7 +34,7 @@ class ReplayJob:
     """One segment to verify. A worker receives names only: the store's URL, digests and roots.
 
     ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none. ``sketched`` is
-    the seed of the residual's direction (`pol.verification.verdict.drift`); empty: none is needed.
+    the seed of sketches, by which drift and residuals outside of the span of reruns are found; empty: neither is.
     """
 
     store: str
@@ -89,7 +89,8 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
     def compare(replayed: Sequence[Words], end: Sequence[Words]) -> None:
         found.append(direction(loaded.program, replayed, end, job.sketched))
 
-    again = SecondLooker(loaded, functools.partial(CpuExecutor, threads=threads), job.thresholds, job.looks)
+    threaded = functools.partial(CpuExecutor, threads=threads)
+    again = SecondLooker(loaded, threaded, job.thresholds, job.looks, seed=job.sketched)
     verdict = verify_entries(
         store,
         loaded,

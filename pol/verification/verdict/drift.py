@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pol.arithmetic.primitives import Words
-from pol.commitments.keccak import keccak256
 from pol.graph.step_program import Component, StepProgram
-from pol.graph.tensor_type import DType
+from pol.verification.verdict.state_sketch import Sketch, differences
 
 BUCKETS = 512
 """Of a sketch: squared lengths are estimated to within sqrt(2 / 512), six hundredths."""
@@ -25,9 +23,6 @@ square of a normal number."""
 SHARED = 0.5
 """The mean cosine of two residuals from which on they have a goal. Kernels that round in one direction (Winograd's
 transforms in NNPACK) share up to 0.21, pushes at least 0.75."""
-_BLOCK = 1 << 20
-
-Sketch = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -61,23 +56,8 @@ def direction(program: StepProgram, replayed: Sequence[Words], end: Sequence[Wor
 
     ``seed`` chooses the sketch: a solver that knows it beforehand can hide in it.
     """
-    sums = {component: np.zeros(BUCKETS) for component in Component}
-    squares = dict.fromkeys(Component, 0.0)
-    for number, (slot, ours, theirs) in enumerate(zip(program.slots, replayed, end, strict=True)):
-        if slot.type.dtype is not DType.F32:
-            continue
-        key = int.from_bytes(keccak256(b"pol/drift/1" + seed + number.to_bytes(4, "big"))[:16], "big")
-        draws = np.random.Generator(np.random.Philox(key=key))
-        a, b = (words.reshape(-1).view(np.float32) for words in (ours, theirs))
-        for at in range(0, a.size, _BLOCK):
-            part = slice(at, at + _BLOCK)
-            found = np.subtract(b[part], a[part], dtype=np.float64)
-            found[~np.isfinite(found)] = 0
-            places = draws.integers(0, 2 * BUCKETS, found.size, dtype=np.uint16)
-            signed = np.where(places & 1, -found, found)
-            sums[slot.component] += np.bincount(places >> 1, signed, BUCKETS)
-            squares[slot.component] += float(found @ found)
-    parameter, buffer, optimizer = (sums[c] / squares[c] ** 0.5 if squares[c] else None for c in Component)
+    found = differences(program, replayed, end, seed, BUCKETS)
+    parameter, buffer, optimizer = (each.sketch / each.squared**0.5 if each.squared else None for each in found)
     return Direction((parameter, buffer, optimizer))
 
 

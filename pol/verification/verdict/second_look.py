@@ -7,8 +7,8 @@ segment diverge; they add up in another order and perturb numbers by the error o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from math import sqrt
@@ -25,6 +25,8 @@ from pol.graph.step_program import Component, StepProgram
 from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.canonical_replay import replay_end
+from pol.verification.verdict.rerun_span import BUCKETS, Differences, is_explained, outside_shares
+from pol.verification.verdict.state_sketch import differences
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict
 
 LOOKS = 16
@@ -76,8 +78,11 @@ def measure_second_look(
     replayed: Sequence[Words],
     segment: int,
     programs: Sequence[StepProgram],
+    on_rerun: Callable[[Sequence[Words]], None] = lambda end: None,
 ) -> SecondLook:
     """Run a segment again by each of ``programs``; ``start`` is the solver's, ``replayed`` its canonical end.
+
+    ``on_rerun`` receives the end of each rerun.
 
     Raises:
         ProtocolError: ``start`` isn't a state of the program.
@@ -87,6 +92,7 @@ def measure_second_look(
     reruns = []
     for other in programs:
         end = replay_end(other, executor(other, task.constants), start, segment * interval, interval)
+        on_rerun(end)
         reruns.append(Rerun(state_root(types, end), component_distances(program, replayed, end)))
     return SecondLook(segment, tuple(reruns))
 
@@ -157,7 +163,9 @@ def second_look_shares(claim: SegmentClaim, found: SecondLook, margin: int = LOO
 class SecondLooker:
     """The second look of one task: a `segment_verification.SecondLookCallback`.
 
-    Verdicts that a second look can't change are returned as they are.
+    Verdicts that a second look can't change are returned as they are. ``seed``, which the solver couldn't know: what
+    the look accepts has to lie in the span of the reruns as well (`pol.verification.verdict.rerun_span`); empty: the
+    verdict is that of the contract.
     """
 
     task: LoadedTask
@@ -165,22 +173,44 @@ class SecondLooker:
     thresholds: Three
     count: int = LOOKS
     margin: int = LOOK_MARGIN
+    seed: bytes = b""
 
     @cached_property
     def programs(self) -> list[StepProgram]:
         """The programs of the reruns, made when the first segment needs them."""
         return look_programs(self.task.program, self.count)
 
-    def __call__(self, verdict: Verdict, start: Sequence[Words]) -> Verdict:
-        """The verdict on the segment that begins in ``start``, by a second look if one is due."""
+    def __call__(self, verdict: Verdict, start: Sequence[Words], end: Sequence[Words]) -> Verdict:
+        """The verdict on the segment from ``start`` to ``end``, by a second look if one is due."""
         claim = verdict.claim
         if claim is None or self.count == 0 or not needs_second_look(claim, self.thresholds):
             return verdict
         program, interval = self.task.program, self.task.document.interval
         canonical = self.executor(program, self.task.constants)
         replayed = replay_end(program, canonical, start, claim.segment * interval, interval)
-        found = measure_second_look(self.task, self.executor, start, replayed, claim.segment, self.programs)
-        return decide_with_second_look(claim, self.thresholds, found, self.count, self.margin)
+        spans: list[Differences] = []
+
+        def note(rerun: Sequence[Words]) -> None:
+            if self.seed:
+                spans.append(differences(program, replayed, rerun, self.seed, BUCKETS))
+
+        found = measure_second_look(self.task, self.executor, start, replayed, claim.segment, self.programs, note)
+        decided = decide_with_second_look(claim, self.thresholds, found, self.count, self.margin)
+        if not spans or decided.outcome is not Outcome.ACCEPTED:
+            return decided
+        outside = outside_shares(differences(program, replayed, end, self.seed, BUCKETS), spans)
+        return decided if is_explained(claim, self.thresholds, outside) else _unexplained(decided, claim, outside)
+
+
+def _unexplained(decided: Verdict, claim: SegmentClaim, outside: Sequence[float]) -> Verdict:
+    rows = zip(Component, claim.distances, claim.references, outside, strict=True)
+    told = [
+        f"{c.name.lower()} {sqrt(share) * relative_distance(distance, reference):.3g} of the distance travelled"
+        for c, distance, reference, share in rows
+        if distance
+    ]
+    detail = f"{decided.detail}; but they point elsewhere: outside of their span are {', '.join(told)}"
+    return replace(decided, outcome=Outcome.REJECTED, reasons=(Reason.OUTSIDE_SPAN,), detail=detail)
 
 
 def _allowance(claim: SegmentClaim, found: SecondLook, c: int, margin: int) -> int:

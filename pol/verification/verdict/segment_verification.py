@@ -23,8 +23,8 @@ from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, o
 
 Compare: TypeAlias = Callable[[Sequence[Words], Sequence[Words]], None]
 """``compare(replayed, end)``: the end of a replay, and the solver's."""
-SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words]], Verdict]
-"""``second_look(verdict, start)``: optional second look at a rejected segment (`second_look.SecondLooker`)."""
+SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words], Sequence[Words]], Verdict]
+"""``second_look(verdict, start, end)``: optional second look at a rejected segment (`second_look.SecondLooker`)."""
 
 
 def measure_segment(
@@ -134,7 +134,7 @@ def verify_entries(
         )
         verdict = decide(claim, thresholds)
         if second_look is not None and verdict.outcome is Outcome.REJECTED:
-            verdict = second_look(verdict, states[0])
+            verdict = second_look(verdict, *states)
     except (OperationalError, MemoryError) as error:
         return Verdict(segment, Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), f"couldn't replay: {error}")
     if not {Reason.DISTANCE_INFINITE, Reason.REFERENCE_INFINITE} & set(verdict.reasons):

@@ -32,6 +32,7 @@ class Reason(StrEnum):
     WITHIN_SECOND_LOOK = "within-second-look"
 
     DRIFT = "drift"
+    OUTSIDE_SPAN = "outside-span"
     DISTANCE_ABOVE_THRESHOLD = "distance-above-threshold"
     ROOTS_DIFFER = "roots-differ"
     INTEGERS_DIFFER = "integers-differ"

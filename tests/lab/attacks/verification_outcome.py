@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lab.attacks.attack_target import Target
+from lab.attacks.attack_target import SEED, Target
 from lab.attacks.forgery import Attack, Forgery, Workshop, publish
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
@@ -20,9 +20,6 @@ from pol.verification.verdict.drift import Direction, Drift, direction, drifts
 from pol.verification.verdict.second_look import allowances
 from pol.verification.verdict.segment_verification import verify_entries
 from pol.verification.verdict.verdict import Outcome, decide
-
-SEED = b"nobody has known this"
-"""Of the sketch by which drift is found."""
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,9 @@ ENVIRONMENTS: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
 )
 """Variables of a process, and the kinds that are run in it."""
 
+SEED = b"an auditor's own"
+"""Of the sketches by which residuals outside of the span of reruns are found."""
+
 
 @dataclass
 class Tally:
@@ -103,10 +106,17 @@ class Tally:
     closest: float = 0.0
     closest_look: float = 0.0
 
-    def add(self, claim: SegmentClaim, thresholds: Three, again: SecondLooker, start: Sequence[Words]) -> None:
+    def add(
+        self,
+        claim: SegmentClaim,
+        thresholds: Three,
+        again: SecondLooker,
+        start: Sequence[Words],
+        end: Sequence[Words],
+    ) -> None:
         """Decide one interval."""
         first = decide(claim, thresholds)
-        verdict = first if first.outcome is Outcome.ACCEPTED else again(first, start)
+        verdict = first if first.outcome is Outcome.ACCEPTED else again(first, start, end)
         self.tested += 1
         self.beyond += first.outcome is not Outcome.ACCEPTED
         self.rejected += verdict.outcome is not Outcome.ACCEPTED
@@ -164,7 +174,7 @@ def publish_task(store: Store, size: Size, optimizer: str, seed: int, steps: int
 def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind, first_segment: int = 0) -> Tally:
     """Train one task in one way, and decide every interval of it from ``first_segment`` on."""
     executor = CpuExecutor(task.program, task.constants)
-    again = SecondLooker(task, _Executors(), thresholds)
+    again = SecondLooker(task, _Executors(), thresholds, seed=SEED)
     tally = Tally()
     start = task.initial_state
     with _switched(training, kind):
@@ -178,7 +188,7 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
                 training.step(step)
             end = training.words(task.names.slots)
             claim = measure_segment(task.program, executor, start, end, segment, task.document.interval)
-            tally.add(claim, thresholds, again, start)
+            tally.add(claim, thresholds, again, start, end)
             start = end
     return tally
 
