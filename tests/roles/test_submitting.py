@@ -8,14 +8,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from role_market import OFFER, Town, captured, submitted
+from role_market import OFFER, STEPS, Town, captured, submitted
 
 from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require
 from pol.chain.times import duration, utc
-from pol.errors import ProtocolError
+from pol.demo import digits
+from pol.errors import ProtocolError, UnsupportedError
+from pol.graph.capture import capture
+from pol.graph.capture.optimizers.lion import Lion
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.decisions import Action, Mode
@@ -127,6 +130,19 @@ def test_a_price_is_known_before_and_nothing_is_published_without_the_money(
     with pytest.raises(ProtocolError, match="clock is 60 s: 600 to 1209600 s is taken"):
         poor.submit(captured(), replace(OFFER, clock=60))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_task_that_no_profile_admits_is_not_submitted(submitter: Submitter) -> None:
+    """An update that jumps: nothing is locked, and exact mode is named; there the same step is welcome."""
+    model = digits.DigitClassifier(4)
+    step = capture(
+        model, digits.loss_function, Lion(model.parameters(), 1e-3), digits.dataset(), digits.order(1, STEPS)
+    )
+    free = submitter.market.vault.free(submitter.wallet.address)
+    with pytest.raises(UnsupportedError, match="use exact mode"):
+        submitter.submit(step, OFFER)
+    assert submitter.market.vault.free(submitter.wallet.address) == free
+    assert submitter.submit(step, replace(OFFER, margin=0, looks=0, rerun_count=0, profiled=0))
 
 
 def test_a_fund_that_can_not_reserve_the_jackpot_is_told_before_and_at_the_award(submitter: Submitter) -> None:

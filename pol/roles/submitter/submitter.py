@@ -13,6 +13,7 @@ from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
 from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
+from pol.execution.cpu import CpuExecutor
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.proof_pins import pin_of
@@ -23,7 +24,14 @@ from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_source import TaskStep
 from pol.training.task.task_start import GIVEN, TaskStart
 from pol.verification.profile.profile_claim import MARGIN
-from pol.verification.profile.profiling import PROFILED, RERUNS, rerun_programs, rerun_programs_root
+from pol.verification.profile.profiling import (
+    PROFILED,
+    RERUNS,
+    measure_profile,
+    require_thresholds,
+    rerun_programs,
+    rerun_programs_root,
+)
 from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
 from pol.zk.step_data import NetworkStep
 
@@ -146,6 +154,7 @@ class Submitter(Role):
         Raises:
             ProtocolError: the terms miss the market's bounds, this party has less than the escrow free in the vault,
                 or the verifier's circuit computes another step; nothing is published.
+            UnsupportedError: no profile of the task has thresholds, so no solver could be accepted; nothing is locked.
             OperationalError: the node or the store failed.
         """
         task_source.require_steps(task_source.source_of(capture), capture.program, capture.names, offer.steps)
@@ -173,6 +182,11 @@ class Submitter(Role):
             start=start,
         )
         terms = terms_of(document.work, offer)
+        if offer.margin:
+            # What no verifier could post is known before anything is locked.
+            task = published_task.load(self.store, digest)
+            profile = measure_profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+            require_thresholds(task, CpuExecutor, profile)
         reruns = rerun_programs_root(rerun_programs(capture.program, terms.rerun_count, terms.looks))
         named = replace(
             terms,
