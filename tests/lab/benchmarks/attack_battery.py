@@ -190,8 +190,8 @@ def _head(measured: Measured) -> list[str]:
         "  threshold, or what a second look at that segment excuses: below 1 it may be above the threshold), and over",
         "  the greatest distance of honest runs (eager, captured graph, two threads, without oneDNN, compiled) of the",
         "  same target.",
-        "- **tolerance**, **exact**: the outcome if every segment is replayed. Withheld evidence is never accepted",
-        "  (inconclusive); such segments count as rejected.",
+        "- **tolerance**, **exact**: the outcome if every segment is replayed, by the rules of `pol verify`: drift over",
+        "  all segments counts. Withheld evidence is never accepted (inconclusive); such segments count as rejected.",
         "",
     ]
 
@@ -277,16 +277,24 @@ jump to NaN would be a jump into rejection: a number without a distance is rejec
 
 *Tolerance.* Within the threshold a solver may publish what it likes. What it injects is bounded: each segment by the
 threshold times the way that the segment went, together by the threshold times the sum of these ways (`drift`;
-tested). Training carries an injection further, as it carries rounding. It saves no training: all of these attacks
-cost 100 %.
+tested). Training carries an injection further, as it carries rounding. These attacks cost 100 % because thresholds are
+small: at most a sixty-fourth of the way, and a few hundred-thousandths here. Before there was that cap, a bias in front
+of a group normalisation made thresholds of 0.37 to 0.48, and a solver that moved eight numbers within them collapsed
+the network with 4 to 6 % of the work, every segment accepted; a bias on the keys of attention let one steer it. Their
+tasks have no profile now.
+
+*Drift.* What a solver adds to each segment points in one direction, where rounding points anywhere: `pol verify` adds
+the directions up over all segments that it replays ([verdict.md](spec/verdict.md#drift)), and this table counts that
+as rejected. The contracts judge segment by segment, so a verdict by tolerance on the market doesn't know it.
 
 *Adam amplifies.* The bound on what is injected doesn't bound what becomes of it. Where a weight has no gradient at
 all (a pixel that is blank in every sample), Adam divides its average by epsilon = 1e-8, so that an average of 1e-7,
 far below every threshold, moves the weight by tenths. `back-door` uses this to plant a trigger while every segment is
 accepted. In a segment of k steps such a weight moves by at most rate * sum(beta1^j) * |average| / (sqrt(average of
 squares) + epsilon) (tested). A lower threshold doesn't help; exact mode does: there every one of these proofs is
-rejected. A task whose result strangers will rely on, trained with Adam, should be posted in exact mode, or without
-inputs that never vary. SGD has no such amplifier: rate / (1 - momentum) is all.
+rejected, and where a score of segments is replayed it is found as drift. A task whose result strangers will rely on,
+trained with Adam, should be posted in exact mode, or without inputs that never vary. SGD has no such amplifier: rate /
+(1 - momentum) is all.
 
 *Batch normalisation behind a bias, with Adam.* The bias has a gradient of nothing but rounding, which Adam scales up
 to whole steps. Honest runs then part as far as they travel: `pol profile` refuses to give a threshold. Use
@@ -300,9 +308,10 @@ with buffers here are profiled over half of their segments.
 *Kinks.* The convolutional network has GELU. With ReLU, honest runs of it parted by up to 5e-3 (compiled, AdamW), more
 than the mildest cheats, which were then told from the canonical run but not from such honest ones: separation 0.3. See
 [litepaper.md](litepaper.md), "False rejects". The perceptron has ReLU, and had no such event in these runs. A segment
-that has a branch is allowed what its reruns do (a second look, [ADR 0021](adr/0021-a-second-look.md)): there a mild
-cheat passes that is rejected in the segments around it. Of segments of 10 steps these are one in 13 at most; of 100
-steps, where most have a branch, up to half, so that it takes seven draws to find it with 99 %.
+that has a branch is allowed what its reruns do (a second look, [ADR 0021](adr/0021-a-second-look.md)), if it points where
+they do ([verdict.md](spec/verdict.md#second-look)). The contracts know the length alone: there a mild cheat passes that
+is rejected in the segments around it, in one of 13 segments of 10 steps, and in half of those of 100 steps, where most
+have a branch. A solver can make such segments itself, by nudging each checkpoint to a kink of the next batch.
 
 *Precision.* Products with 20 of 24 bits pass the tolerance: they are as exact as another order of summation. TF32 and
 bfloat16 don't.
