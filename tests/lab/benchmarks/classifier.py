@@ -20,7 +20,8 @@ SIDE = 8
 class Size:
     """Digits are enlarged ``scale`` times; ``channels`` of the three convolutions; images per step; learning rate.
 
-    With ``normalised`` batches are normalised after each convolution, which then has no bias.
+    With ``normalised``, "batch" or "group", numbers are normalised after each convolution, which then has no bias.
+    ``attention``, "plain" or "biased" (on the keys), takes the place of the convolutions.
     """
 
     scale: int
@@ -28,7 +29,8 @@ class Size:
     batch: int
     activation: str
     rate: float
-    normalised: bool = False
+    normalised: str = ""
+    attention: str = ""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -45,10 +47,15 @@ _SMALL = Size(scale=1, channels=(8, 16, 16), batch=16, activation="gelu", rate=0
 SMALL: Mapping[str, Size] = {
     "relu": replace(_SMALL, activation="relu"),
     "gelu": _SMALL,
-    "batchnorm": replace(_SMALL, activation="relu", normalised=True),
+    "batchnorm": replace(_SMALL, activation="relu", normalised="batch"),
+    "groupnorm": replace(_SMALL, activation="relu", normalised="group"),
+    "attention": replace(_SMALL, attention="plain"),
+    "keybias": replace(_SMALL, attention="biased"),
 }
 """On images of 8 x 8, for thousands of intervals."""
 
+ROW = 16
+"""Features of a row in the network with attention."""
 OPTIMIZERS: Mapping[str, Callable[..., Optimizer]] = {
     "sgd": lambda parameters, rate, **options: SGD(parameters, rate, momentum=0.9, weight_decay=2e-3, **options),
     "adamw": lambda parameters, rate, **options: AdamW(parameters, rate / 50, **options),
@@ -70,6 +77,8 @@ def build_model(size: Size, seed: int) -> nn.Sequential:
     first, second, third = size.channels
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        if size.attention:
+            return nn.Sequential(_Attention(size), nn.Linear(ROW, digits.CLASSES))
         return nn.Sequential(
             *_convolution(1, first, size),
             *_convolution(first, second, size),
@@ -84,8 +93,28 @@ def build_model(size: Size, seed: int) -> nn.Sequential:
 def _convolution(inputs: int, outputs: int, size: Size) -> list[nn.Module]:
     # A bias in front of a normalisation is cancelled: its gradient is nothing but rounding.
     convolution = nn.Conv2d(inputs, outputs, 3, padding=1, bias=not size.normalised)
-    normalisation = [nn.BatchNorm2d(outputs)] if size.normalised else []
-    return [convolution, *normalisation, ACTIVATIONS[size.activation]()]
+    normalisations: Mapping[str, list[nn.Module]] = {
+        "batch": [nn.BatchNorm2d(outputs)],
+        "group": [nn.GroupNorm(outputs // 2, outputs)],
+        "": [],
+    }
+    return [convolution, *normalisations[size.normalised], ACTIVATIONS[size.activation]()]
+
+
+class _Attention(nn.Module):
+    """The rows of an image attend to each other; the mean of what they take."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        self.embed, self.query, self.value = nn.Linear(SIDE, ROW), nn.Linear(ROW, ROW), nn.Linear(ROW, ROW)
+        self.key = nn.Linear(ROW, ROW, bias=size.attention == "biased")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features (samples, ROW) of images (samples, 1, side, side)."""
+        rows = self.embed(images.squeeze(1))
+        scores = self.query(rows) @ self.key(rows).transpose(1, 2) / ROW**0.5
+        taken: Tensor = (torch.softmax(scores, dim=2) @ self.value(rows)).mean(dim=1)
+        return taken
 
 
 class Training:
