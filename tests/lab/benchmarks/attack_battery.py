@@ -190,8 +190,8 @@ def _head(measured: Measured) -> list[str]:
         "  threshold, or what a second look at that segment excuses: below 1 it may be above the threshold), and over",
         "  the greatest distance of honest runs (eager, captured graph, two threads, without oneDNN, compiled) of the",
         "  same target.",
-        "- **tolerance**, **exact**: the outcome if every segment is replayed, by the rules of `pol verify`: drift over",
-        "  all counts. Withheld evidence is never accepted (inconclusive); such segments count as rejected.",
+        "- **tolerance**, **exact**: the outcome if every segment is replayed, by the rules of `pol verify`: drift",
+        "  over all counts. Withheld evidence is never accepted (inconclusive); such segments count as rejected.",
         "",
     ]
 
