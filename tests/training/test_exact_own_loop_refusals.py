@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from own_loop_training import Training, batches, cosine, network, squares, training
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from pol.errors import PolError, ProtocolError, UnsupportedError
@@ -17,6 +17,7 @@ OUTPUT = "only the loss can take it: name the loss by"
 GRADIENTS = "an exact step keeps no gradients: leave out the line"
 ARGUMENTS = r"two arguments: call loss\(model\(x\), target\)"
 STALE = r"not that of the last model\(x\), or it had its loss"
+UNUSED = r"the output of the last model\(x\) had no loss"
 BEFORE = "has a gradient before backward.*call optimizer.zero_grad"
 WITHOUT = r"optimizer.step\(\) without a backward\(\): call loss"
 HAD = r"backward\(\) of a loss that had it"
@@ -30,7 +31,9 @@ class Loop:
 
     def __init__(self, now: Training, loss: Callable[..., Any]) -> None:
         self.now, self.loss = now, loss
-        self.model, self.optimizer, self.scheduler, self.step = now.model, now.optimizer, now.scheduler, now.step
+        self.optimizer, self.step = now.optimizer, now.step
+        self.model: Any = now.model
+        self.scheduler: Any = now.scheduler
         self.x, self.y = next(batches())
         self.weight = next(now.model.parameters())
 
@@ -62,7 +65,12 @@ class Loop:
         self.optimizer.step()
         return value
 
-    def penalty(self) -> Tensor:
+    def set_gradient(self) -> bool:
+        """Another one for the first weight."""
+        self.weight.grad = torch.zeros(7, 6)
+        return True
+
+    def penalty(self) -> Any:
         """Another term, in torch."""
         return torch.stack([parameter.square().sum() for parameter in self.model.parameters()]).sum()
 
@@ -90,18 +98,17 @@ OF_THE_OUTPUT: dict[str, tuple[str, Lines]] = {
     "its attributes": (OUTPUT, lambda t: hasattr(t.output, "logits")),
     "printed": (OUTPUT, lambda t: f"{t.output}"),
     "a module": (OUTPUT, lambda t: nn.Linear(3, 3)(t.output)),
-    "as the target": (ARGUMENTS, lambda t: t.loss(t.output, t.output)),
+    "as the target": (ARGUMENTS, lambda t: [t.loss(output, output) for output in [t.output]]),
     "evaluation with gradients": (OUTPUT, lambda t: t.model.eval()(t.x).argmax(1)),
     "accuracy after the loss": (OUTPUT, lambda t: [(t.loss(output, t.y), output.argmax(1)) for output in [t.output]]),
-    "an older one": (STALE, lambda t: [t.loss(output, t.y) for output in (t.output, t.output)]),
+    "an older one": (UNUSED, lambda t: [t.loss(output, t.y) for output in (t.output, t.output)]),
+    "none": (UNUSED, lambda t: [t.output, t.whole()]),
+    "none at the end": (UNUSED, lambda t: [t.whole(), t.output]),
+    "none with a step": (f"{WITHOUT}|{UNUSED}", lambda t: [t.whole(), t.output, t.optimizer.step()]),
     "two losses": (STALE, lambda t: [t.loss(output, t.y) for output in [t.output] * 2]),
 }
 OF_THE_ORDER: dict[str, tuple[str, Lines]] = {
     "named inputs": (r"called with input=: an exact step calls model\(\*inputs\)", lambda t: t.model(input=t.x)),
-    "an input that changes": (
-        "an input of the model has changed before the loss",
-        lambda t: [t.loss(output, t.y) for output in [t.output] if t.x.add_(1) is not None],
-    ),
     "autocast": ("under torch.autocast: leave it", lambda t: torch.autocast("cpu", torch.bfloat16)(lambda: t.output)()),
     "a scaled loss": ("multiplied by 0.25 .*accumulation=", lambda t: (t.value / 4).backward()),
     "a scaler": (
@@ -116,10 +123,7 @@ OF_THE_ORDER: dict[str, tuple[str, Lines]] = {
     "no zero_grad": (BEFORE, lambda t: [t.whole(), t.value.backward()]),
     "zero_grad to zeros": (GRADIENTS, lambda t: [t.whole(), t.optimizer.zero_grad(set_to_none=False)]),
     "zero_grad before the step": (GRADIENT, lambda t: [t.backward(), t.model.zero_grad(), t.optimizer.step()]),
-    "a gradient set": (
-        GRADIENT,
-        lambda t: [t.backward(), setattr(t.weight, "grad", torch.zeros(7, 6)), t.optimizer.step()],
-    ),
+    "a gradient set": (GRADIENT, lambda t: [t.backward(), t.set_gradient(), t.optimizer.step()]),
     "clipping": (GRADIENTS, lambda t: [t.backward(), nn.utils.clip_grad_norm_(t.model.parameters(), 1.0)]),
     "clipping by value": (GRADIENTS, lambda t: [t.backward(), nn.utils.clip_grad_value_(t.model.parameters(), 1.0)]),
     "a gradient read": (GRADIENTS, lambda t: [t.backward(), t.gradient.norm()]),
@@ -137,6 +141,11 @@ OF_THE_ORDER: dict[str, tuple[str, Lines]] = {
     ),
     "backward without a step": (NOT_TAKEN, lambda t: [t.backward(), t.output]),
     "a loss without a step": (NOT_TAKEN, lambda t: [t.value, t.output]),
+    "a loss without a step at the end": (NOT_TAKEN, lambda t: [t.whole(), t.optimizer.zero_grad(), t.value]),
+    "another optimizer": (
+        GRADIENTS,
+        lambda t: [t.backward(), torch.optim.SGD(t.model.parameters()).step(), t.optimizer.step()],
+    ),
     "other weights in the call": (
         f"0.bias {CHANGED}",
         lambda t: [
@@ -165,7 +174,7 @@ def test_what_would_be_another_training_is_refused(name: str) -> None:
     """What was trained until then is exact."""
     said, lines = {**OF_THE_OUTPUT, **OF_THE_ORDER}[name]
     now, fresh = training(), training()
-    with now.step.own_loop() as loss, pytest.raises(PolError, match=said):
+    with pytest.raises(PolError, match=said), now.step.own_loop() as loss:
         lines(Loop(now, loss))
     for _ in range(now.step.number):
         fresh.step(*next(batches()))
@@ -178,28 +187,32 @@ def test_what_changes_between_the_model_and_the_step_is_named(name: str) -> None
     """And it's no error before the model's call, nor after the step."""
     said, change = CHANGES[name]
     now = training(network)
-    with now.step.own_loop() as loss:
-        loop = Loop(now, loss)
-        loop.whole()
-        change(loop)
-        if name == "freezing":
-            loop.weight.requires_grad_(True)
-        loop.whole()
-        loop.backward()
-        if name in {"mode", "rate of dropout", "rate"}:
-            now.model.train()
-            now.model[3].p = 0.25
-            now.optimizer.param_groups[0]["lr"] = 0.5
-        else:
+
+    def run() -> None:
+        with now.step.own_loop() as loss:
+            loop = Loop(now, loss)
+            loop.whole()
             change(loop)
-        with pytest.raises(ProtocolError, match=said):
+            if name == "freezing":
+                loop.weight.requires_grad_(True)
+            loop.whole()
+            loop.backward()
+            if name in {"mode", "rate of dropout", "rate"}:
+                loop.model.train()
+                loop.model[3].p = 0.25
+                now.optimizer.param_groups[0]["lr"] = 0.5
+            else:
+                change(loop)
             now.optimizer.step()
+
+    with pytest.raises(ProtocolError, match=said):
+        run()
     assert now.step.number == 2
 
 
 def test_gradients_of_a_loss_are_refused_by_torch() -> None:
     now = training()
-    with now.step.own_loop() as loss, pytest.raises(RuntimeError, match="not have been used in the graph"):
+    with pytest.raises(RuntimeError, match="not have been used in the graph"), now.step.own_loop() as loss:
         torch.autograd.grad(Loop(now, loss).value, list(now.model.parameters()))
 
 
@@ -236,13 +249,14 @@ def test_a_loss_of_ones_own_is_named_by_the_loop() -> None:
     """Called by itself it finds an output without numbers."""
     now = training(loss=squares)
     x, y = next(batches())
-    with now.step.own_loop(), pytest.raises(UnsupportedError, match=OUTPUT):
+    with pytest.raises(UnsupportedError, match=OUTPUT), now.step.own_loop():
         squares(now.model(x), y)
 
 
 def test_a_loss_of_a_loop_that_is_over() -> None:
     now = training()
-    with now.step.own_loop() as loss:
-        value = Loop(now, loss).value
+    kept = []
+    with pytest.raises(ProtocolError, match=NOT_TAKEN), now.step.own_loop() as loss:
+        kept.append(Loop(now, loss).value)
     with pytest.raises(ProtocolError, match=HAD):
-        value.backward()
+        kept[0].backward()

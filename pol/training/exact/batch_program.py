@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pol.arithmetic.primitives import Words
+from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.aten_graph import AtenGraph, AtenInput, references
 from pol.graph.capture.guards.index_ranges import lookups_of
@@ -76,6 +77,30 @@ class BatchProgram:
         if any(self._fixed[name] != interval for name, interval in wider.items()):
             require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
             self._fixed.update(wider)
+
+
+def require_batch(batch: Sequence[object]) -> None:
+    """Check the kinds of a batch, or of its inputs alone.
+
+    Raises:
+        UnsupportedError: a part is no tensor of numbers, or asks for a gradient; torch.autocast is on.
+    """
+    for place, item in enumerate(batch):
+        if not isinstance(item, Tensor):
+            raise UnsupportedError(
+                f"part {place} of the batch is a {type(item).__name__}: give tensors, the target last: step(x, y)"
+            )
+        if item.layout != torch.strided or item.device.type == "meta":
+            raise UnsupportedError(f"part {place} of the batch is {item.layout} on {item.device}: give it as numbers")
+        if item.requires_grad:
+            raise UnsupportedError(
+                f"part {place} of the batch requires a gradient, and an exact step computes none for it: put what it "
+                "comes from into the model, trained by the same optimizer, or give part.detach()"
+            )
+    if torch.is_autocast_enabled("cpu"):
+        raise UnsupportedError(
+            "an exact step under torch.autocast: leave it, and give the step loop=pol.Loop(precision='bf16-mixed')"
+        )
 
 
 def _intervals(entries: Sequence[AtenInput], words: Sequence[Words]) -> dict[str, Interval]:

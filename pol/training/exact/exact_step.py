@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -25,13 +25,13 @@ from pol.graph.capture.optimizers import Options
 from pol.graph.capture.optimizers.optimizer_step import varying_options
 from pol.graph.capture.tracing.step_inputs import AVERAGE
 from pol.graph.step_program import MAX_STEPS
-from pol.training.exact.batch_program import BatchProgram
+from pol.training.exact.batch_program import BatchProgram, require_batch
 from pol.training.exact.own_loop import ComputedStep, OwnLoop
+from pol.training.exact.present_setting import present_setting
 from pol.training.exact.training_tensors import TrainingTensors
-from pol.training.exact.user_objects import UserObjects
+from pol.training.exact.user_objects import UserObjects, trained_beside
 from pol.training.task.task_training import to_tensor
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 LOOK_EVERY = 50
 """Steps after which the user's objects are compared with those that the programs have read."""
 MOST_THREADS = 1024
@@ -75,7 +75,10 @@ class ExactStep:
         self._objects: UserObjects | None = None
         self._told: set[str] = set()
         self._made = 0
-        self._is_in_loop = False
+        self._own: OwnLoop | None = None
+        """The loop that takes the steps."""
+        self._is_torn = False
+        """Whether the state in the user's objects was written in part."""
         self._setting: Any = None
         self._base: list[Options] = []
         self._options: Sequence[Sequence[Options]] = []
@@ -89,14 +92,12 @@ class ExactStep:
             UnsupportedError: the step has no definition, or the batch's integers have no meaning in it.
             ProtocolError: all steps were taken, or an `own_loop` takes them.
         """
-        if self._is_in_loop:
+        if self._own is not None:
             raise ProtocolError(
                 "step(...) inside of its own_loop(), where optimizer.step() takes the steps: use one way"
             )
         computed = self._compute(batch)
-        computed.take_over()
-        if isinstance(self._loop.scheduler, LRScheduler):
-            self._loop.scheduler.step()
+        computed.take_over(self._scheduler)
         return computed.loss
 
     @contextmanager
@@ -110,14 +111,18 @@ class ExactStep:
             UnsupportedError: at the line of the loop that an exact step can't follow.
             ProtocolError: a line of the loop is missing, or comes twice; the model is in a loop already.
         """
-        scheduler = self._loop.scheduler if isinstance(self._loop.scheduler, LRScheduler) else None
-        own = OwnLoop(self._model, self._loss, self._optimizer, scheduler, self._compute, self._moment)
+        for name in trained_beside(self._model, self._loss):
+            raise UnsupportedError(
+                f"{name} requires a gradient, and an exact step trains parameters of the model alone: make it one "
+                "that the step's optimizer holds, or freeze it with requires_grad_(False)"
+            )
+        own = OwnLoop(self._model, self._loss, self._optimizer, self._scheduler, self._compute, self._moment)
         with own.active():
-            self._is_in_loop = True
+            self._own = own
             try:
                 yield own.loss
             finally:
-                self._is_in_loop = False
+                self._own = None
 
     def _compute(self, batch: Sequence[Tensor]) -> ComputedStep:
         """The next step on a batch."""
@@ -125,33 +130,65 @@ class ExactStep:
             raise ProtocolError(
                 f"all {self._steps} steps were taken: create the exact step with steps= of your training"
             )
-        _require_tensors(batch)
-        setting = self._present_setting()
+        self._require_whole()
+        require_batch(batch)
+        setting = present_setting(self._model, self._loss, self._optimizer)
         if setting != self._setting or not self._follows_schedule():
             self._programs.clear()
             self._setting, self._objects = setting, None
-        if self.number % LOOK_EVERY == 0:
-            self._tell_changes()
         shape = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
-        program = self._programs.pop(shape, None) or self._captured(batch)
+        program = self._programs.get(shape)
+        if self._own is not None:
+            self._require_same_loss()
+        if program is None or self.number % LOOK_EVERY == 0:
+            with nullcontext() if self._own is None else self._own.as_they_were():
+                self._tell_changes()
+                program = program or self._captured(batch)
+        self._programs.pop(shape, None)
         while len(self._programs) >= MOST_SHAPES:
             del self._programs[next(iter(self._programs))]
         self._programs[shape] = program
         loss, after = program.compute(batch, self.number)
-        return ComputedStep(loss, lambda: self._take_over(program, after))
+        return ComputedStep(loss, lambda scheduler: self._take_over(program, after, scheduler))
 
-    def _take_over(self, program: BatchProgram, after: Sequence[Words]) -> None:
+    def _take_over(self, program: BatchProgram, after: Sequence[Words], scheduler: LRScheduler | None) -> None:
+        """Write the state after a step; an interruption in between leaves parts of two states."""
+        self._is_torn = True
         program.write(after)
         self.number += 1
-        if isinstance(self._loop.scheduler, LRScheduler):
+        if self._scheduler is not None:
             self._optimizer._opt_called = True  # type: ignore[attr-defined]  # else the scheduler warns that no step came before
+        if scheduler is not None:
+            scheduler.step()
+        self._is_torn = False
+
+    @property
+    def _scheduler(self) -> LRScheduler | None:
+        return self._loop.scheduler if isinstance(self._loop.scheduler, LRScheduler) else None
+
+    def _require_whole(self) -> None:
+        if self._is_torn:
+            raise ProtocolError(
+                "a step was interrupted while its state was written, so model and optimizer hold parts of two states: "
+                "load the last checkpoint, also into this step with load_state_dict()"
+            )
+
+    def _require_same_loss(self) -> None:
+        """Refuse at once what a call of the step warns of now and then: torch would follow it in these lines."""
+        for name in () if self._objects is None else self._objects.changed_in_loss():
+            raise ProtocolError(
+                f"{name} has changed, and the programs of this exact step have the value that it had when they were "
+                "made: create the exact step anew and load its state_dict()"
+            )
 
     def _moment(self) -> object:
         """All that the next step depends on besides the numbers in tensors."""
-        return self.number, self._present_setting(), options_of(self._optimizer)
+        setting = present_setting(self._model, self._loss, self._optimizer)
+        return self.number, setting, options_of(self._optimizer)
 
     def state_dict(self) -> dict[str, Any]:
         """The number of the next step, the averages of the weights, and the options that a schedule changes."""
+        self._require_whole()
         scheduled = [list(keys) for keys in self._scheduled]
         return {"number": self.number, "averages": dict(self.averages), "scheduled": scheduled}
 
@@ -184,12 +221,12 @@ class ExactStep:
         self._scheduled = [list(keys) for keys in scheduled]
         self._options, self._objects = [], None
         self._programs.clear()
+        self._is_torn = False
 
     def _captured(self, batch: Sequence[Tensor]) -> BatchProgram:
         """The program of batches of this shape, from the present state on."""
         if self._objects is None:
             self._objects = UserObjects(self._model, self._loss)
-        self._tell_changes()
         rows = torch.arange(len(batch[0]) if batch and batch[0].dim() else 0)[None]
         self._made += 1
         if self._made == MANY_PROGRAMS:
@@ -225,24 +262,6 @@ class ExactStep:
                     stacklevel=4,
                 )
 
-    def _present_setting(self) -> Any:
-        """All that a program depends on besides the numbers in tensors, as far as it can be seen at little cost.
-
-        Tensors and what is trained, the optimizer's groups, plain attributes of modules (their mode, a rate of dropout)
-        and plain values that the loss function closes over.
-        """
-        tensors = [*self._model.parameters(), *self._model.buffers()]
-        modules = [*self._model.modules(), *(self._loss.modules() if isinstance(self._loss, nn.Module) else ())]
-        cells = getattr(self._loss, "__closure__", None) or ()
-        return (
-            [(id(t), t.requires_grad, t.dtype, t.shape, bool(t._backward_hooks)) for t in tensors],
-            [len(getattr(self._optimizer, f"_optimizer_step_{when}_hooks")) for when in ("pre", "post")],
-            [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in modules],
-            [[id(member) for member in group["params"]] for group in self._optimizer.param_groups],
-            [[item for item in vars(module).items() if _is_plain(item[1])] for module in modules],
-            [cell.cell_contents for cell in cells if _is_plain(cell.cell_contents)],
-        )
-
     def _follows_schedule(self) -> bool:
         """Whether options and counters of the optimizer are those for which the programs were made."""
         if not self._programs:
@@ -255,8 +274,7 @@ class ExactStep:
         """Whether the options of the optimizer are those that its schedule has now."""
         if not self._options:
             return False
-        scheduled = isinstance(self._loop.scheduler, LRScheduler)
-        expected = self._options[self.number] if scheduled else self._base
+        expected = self._base if self._scheduler is None else self._options[self.number]
         return bool(options_of(self._optimizer) == expected)
 
 
@@ -271,21 +289,3 @@ def _require_arguments(model: object, optimizer: object, loop: object, steps: ob
         raise UnsupportedError(f"steps={steps!r}: give the number of steps of the whole training, 1 to 2^32 - 2")
     if threads is not None and (type(threads) is not int or not 0 <= threads <= MOST_THREADS):
         raise UnsupportedError(f"threads={threads!r}: give a number up to {MOST_THREADS}, or 0 for all cores")
-
-
-def _require_tensors(batch: Sequence[object]) -> None:
-    for place, item in enumerate(batch):
-        if not isinstance(item, Tensor):
-            raise UnsupportedError(
-                f"part {place} of the batch is a {type(item).__name__}: give tensors, the target last: step(x, y)"
-            )
-        if item.layout != torch.strided or item.device.type == "meta":
-            raise UnsupportedError(f"part {place} of the batch is {item.layout} on {item.device}: give it as numbers")
-    if torch.is_autocast_enabled("cpu"):
-        raise UnsupportedError(
-            "an exact step under torch.autocast: leave it, and give the step loop=pol.Loop(precision='bf16-mixed')"
-        )
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(isinstance(item, PLAIN) for item in value))

@@ -3,11 +3,14 @@
 The loss computes a whole step and keeps its state; optimizer.step() takes it over. Between the two nothing that the
 step depends on may change, and backward() has to be called once, on the loss alone. A backend of torch.compile would
 see forward and backward without the update, and torch runs what it can't compile eagerly without a word.
+
+The objects stay replaced while torch's own calls run inside, in an evaluation: other threads use them as well.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,20 +22,29 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.training.exact.batch_program import require_batch
+from pol.training.exact.replaced_objects import ReplacedObjects
 from pol.training.exact.stand_ins import DeferredOutput, UnknownGradient
 from pol.training.exact.state_before import StateBefore
 
 CALL = "_compiled_call_impl"
 """The attribute of a module that is called in place of its hooks and `forward`; `torch.nn` never copies or saves it."""
-ABSENT = object()
+
+
+class _Inside(threading.local):
+    is_now = False
+    """Whether this thread is in a call of torch's own."""
 
 
 @dataclass(frozen=True)
 class ComputedStep:
-    """A step that is computed and not taken over yet: its loss, and what writes its state into the user's objects."""
+    """A step that is computed and not taken over yet.
+
+    ``take_over`` writes its state into the user's objects, and steps the scheduler that it's given.
+    """
 
     loss: Tensor
-    take_over: Callable[[], None]
+    take_over: Callable[[LRScheduler | None], None]
 
 
 class OwnLoop:
@@ -56,16 +68,22 @@ class OwnLoop:
     ) -> None:
         self._model, self._loss, self._optimizer, self._scheduler = model, loss, optimizer, scheduler
         self._compute = compute
+        self._inside = _Inside()
+        # Past the attribute that is replaced, and with the hooks.
+        self._own_call: Callable[..., Any] = model._call_impl
+        self._own_loss: Callable[..., Any] = loss._call_impl if isinstance(loss, nn.Module) else loss
+        self._own_schedule = None if scheduler is None else scheduler.step
         self._before = StateBefore(model, optimizer, moment)
-        self._replaced = _ReplacedAttributes()
+        self._replaced = ReplacedObjects()
         self._replaced.add(model, CALL, self._call)
         self._replaced.add(optimizer, "step", self._step_of(optimizer))
         if isinstance(loss, nn.Module):
             self._replaced.add(loss, CALL, self.loss)
+        if scheduler is not None:
+            self._replaced.add_scheduler(scheduler, self._step_scheduler)
         self._gradients: dict[nn.Parameter, UnknownGradient] = {}
-        self._is_active = False
         self._output: DeferredOutput | None = None
-        self._inputs: list[tuple[Tensor, int | None]] = []
+        self._inputs: list[Tensor] = []
         self._computed: ComputedStep | None = None
         self._losses = 0
         self._is_backward = False
@@ -76,22 +94,36 @@ class OwnLoop:
         """The lines of the loop stand inside; the objects are restored at the end, also after an exception.
 
         Raises:
-            ProtocolError: the model is in a loop already, or the scheduler was not stepped after the last step.
+            ProtocolError: the model is in a loop already, or the lines of the last step are not complete.
         """
         if CALL in vars(self._model):
             raise ProtocolError(
                 "the calls of the model are replaced already, by model.compile() or by another own_loop(): leave that"
             )
-        self._replace()
+        self._replaced.replace()
         try:
             yield
+            self._require_complete()
         finally:
-            self._put_back()
+            self._replaced.put_back()
             for parameter, stand_in in self._gradients.items():
                 if parameter.grad is stand_in:
                     parameter.grad = None
             self._output = self._computed = None
-        self._require_scheduled()
+
+    @contextmanager
+    def as_they_were(self) -> Iterator[None]:
+        """The objects inside are the user's own, for all threads; what stands for gradients is away."""
+        away = [(parameter, own) for parameter, own in self._gradients.items() if parameter.grad is own]
+        self._replaced.put_back()
+        for parameter, _ in away:
+            parameter.grad = None
+        try:
+            yield
+        finally:
+            for parameter, own in away:
+                parameter.grad = own
+            self._replaced.replace()
 
     def loss(self, *given: Any, **named: Any) -> Any:
         """The loss of the model's output and a target; of other values as ever.
@@ -101,21 +133,17 @@ class OwnLoop:
             ProtocolError: the output is not that of the last call.
         """
         if not any(isinstance(item, DeferredOutput) for item in (*given, *named.values())):
-            with self._as_they_were():
-                return self._loss(*given, **named)
+            with self._in_torch():
+                return self._own_loss(*given, **named)
         if named or len(given) != 2 or isinstance(given[1], DeferredOutput):
             raise UnsupportedError("the loss of an exact step has two arguments: call loss(model(x), target)")
         if given[0] is not self._output:
             raise ProtocolError(
                 "the output is not that of the last model(x), or it had its loss: call loss(model(x), y)"
             )
-        if any(version != _version(tensor) for tensor, version in self._inputs):
-            raise ProtocolError("an input of the model has changed before the loss: change it before model(x)")
-        batch = [*(tensor for tensor, _ in self._inputs), given[1]]
         self._output.is_waiting, self._output = False, None
-        with self._as_they_were():
-            computed = self._compute(batch)
-            self._before.keep_optimizer()
+        computed = self._compute([*self._inputs, given[1]])
+        self._before.keep_optimizer()
         self._computed, self._is_backward = computed, False
         self._losses += 1
         place = self._losses  # whoever keeps the loss shall not keep the state that was computed with it
@@ -125,26 +153,18 @@ class OwnLoop:
 
     def _call(self, *inputs: Any, **named: Any) -> Any:
         """The call of the model."""
-        if not torch.is_grad_enabled():
-            with self._as_they_were():
-                return self._model(*inputs, **named)
+        if self._inside.is_now or not torch.is_grad_enabled():
+            with self._in_torch():
+                return self._own_call(*inputs, **named)
         if named:
             raise UnsupportedError(
                 f"the model is called with {', '.join(named)}=: an exact step calls model(*inputs); give all in order, "
                 "or wrap the model in a module that does"
             )
-        if torch.is_autocast_enabled("cpu"):
-            raise UnsupportedError(
-                "own_loop() under torch.autocast: leave it, and give the step loop=pol.Loop(precision='bf16-mixed')"
-            )
-        if self._computed is not None:
-            raise ProtocolError(
-                "the step of the last loss was not taken: after loss(...) come backward() and optimizer.step(); "
-                "evaluate under torch.no_grad()"
-            )
-        self._require_scheduled()
+        self._require_complete()
+        require_batch(inputs)
         self._before.keep()
-        self._inputs = [(item, _version(item)) for item in inputs]
+        self._inputs = [item.clone() for item in inputs]  # a loader may fill the same memory again before the loss
         self._output = DeferredOutput(self.loss, self._loss)
         return self._output
 
@@ -158,14 +178,17 @@ class OwnLoop:
                 "micro-batches call the model once on all of them, and give the step loop=pol.Loop(accumulation=...); "
                 "leave out a gradient scaler"
             )
-        parameters = self._parameters()
-        for name, parameter in parameters.items():
-            if parameter.grad is not None:
+        trainable = self._trainable()
+        updated = self._updated()
+        for name, parameter in trainable.items():
+            is_kept = parameter not in updated and parameter.grad is self._gradients.get(parameter)
+            if parameter.grad is not None and not is_kept:
                 raise ProtocolError(
                     f"{name} has a gradient before backward(), which an exact step would leave out: call "
-                    "optimizer.zero_grad() once before each backward(), and put all terms into the loss"
+                    "optimizer.zero_grad(), or model.zero_grad() for what it doesn't hold, once before each "
+                    "backward(), and put all terms into the loss"
                 )
-        for parameter in parameters.values():
+        for parameter in trainable.values():
             if parameter not in self._gradients:
                 self._gradients[parameter] = UnknownGradient.of(parameter)
             parameter.grad = self._gradients[parameter]
@@ -186,96 +209,57 @@ class OwnLoop:
             raise UnsupportedError("optimizer.step(closure): call loss(model(x), y).backward() before it, without one")
         if self._computed is None or not self._is_backward:
             raise ProtocolError("optimizer.step() without a backward(): call loss(model(x), y).backward() before it")
-        for name, parameter in self._parameters().items():
-            if parameter.grad is not self._gradients.get(parameter):
+        updated = self._updated()
+        for name, parameter in self._trainable().items():
+            if parameter in updated and parameter.grad is not self._gradients.get(parameter):
                 raise ProtocolError(
                     f"the gradient of {name} has changed between backward() and optimizer.step(), which an exact step "
                     "would leave out: freeze with requires_grad_(False), and call zero_grad() before backward()"
                 )
         self._before.require_same()
-        self._computed.take_over()
+        self._computed.take_over(None)
         self._computed, self._awaits_scheduler = None, self._scheduler is not None
 
     def _step_scheduler(self, epoch: object = None) -> None:
         """The step of the scheduler."""
         if epoch is not None:
             raise UnsupportedError("scheduler.step() with a number is another schedule: call it without")
-        if not self._awaits_scheduler or self._scheduler is None:
+        if not self._awaits_scheduler or self._own_schedule is None:
             raise ProtocolError("scheduler.step() without an optimizer.step(): call it once after each of them")
-        with self._as_they_were():
-            self._scheduler.step()
+        self._own_schedule()
         self._awaits_scheduler = False
 
-    def _require_scheduled(self) -> None:
+    def _require_complete(self) -> None:
+        """Check that no line is missing after those that came."""
+        if self._output is not None:
+            raise ProtocolError(
+                "the output of the last model(x) had no loss, so it was not computed: call loss(model(x), y) on each; "
+                "evaluate under torch.no_grad()"
+            )
+        if self._computed is not None:
+            raise ProtocolError(
+                "the step of the last loss was not taken: after loss(...) come backward() and optimizer.step(); "
+                "evaluate under torch.no_grad()"
+            )
         if self._awaits_scheduler:
             raise ProtocolError(
                 "scheduler.step() was not called after optimizer.step(): an exact step has one call for each step. For "
                 "a schedule that counts epochs give pol.Loop a function of the step"
             )
 
-    def _parameters(self) -> dict[str, nn.Parameter]:
-        """What the optimizer updates, by name."""
-        names = {parameter: name for name, parameter in self._model.named_parameters()}
-        members = [member for group in self._optimizer.param_groups for member in group["params"]]
-        return {names.get(member, "a parameter of no model"): member for member in members if member.requires_grad}
+    def _trainable(self) -> dict[str, nn.Parameter]:
+        """All parameters to which torch's backward() gives a gradient, by name: another optimizer may hold some."""
+        return {name: parameter for name, parameter in self._model.named_parameters() if parameter.requires_grad}
+
+    def _updated(self) -> set[nn.Parameter]:
+        """What the optimizer holds."""
+        return {member for group in self._optimizer.param_groups for member in group["params"]}
 
     @contextmanager
-    def _as_they_were(self) -> Iterator[None]:
-        """The objects inside are the user's own; what stands for gradients is away."""
-        if not self._is_active:
-            yield
-            return
-        away = [(parameter, own) for parameter, own in self._gradients.items() if parameter.grad is own]
-        self._put_back()
-        for parameter, _ in away:
-            parameter.grad = None
+    def _in_torch(self) -> Iterator[None]:
+        """Calls by this thread inside are torch's own."""
+        before, self._inside.is_now = self._inside.is_now, True
         try:
             yield
         finally:
-            for parameter, own in away:
-                parameter.grad = own
-            self._replace()
-
-    def _replace(self) -> None:
-        self._replaced.replace()
-        if self._scheduler is not None:
-            self._kind = type(self._scheduler)
-            # An attribute of the object would be part of its state_dict().
-            self._scheduler.__class__ = type(self._kind.__name__, (self._kind,), {"step": self._step_scheduler})
-        self._is_active = True
-
-    def _put_back(self) -> None:
-        self._is_active = False
-        if self._scheduler is not None:
-            self._scheduler.__class__ = self._kind
-        self._replaced.put_back()
-
-
-class _ReplacedAttributes:
-    """Attributes of single objects that are replaced for a while."""
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[dict[str, Any], str, object]] = []
-        self._own: list[object] = []
-
-    def add(self, owner: object, name: str, value: object) -> None:
-        """One more attribute."""
-        self._entries.append((vars(owner), name, value))
-
-    def replace(self) -> None:
-        """Set the other values."""
-        self._own = [space.get(name, ABSENT) for space, name, _ in self._entries]
-        for space, name, value in self._entries:
-            space[name] = value
-
-    def put_back(self) -> None:
-        """Set the objects' own values."""
-        for (space, name, _), own in zip(self._entries, self._own, strict=True):
-            if own is ABSENT:
-                del space[name]
-            else:
-                space[name] = own
-
-
-def _version(item: object) -> int | None:
-    return item._version if isinstance(item, Tensor) and not item.is_inference() else None
+            self._inside.is_now = before

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from pol.errors import UnsupportedError
+from pol.graph.capture.guards.plain_values import is_plain
 
 _OUTPUT = (
     "the output of the model is not computed in own_loop(), and only the loss can take it: name the loss by `with "
@@ -17,7 +18,8 @@ _OUTPUT = (
 )
 _GRADIENT = (
     "an exact step keeps no gradients: leave out the line that reads or changes them, and give pol.Loop what it does "
-    "(clip_norm, clip_value, accumulation); call zero_grad() without set_to_none=False, and once before each backward()"
+    "(clip_norm, clip_value, accumulation), or another optimizer's parameters to the step's optimizer as a group; call "
+    "zero_grad() without set_to_none=False, and once before each backward()"
 )
 _OPERATORS = (
     *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul"),
@@ -108,4 +110,8 @@ def _arguments(function: Callable[..., Any], given: Sequence[Any], named: Mappin
     signature = inspect.signature(function)
     bound = signature.bind(*given, **named).arguments
     defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
-    return [value for name, value in bound.items() if value is not defaults[name]]
+    return [value for name, value in bound.items() if not _is_default(value, defaults[name])]
+
+
+def _is_default(value: object, default: object) -> bool:
+    return value is default or (is_plain(default) and is_plain(value) and value == default)

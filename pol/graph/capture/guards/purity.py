@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from pol.errors import UnsupportedError
 from pol.graph.capture.guards.mutation_guard import Snapshot, way_out
 from pol.graph.capture.optimizers.traced_optimizer import READS, no_rule
 from pol.graph.capture.tracing.aten_recorder import data_dependent
-from pol.graph.capture.tracing.provenance import PHASE, SOURCE
+from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE
 from pol.graph.capture.tracing.random_operations import IN_BACKWARD
 from pol.graph.lowering import advice
 
@@ -66,6 +67,26 @@ def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Ten
                     f"neither a parameter nor a buffer of the model: {way_out(name)}"
                 )
             outside[node] = outside[argument]
+
+
+def require_batch_kept(graph: GraphModule) -> None:
+    """Raises UnsupportedError, with the user's line, for an operation that writes into the inputs or the target."""
+    batch: set[Node] = set()
+    for node in graph.graph.nodes:
+        role = str((node.meta.get("custom") or {}).get(ROLE, ""))
+        if role.startswith("batch.") and role != "batch.rows":
+            batch.add(node)
+        if node.target is operator.getitem and node.args[0] in batch:
+            batch.add(node)
+        for argument, is_written in _aliased(node):
+            if argument not in batch:
+                continue
+            if is_written:
+                raise UnsupportedError(
+                    f"{_line(node)} -- {node.target} writes into a tensor of the batch, which would be another one if "
+                    "it's given again: write an operation that makes a new tensor, or change a copy, x = x.clone()"
+                )
+            batch.add(node)
 
 
 def require_equal(first: GraphModule, second: GraphModule) -> None:

@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_flatten
 
 from pol.errors import PolError, UnsupportedError
 from pol.graph.capture.guards.mutation_guard import mutation_guard
-from pol.graph.capture.guards.purity import require_equal, require_pure
+from pol.graph.capture.guards.purity import require_batch_kept, require_equal, require_pure
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import data_dependent
@@ -84,6 +84,8 @@ def trace_step(
     ):
         first = traced(step, arguments, None, lines.running)
         require_pure(first, before, own, optimizer)
+        if inputs.same_rows:  # the batch is of the user's own tensors; otherwise its rows are copies
+            require_batch_kept(first)
         before.require_unchanged(first_run=True)
         before.settle()
         again = traced(step, arguments, None, lines.running)
