@@ -7,55 +7,12 @@ scales up to whole steps. With limits that such noise sets, a solver could colla
 from collections.abc import Callable
 
 import pytest
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
-from pol.demo import digits
+from lab.attacks.noisy_slots import Attention, Normalized, task_of
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.graph.capture import capture
-from pol.training.storage.store import Store
-from pol.training.task.published_task import load, publish
-from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import measure_profile, require_thresholds
-
-
-class Normalized(nn.Module):
-    def __init__(self, bias: bool) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(1, 4, 3, padding=1, bias=bias)
-        self.norm = nn.GroupNorm(4, 4)
-        self.head = nn.Linear(4 * 64, 10)
-
-    def forward(self, images: Tensor) -> Tensor:
-        found = functional.relu(self.norm(self.conv(images.reshape(-1, 1, 8, 8))))
-        output: Tensor = self.head(found.flatten(1))
-        return output
-
-
-class Attention(nn.Module):
-    def __init__(self, bias: bool) -> None:
-        super().__init__()
-        self.embed, self.query, self.value = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
-        self.key = nn.Linear(8, 8, bias=bias)
-        self.head = nn.Linear(8, 10)
-
-    def forward(self, images: Tensor) -> Tensor:
-        rows = self.embed(images.reshape(-1, 8, 8))
-        scores = self.query(rows) @ self.key(rows).transpose(1, 2) / 8**0.5
-        output: Tensor = self.head((torch.softmax(scores, -1) @ self.value(rows)).mean(1))
-        return output
-
-
-def task_of(build: Callable[[bool], nn.Module], bias: bool, interval: int) -> LoadedTask:
-    torch.manual_seed(0)
-    model = build(bias)
-    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
-    order = digits.order(1, 4 * interval, 16)
-    step = capture(model, functional.cross_entropy, optimizer, digits.dataset(), order)
-    store = Store(f"memory://noisy-{build.__name__}-{bias}-{interval}")
-    return load(store, publish(store, step, steps=4 * interval, interval=interval)[0])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from lab.attacks import honest_reruns, target_tasks
+from lab.attacks import honest_reruns, noisy_slots, target_tasks
 from lab.attacks.attack_target import Target
 from lab.attacks.battery import ATTACKS
 from lab.attacks.forgery import Attack
@@ -144,6 +144,17 @@ def figures(measured: Measured) -> dict[str, Figure]:
     least = min(figure.value for figure in lengths.values())
     unit = "times the greatest honest distance; without those that hide in the tolerance"
     return {**result, "separation_min": Figure(least, unit), **lengths}
+
+
+def admission_figures(seeds: Sequence[int] = range(5)) -> dict[str, Figure]:
+    """In how many of some trainings a noisy slot is admitted, in whose thresholds a solver could hide."""
+    collapse = sum(noisy_slots.is_admitted(noisy_slots.Normalized, 10, seed) for seed in seeds)
+    steering = sum(noisy_slots.is_admitted(noisy_slots.Attention, 50, seed) for seed in seeds)
+    unit = f"of {len(seeds)} tasks get a profile"
+    return {
+        "collapse_in_tolerance_accepted": Figure(collapse, unit),
+        "key_bias_steering_accepted": Figure(steering, unit),
+    }
 
 
 def _draws_of_many(detection: float) -> int:

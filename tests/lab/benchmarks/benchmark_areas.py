@@ -242,7 +242,7 @@ def attack_figures() -> dict[str, Figure]:
     """The attack battery: what passes, what is found and how far attacks are from honest runs."""
     from lab.benchmarks import attack_battery
 
-    return attack_battery.figures(attack_battery.measure())
+    return {**attack_battery.figures(attack_battery.measure()), **attack_battery.admission_figures()}
 
 
 def incentive_figures() -> dict[str, Figure]:
