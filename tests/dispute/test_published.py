@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from random import Random
+from typing import Any
 
 import pytest
 from adversaries import KINDS, tampered
@@ -144,7 +145,7 @@ def test_the_truth_wins_small_games(bench: Court) -> None:
 class Damaging:
     """Shows what another player shows, with one thing changed."""
 
-    def __init__(self, player: ReplayPlayer, changes: dict[str, object]) -> None:
+    def __init__(self, player: ReplayPlayer, changes: dict[str, Any]) -> None:
         self.player, self.changes, self.has_shown = player, changes, False
 
     def open(self, position: Position) -> bytes:
@@ -154,7 +155,7 @@ class Damaging:
         move = self.player.move(position)
         if isinstance(move, Show):
             self.has_shown = True
-            return replace(move, **self.changes)  # type: ignore[arg-type]  # fields of `Show`
+            return replace(move, **self.changes)
         return move
 
 
@@ -164,7 +165,7 @@ def flipped(data: bytes, random: Random) -> bytes:
     return bytes(damaged)
 
 
-def damages(move: Show, random: Random) -> Iterator[dict[str, object]]:
+def damages(move: Show, random: Random) -> Iterator[dict[str, Any]]:
     """Another node, root, branch, descriptor, leaf or payload than the one that stands there."""
     for node in (move.node ^ 1, move.node + 4, 2**32 - 1):
         yield {"node": node}

@@ -42,10 +42,13 @@ class Own(Optimizer):
                 parameter.sub_(group["direction"](average), alpha=1e-3)
 
 
-def captured(build: Callable[..., Optimizer], loop: Loop = Loop(), loss: Any = functional.cross_entropy) -> Capture:  # noqa: B008  # immutable
+def captured(
+    build: Callable[..., Optimizer], loop: Loop | None = None, loss: Any = functional.cross_entropy
+) -> Capture:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 10))
-    return capture(model, loss, build(model.parameters()), digits.dataset(), digits.order(1, 4), loop)
+    order = digits.order(1, 4)
+    return capture(model, loss, build(model.parameters()), digits.dataset(), order, loop or Loop())
 
 
 def graph(build: Callable[..., Optimizer], **options: Any) -> AtenGraph:
