@@ -158,7 +158,7 @@ def test_proofs_that_this_party_does_not_trust(town: Town, terms: Terms) -> None
             party.require_proofs(task_id)
         # A key that it trusts, of a circuit that computes something else than this task.
         party.policy = replace(party.policy, trusted_verifiers={verifier: TrustedKey("linear_regression", key)})
-        with pytest.raises(ProtocolError, match="another step than its program"):
+        with pytest.raises(ProtocolError, match="another step than the task's program"):
             party.require_proofs(task_id)
     with pytest.raises(ProtocolError, match="--trust-verifier"):
         town.join(Verifier, "v").claim_seat(task_id)
@@ -474,7 +474,8 @@ def test_a_profiler_measures_before_it_stakes(town: Town, monkeypatch: pytest.Mo
     start = [words.copy() for words in task.state]
     start[0].flat[0] = 0x7FC00000  # NaN
     # Whom this library doesn't keep from it.
-    monkeypatch.setattr("pol.roles.submitter.submitter.require_distances", lambda *_: None)
+    for name in ("submitter.submitter.require_distances", "submitter.submitter.require_thresholds"):
+        monkeypatch.setattr(f"pol.roles.{name}", lambda *_: None)
     monkeypatch.setattr("pol.roles.party.role.require_distances", lambda *_: None)
     task_id = town.join(Submitter, "s").submit(replace(task, state=start), OFFER)
     verifier = town.join(Verifier, "v")
