@@ -18,9 +18,11 @@ from pol.graph.node_names import ProgramNames
 from pol.graph.tensor_type import DType
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
+from pol.roles.party.trace_publications import TracePublications
 from pol.roles.solver.solver import OnCheckpoint, Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
+from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
@@ -42,6 +44,11 @@ class CheatingParty(Role):
     ) -> None:
         super().__init__(connection, deployment, key, store_url, policy)
         self._random = random
+
+    @cached_property
+    def published_traces(self) -> TracePublications:
+        """Nobody's: whoever will lose is in no hurry."""
+        return TracePublications(Store("memory://nothing-is-published-here"))
 
 
 class SkippingSolver(CheatingParty, Solver):

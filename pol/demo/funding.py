@@ -63,7 +63,7 @@ class Purse:
 
     def key(self, party: str) -> bytes:
         """The party's private key."""
-        return keccak256((self.funder_key or b"") + f"pol demo {self.seed} {party}".encode())
+        return keccak256((self.funder_key or b"") + f"pol/demo {self.seed} {party}".encode())
 
     def address(self, party: str) -> ChecksumAddress:
         """The party's address."""

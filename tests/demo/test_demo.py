@@ -67,7 +67,8 @@ def check(report: dict[str, Any]) -> None:
         assert last["gas"] == dispute["gas_last"] <= LAST_GAS
         assert (last["move"] == "Resign") == (dispute["ended_by"] == "resignation")
         for move in moves:
-            assert move["gas"] <= (DESCRIBE_GAS if move["move"].startswith("Describe") else MOVE_GAS), move
+            shows = move["move"].startswith(("Describe", "Show"))
+            assert move["gas"] <= (DESCRIBE_GAS if shows else MOVE_GAS), move
 
 
 @pytest.mark.long
@@ -75,6 +76,8 @@ def test_the_story_and_its_replay(tmp_path: Path) -> None:
     out = tmp_path / "story"
     report = story("--out", out)
     check(report)
+    # The story that README.md tells.
+    assert not report["objection"]["drawn"]
     assert report["dispute"]["ended_by"] == "proof", "in the story that is told by default the EVM convicts the liar"
     assert sorted(f.name for f in tmp_path.iterdir()) == ["story"]
     assert json.loads((out / "report.json").read_text())["dispute"] == report["dispute"]
