@@ -13,8 +13,10 @@ from pol.claims.distance import component_distances
 from pol.claims.segment_claim import Three
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component
+from pol.verification.engines.engine import ExaminedSegment
+from pol.verification.examination.proof_examination import conclude
 from pol.verification.replay.canonical_replay import replay_end
-from pol.verification.verdict.rerun_span import BUCKETS, CUT, Differences, is_explained, outside_shares
+from pol.verification.verdict.rerun_span import BUCKETS, CUT, Differences, are_too_many, is_explained, outside_shares
 from pol.verification.verdict.second_look import SecondLooker, look_program, needs_second_look
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.state_sketch import Difference, differences
@@ -91,10 +93,24 @@ def test_a_branch_is_accepted_and_a_push_as_long_is_not() -> None:
     by_contract = judged(pushed, b"")
     assert by_contract.outcome is Outcome.ACCEPTED
     found = judged(pushed, SEED)
-    assert (found.outcome, found.reasons) == (Outcome.REJECTED, (Reason.OUTSIDE_SPAN,))
+    assert (found.outcome, found.reasons) == (Outcome.ACCEPTED, (Reason.WITHIN_SECOND_LOOK, Reason.OUTSIDE_SPAN))
     assert "outside of their span are parameter" in found.detail
     assert found.claim == by_contract.claim
     assert found.second_look == by_contract.second_look
+
+
+@pytest.mark.parametrize(
+    ("outside", "of", "are"), [(0, 40, 0), (1, 1, 0), (2, 4, 1), (3, 40, 0), (4, 40, 1), (5, 85, 0), (6, 85, 1)]
+)
+def test_one_segment_outside_is_chance_and_several_are_not(outside: int, of: int, are: bool) -> None:
+    assert are_too_many(outside, of) == bool(are)
+    marked = Verdict(0, Outcome.ACCEPTED, (Reason.WITHIN_SECOND_LOOK, Reason.OUTSIDE_SPAN), "")
+    plain = Verdict(0, Outcome.ACCEPTED, (Reason.WITHIN_THRESHOLD,), "")
+    found = conclude([ExaminedSegment(marked)] * outside + [ExaminedSegment(plain)] * (of - outside))
+    assert (found.outcome is Outcome.REJECTED) == bool(are)
+    if are:
+        assert found.reasons == (Reason.OUTSIDE_SPAN,)
+        assert f"{outside} segments diverge elsewhere" in found.detail
 
 
 def test_thresholds_allow_as_much_outside_as_the_cut_says() -> None:

@@ -16,6 +16,7 @@ from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
 from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
 from pol.verification.verdict.drift import Drift, drifts
+from pol.verification.verdict.rerun_span import are_too_many
 from pol.verification.verdict.second_look import LOOKS
 from pol.verification.verdict.verdict import Outcome, Reason, Reasons, outcome_of_failure
 
@@ -125,7 +126,7 @@ def examine_proof(
 
 
 def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
-    """One verdict over several segments: one rejected is enough, or drift, and unseen segments aren't accepted."""
+    """One verdict over several segments: one rejected is enough, or what all have in common; unseen is not accepted."""
     verdicts = [result.verdict for result in examined]
     outcome = next(
         (o for o in (Outcome.REJECTED, Outcome.INCONCLUSIVE) if any(v.outcome is o for v in verdicts)),
@@ -135,14 +136,19 @@ def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
     reasons = tuple(dict.fromkeys(reason for verdict in deciding for reason in verdict.reasons))
     detail = f"{len(deciding)} of {len(verdicts)} replayed segments {outcome.name.lower()}"
     found = drifts([result.direction for result in examined if result.direction is not None])
-    drifting = [drift for drift in found if drift.is_found]
-    if drifting:
+    against = dict[Reason, str]()
+    if drifting := [drift for drift in found if drift.is_found]:
         told = ", ".join(
             f"{drift.component.name.lower()} {drift.score:.3g} in {drift.segments} segments (limit {drift.limit:.3g})"
             for drift in drifting
         )
-        reasons = (*(reasons if outcome is Outcome.REJECTED else ()), Reason.DRIFT)
-        outcome, detail = Outcome.REJECTED, f"{detail}; what the solver's states add points in one direction: {told}"
+        against[Reason.DRIFT] = f"what the solver's states add points in one direction: {told}"
+    outside = sum(Reason.OUTSIDE_SPAN in verdict.reasons for verdict in verdicts)
+    if are_too_many(outside, len(verdicts)):
+        against[Reason.OUTSIDE_SPAN] = f"{outside} segments diverge elsewhere than reruns of them"
+    if against:
+        reasons = (*(reasons if outcome is Outcome.REJECTED else ()), *against)
+        outcome, detail = Outcome.REJECTED, "; ".join([detail, *against.values()])
     return ProofVerdict(outcome, reasons, detail, tuple(examined), found)
 
 

@@ -28,8 +28,8 @@ REASONS: dict[Reason | Fault, str] = {
     "evidence than the others.",
     Reason.DRIFT: "Each segment is within the limits, but what the solver's states add to the replays points in one "
     "direction: somebody pushes the training. Kernels that round in one direction share up to a fifth of theirs.",
-    Reason.OUTSIDE_SPAN: "A segment diverges as far as reruns of it, but elsewhere: no branch that honest machines "
-    "take explains it. Lower precision does, and so does a push.",
+    Reason.OUTSIDE_SPAN: "A segment diverges as far as reruns of it, but elsewhere. One in hundreds of honest segments "
+    "does; if many do, it is lower precision, or a push.",
     Reason.INTEGERS_DIFFER: "A counter or another integer isn't what the steps give: steps left out or done twice.",
     Reason.ROOTS_DIFFER: "Exact mode accepts canonical bits only: was this training run canonically?",
     Fault.BROKEN_LOG: "The proof isn't over the log that was committed to: a checkpoint was exchanged afterwards.",

@@ -164,8 +164,8 @@ class SecondLooker:
     """The second look of one task: a `segment_verification.SecondLookCallback`.
 
     Verdicts that a second look can't change are returned as they are. ``seed``, which the solver couldn't know: what
-    the look accepts has to lie in the span of the reruns as well (`pol.verification.verdict.rerun_span`); empty: the
-    verdict is that of the contract.
+    the look accepts is marked if it doesn't lie in the span of the reruns (`pol.verification.verdict.rerun_span`);
+    empty: nothing is compared.
     """
 
     task: LoadedTask
@@ -210,7 +210,7 @@ def _unexplained(decided: Verdict, claim: SegmentClaim, outside: Sequence[float]
         if distance
     ]
     detail = f"{decided.detail}; but they point elsewhere: outside of their span are {', '.join(told)}"
-    return replace(decided, outcome=Outcome.REJECTED, reasons=(Reason.OUTSIDE_SPAN,), detail=detail)
+    return replace(decided, reasons=(*decided.reasons, Reason.OUTSIDE_SPAN), detail=detail)
 
 
 def _allowance(claim: SegmentClaim, found: SecondLook, c: int, margin: int) -> int:

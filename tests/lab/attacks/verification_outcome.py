@@ -17,9 +17,10 @@ from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.verification.verdict.drift import Direction, Drift, direction, drifts
+from pol.verification.verdict.rerun_span import are_too_many
 from pol.verification.verdict.second_look import allowances
 from pol.verification.verdict.segment_verification import verify_entries
-from pol.verification.verdict.verdict import Outcome, decide
+from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class SegmentFinding:
     distances: tuple[float, float, float]
     allowed: tuple[float, float, float]
     direction: Direction | None = None
+    is_outside: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,10 @@ class Findings:
     @property
     def passes_tolerance(self) -> bool:
         """Whether every segment is accepted, and all of them together."""
-        return self.refused is None and not self.rejected and not any(drift.is_found for drift in self.drifts)
+        if self.refused is not None or self.rejected:
+            return False
+        outside = sum(finding.is_outside for finding in self.segments)
+        return not any(drift.is_found for drift in self.drifts) and not are_too_many(outside, len(self.segments))
 
     @cached_property
     def drifts(self) -> tuple[Drift, ...]:
@@ -176,7 +181,8 @@ def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> 
     parameter, buffer, optimizer = (relative_distance(distance, reference) for distance, reference in pairs)
     exact = decide(claim, EXACT).outcome is Outcome.ACCEPTED
     alone = decide(claim, target.thresholds).outcome
-    return SegmentFinding(verdict.outcome, alone, exact, (parameter, buffer, optimizer), allowed, *found)
+    outside, relative = Reason.OUTSIDE_SPAN in verdict.reasons, (parameter, buffer, optimizer)
+    return SegmentFinding(verdict.outcome, alone, exact, relative, allowed, found[0] if found else None, outside)
 
 
 def _ratio(distances: tuple[float, float, float], scale: tuple[float, float, float]) -> float:
