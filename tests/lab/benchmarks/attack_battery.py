@@ -319,11 +319,12 @@ with buffers here are profiled over half of their segments.
 *Kinks.* The convolutional network has GELU. With ReLU, honest runs of it parted by up to 5e-3 (compiled, AdamW), more
 than the mildest cheats, which were then told from the canonical run but not from such honest ones: separation 0.3. See
 [litepaper.md](litepaper.md), "False rejects". The perceptron has ReLU, and had no such event in these runs. A segment
-that has a branch is allowed what its reruns do (a second look, [ADR 0021](adr/0021-a-second-look.md)), if it points
-where they do ([verdict.md](spec/verdict.md#second-look)). The contracts know the length alone: there a mild cheat
-passes that is rejected in the segments around it, in one of 13 segments of 10 steps, and in half of those of 100 steps,
-where most have a branch. A solver can make such segments itself, by nudging each checkpoint to a kink of the next
-batch.
+that has a branch is allowed the length of what its reruns do (a second look,
+[ADR 0021](adr/0021-a-second-look.md)), so a mild cheat passes there that is rejected in the segments around it: in one
+of 13 segments of 10 steps, and in half of those of 100 steps, where most have a branch. If it points elsewhere than the
+reruns, the segment is marked, and several marks reject the training
+([verdict.md](spec/verdict.md#second-look)); the contracts know the length alone. A solver can make segments with a
+branch itself, by nudging each checkpoint to a kink of the next batch.
 
 *Precision.* Products with 20 of 24 bits pass the tolerance: they are as exact as another order of summation. TF32 and
 bfloat16 don't.
