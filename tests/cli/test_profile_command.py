@@ -49,7 +49,7 @@ def test_the_same_bytes_as_in_python_for_people_and_programs(store: Path, tmp_pa
     said = pol("profile", store, task, *OPTIONS)
     assert said == Said(0, match=honest().digest.hex())
     assert "parameter" in said.out
-    assert "buffer" not in said.out
+    assert "│ buffer " not in said.out
     assert "probability >= 2/3" in said.out
     assert "59 for 95%" in said.out
     assert Store(str(store)).get(honest().digest.hex()) == honest().encode()
@@ -85,6 +85,15 @@ def test_against_a_posted_profile(store: Path) -> None:
     assert pol("profile", store, task, "--against", other) == Said(1, match="but the documents differ")
 
 
+def test_scales_give_another_task(store: Path) -> None:
+    said = json.loads(pol("profile", store, loaded().digest, *OPTIONS, "--scale", "--json").out)
+    scaled = load(Store(str(store)), said["task"])
+    assert scaled.digest != loaded().digest
+    assert any(own.scale > old.scale for own, old in zip(scaled.program.slots, loaded().program.slots, strict=True))
+    assert said["profile"]["task"] == scaled.digest
+    assert said["digest"] == measure_profile(scaled, CpuExecutor, 1, 2).digest.hex()
+
+
 def test_exact_mode(store: Path) -> None:
     assert pol("profile", store, loaded().digest, "--margin", "0") == Said(0, match="exact mode")
 
@@ -97,6 +106,8 @@ def test_what_it_can_t_do(store: Path, tmp_path: Path) -> None:
         ((store, tmp_path / "empty"), Said(1, match="no digest of a task")),
         ((tmp_path / "nowhere", task), Said(3, match=task)),
         ((store, task, "--segments", "13"), Said(1, match="12 segments")),
+        ((store, task, "--scale", "--margin", "0"), Said(2, match="leave out --scale")),
+        ((store, task, "--scale", "--against", "0" * 64), Said(2, match="leave out one of them")),
         ((store, task, "--compile"), Said(2, match="--native")),
         ((store, task, "--key", tmp_path / "no.pem"), Said(3, match="openssl genpkey")),
     ):

@@ -8,8 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from role_market import OFFER, STEPS, Town, captured, submitted
+from torch.nn import functional
 
+from lab.attacks.noisy_slots import Attention
 from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Terms
@@ -143,6 +146,21 @@ def test_a_task_that_no_profile_admits_is_not_submitted(submitter: Submitter) ->
         submitter.submit(step, OFFER)
     assert submitter.market.vault.free(submitter.wallet.address) == free
     assert submitter.submit(step, replace(OFFER, margin=0, looks=0, rerun_count=0, profiled=0))
+
+
+def test_a_task_with_a_noisy_slot_gets_scales(submitter: Submitter) -> None:
+    """The bias of the keys moves by rounding alone: no other tensor may have its limit."""
+    told: list[str] = []
+    submitter.wallet.tell = told.append
+    torch.manual_seed(1)
+    model = Attention(bias=True)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    step = capture(model, functional.cross_entropy, optimizer, digits.dataset(), digits.order(1, STEPS))
+    task = submitter.task(submitter.submit(step, OFFER))
+    assert "key.bias" in told[0]
+    assert "The task gets scales" in told[0]
+    scales = {name: slot.scale for name, slot in zip(task.names.slots, task.program.slots, strict=True)}
+    assert scales["query.bias"] > scales["key.bias"] == 0
 
 
 def test_a_fund_that_can_not_reserve_the_jackpot_is_told_before_and_at_the_award(submitter: Submitter) -> None:

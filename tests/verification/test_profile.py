@@ -37,7 +37,8 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_claim import claim
 from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profile_threshold import FLOOR
-from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root, slots_apart
+from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root
+from pol.verification.profile.slot_noise import furthest
 from pol.verification.profile.state_metrics import component_metrics
 from pol.verification.replay.canonical_replay import replay_end
 
@@ -105,7 +106,7 @@ def test_buffers_and_scaled_averages_part_too() -> None:
     found = measure_profile(task, CpuExecutor, 2, 3)
     assert min(found.spreads) > 0
     assert measure_profile(task, ReferenceExecutor, 2, 3).encode() == found.encode()
-    assert slots_apart(task, CpuExecutor, found.claim, Component.BUFFER)[0][0] in {"1.running_mean", "1.running_var"}
+    assert furthest(found.slots, Component.BUFFER)[0][0] in {"1.running_mean", "1.running_var"}
     for component in Component:
         metrics = [found.metrics(component, index) for index in range(6)]
         assert all(m is not None and m.l1 > 0 and m.linf <= m.l2 <= m.l1 and m.cosine >= 0 for m in metrics)
@@ -117,7 +118,7 @@ def test_a_bias_before_a_normalisation_is_found_out() -> None:
     found = measure_profile(task, CpuExecutor, 1, 1)
     with pytest.raises(UnsupportedError, match="a cheat could go anywhere within"):
         found.encode()
-    (name, share), *_ = slots_apart(task, CpuExecutor, found.claim, Component.PARAMETER)
+    (name, share), *_ = furthest(found.slots, Component.PARAMETER)
     assert name == "0.bias"
     assert share > 0.9
 

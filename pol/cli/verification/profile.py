@@ -38,6 +38,7 @@ from pol.verification.profile.profiling import (
     require_thresholds,
     rerun_programs_root,
 )
+from pol.verification.profile.slot_scales import scales_of, with_scales
 from pol.verification.profile.torch_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.torch_setting import settings_here
 
@@ -55,6 +56,7 @@ _FILE_LIMIT = 1 << 16
     "--key", type=click.Path(path_type=Path), callback=signing_key, help="PEM file of an Ed25519 key: sign the profile."
 )
 @click.option("--against", metavar="DIGEST", help="Measure on the terms of this profile, and list its false parts.")
+@click.option("--scale", is_flag=True, help="Publish the task anew, each tensor weighed by its noise; profile that.")
 @click.option("--native", is_flag=True, help="Execute the segments with torch too, in the settings of this machine.")
 @click.option("--compile", "compiled", is_flag=True, help="With --native: torch.compile as well; takes a minute.")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads of the canonical kernels; all by default.")
@@ -68,6 +70,7 @@ def profile(
     margin: int,
     key: Ed25519PrivateKey | None,
     against: str | None,
+    scale: bool,
     native: bool,
     compiled: bool,
     threads: int,
@@ -79,6 +82,8 @@ def profile(
     """
     if compiled and not native:
         raise click.UsageError("--compile is for the native reruns: add --native")
+    if scale and against is not None:
+        raise click.UsageError("--scale gives another task, --against is a profile of this one: leave out one of them")
     opened = Store(store)
     loaded = load_task(opened, _digest(task))
     posted = load_profile(opened, against, loaded) if against is not None else None
@@ -93,11 +98,18 @@ def profile(
     def executor(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
         return CpuExecutor(program, constants, threads)
 
+    if scale and not count:
+        raise click.UsageError("exact mode has no thresholds, so no tensor has a limit: leave out --scale")
     with _progress(as_json) as advance:
         found = measure_profile(loaded, executor, count, reruns, margin, advance)
+        if scale:
+            loaded = load_task(opened, with_scales(opened, loaded, scales_of(found.slots)))
+            found = measure_profile(loaded, executor, count, reruns, margin, advance)
     charges = find_false_parts(found.claim, posted.claim) if posted is not None else []
-    require_thresholds(loaded, executor, found)
+    require_thresholds(found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
+    if scale:
+        document["task"] = loaded.digest
     # A submitter puts it into the terms, so that all parties rerun the same programs.
     document["reruns"] = rerun_programs_root(found.programs).hex()
     if posted is not None:
@@ -153,6 +165,7 @@ def _show(terminal: Console, found: Profile, native: NativeReruns | None, docume
     if found.claim.portions:
         terminal.print(profile_picture.distributions(found))
         terminal.print(profile_picture.thresholds(found, native))
+        terminal.print(profile_picture.loosest(found))
         terminal.print(profile_picture.promises(found), soft_wrap=True)
     else:
         terminal.print("exact mode: nothing is profiled, the thresholds are zero and roots have to be equal")
@@ -162,7 +175,7 @@ def _show(terminal: Console, found: Profile, native: NativeReruns | None, docume
             terminal.print(f"not possible here: {setting.name}: {reason}")
         for warning in native.warnings:
             terminal.print(f"warning: {warning}", soft_wrap=True)
-    for name in ("digest", "reruns", "envelope", "signer", "native"):
+    for name in ("task", "digest", "reruns", "envelope", "signer", "native"):
         if name in document:
             terminal.print(f"{name:<9} {document[name]}", soft_wrap=True)
 

@@ -12,10 +12,13 @@ from pol.claims.acceptance_rule import relative_limit
 from pol.graph.step_program import Component
 from pol.verification.profile.order_statistics import maximum_share, rank_for, samples_for
 from pol.verification.profile.profile_document import Profile
+from pol.verification.profile.slot_noise import limits
 from pol.verification.profile.torch_reruns import NativeReruns
 
 CONFIDENCE = Fraction(95, 100)
 SHARES = (Fraction(95, 100), Fraction(99, 100))
+LOOSEST = 3
+"""Tensors that are shown with their limits."""
 WIDTH = 64
 """Columns of the picture, over relative distances from 10^-8 to 1."""
 DECADES = 8
@@ -60,6 +63,16 @@ def settings(native: NativeReruns) -> Table:
                 "none" if found is None else f"{relative_limit(found):.2e}, {math.sqrt(found / threshold):.2g}"
             )
         table.add_row(setting.name, *cells)
+    return table
+
+
+def loosest(profile: Profile) -> Table:
+    """The trained tensors that the thresholds bound least: how far a solver could go in each alone."""
+    found = limits(profile.slots, profile.thresholds, [portion.references for portion in profile.claim.portions])
+    rows = [(limit / slot.way, slot) for slot, limit in zip(profile.slots, found, strict=True) if slot.trained]
+    table = Table("tensor", "scale", "limit, of its way")
+    for ratio, slot in sorted(rows, key=lambda row: -row[0])[:LOOSEST]:
+        table.add_row(slot.name, str(slot.scale), f"{ratio:.2e}")
     return table
 
 

@@ -28,10 +28,10 @@ from pol.verification.profile.profiling import (
     PROFILED,
     RERUNS,
     measure_profile,
-    require_thresholds,
     rerun_programs,
     rerun_programs_root,
 )
+from pol.verification.profile.slot_scales import bounded
 from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
 from pol.zk.step_data import NetworkStep
 
@@ -181,13 +181,17 @@ class Submitter(Role):
             optimizer=optimizer,
             start=start,
         )
-        terms = terms_of(document.work, offer)
+        terms, program = terms_of(document.work, offer), capture.program
         if offer.margin:
             # What no verifier could post is known before anything is locked.
-            task = published_task.load(self.store, digest)
-            profile = measure_profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
-            require_thresholds(task, CpuExecutor, profile)
-        reruns = rerun_programs_root(rerun_programs(capture.program, terms.rerun_count, terms.looks))
+            task, _ = bounded(
+                self.store,
+                published_task.load(self.store, digest),
+                lambda each: measure_profile(each, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin),
+                self.wallet.tell,
+            )
+            digest, document, program = task.digest, task.document, task.program
+        reruns = rerun_programs_root(rerun_programs(program, terms.rerun_count, terms.looks))
         named = replace(
             terms,
             reruns=reruns,

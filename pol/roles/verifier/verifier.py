@@ -58,7 +58,7 @@ class Verifier(ErringParty, ReplayingParty):
         self.require_kept()
         if not seating.verifies:
             # A profiler that can't post a profile loses its stake, so the profile is measured first.
-            require_thresholds(self.task(task_id), CpuExecutor, self.measure(task_id))
+            require_thresholds(self.measure(task_id))
         if not seating.until:
             self.beacon.bring(self.wallet, seating.round, self.rounds)
             self.market.seats.open_claims(self.wallet, task_id)

@@ -7,7 +7,7 @@ arithmetic is on integers over defined bits: the same task and terms give the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pol.claims.acceptance_rule import EXACT, travelled
@@ -23,6 +23,7 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.order_statistics import fresh_share
 from pol.verification.profile.profile_claim import Portion, ProfileClaim
 from pol.verification.profile.profile_threshold import require_ratio
+from pol.verification.profile.slot_noise import SlotNoise
 from pol.verification.profile.state_metrics import ComponentGap, ComponentMetrics, derive
 
 KIND = "pol/profile"
@@ -56,7 +57,8 @@ class RerunDetail:
 class Profile:
     """The profile document. ``programs`` are the hashes of the reordered programs, one for each rerun of a segment.
 
-    Decoding doesn't check its claim; `profile_challenge.find_false_parts` does, against a profile of one's own.
+    ``slots`` isn't in the document: the noise of each slot, if the profile was measured here. Decoding doesn't check
+    the claim; `profile_challenge.find_false_parts` does, against a profile of one's own.
 
     Raises:
         ProtocolError: its parts don't fit each other.
@@ -68,6 +70,7 @@ class Profile:
     claim: ProfileClaim
     portions: tuple[PortionDetail, ...]
     reruns: tuple[RerunDetail, ...]
+    slots: tuple[SlotNoise, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         expected = (self.claim.rerun_count, len(self.claim.portions), len(self.claim.reruns))

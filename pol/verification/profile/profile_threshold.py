@@ -62,8 +62,9 @@ def require_threshold(distance: int, reference: int, margin: int) -> int:
         raise UnsupportedError(
             f"honest runs of this task diverge by {math.sqrt(require_ratio(distance, reference) / 2**64):.2g} of the "
             f"way travelled, and {margin} times that is more than the 1/64 that thresholds may allow: a cheat could go "
-            "anywhere within. Use exact mode, or remove the source of noise: a bias before a normalization, or on the "
-            "keys of attention, has a gradient of zero but for rounding, and Adam takes full steps by such noise (use "
-            "bias=False there); else take a shorter checkpoint interval or a lower margin"
+            "anywhere within. Use exact mode; or weigh each tensor by its own noise (`pol profile --scale`); or remove "
+            "the source of noise: a bias before a normalization, or on the keys of attention, has a gradient of zero "
+            "but for rounding, and Adam takes full steps by such noise (use bias=False there); else take a shorter "
+            "checkpoint interval or a lower margin"
         )
     return result

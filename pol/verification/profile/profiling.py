@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from pol.arithmetic.primitives import Words
-from pol.claims.distance import slot_distances
 from pol.claims.segment_claim import Rerun, Three
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash
@@ -18,8 +17,9 @@ from pol.graph.step_program import Component, StepProgram
 from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.discontinuous_updates import require_continuous_update
-from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, ProfileClaim, claim
+from pol.verification.profile.profile_claim import MARGIN, NO_RERUNS, Portion, claim
 from pol.verification.profile.profile_document import PortionDetail, Profile, RerunDetail
+from pol.verification.profile.slot_noise import NAMED, NoiseMeter, furthest, require_limits
 from pol.verification.profile.state_metrics import ComponentGap, gaps
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import look_program
@@ -28,8 +28,6 @@ PROFILED = 2
 """Default number of profiled segments."""
 RERUNS = 8
 """Default number of reruns of each."""
-NAMED = 3
-"""Tensors that a refusal names at most."""
 
 OnProgress = Callable[[int, int], None]
 
@@ -65,7 +63,7 @@ def measure_profile(
 ) -> Profile:
     """Measure how much honest runs of the first ``segments`` segments diverge; deterministic in its arguments.
 
-    Canonical execution runs them once; every reordered program runs once from the start of each. Three states are held
+    Canonical execution runs them once; every reordered program runs once from the start of each. Four states are held
     at a time, and one executor beside the canonical one. ``on_progress(done, all)`` is called after each execution of a
     segment. A task without possible thresholds can be measured as well; the thresholds and the document of its profile
     raise UnsupportedError.
@@ -88,6 +86,7 @@ def measure_profile(
     portions: list[tuple[Portion, PortionDetail]] = []
     measured: list[tuple[Rerun, RerunDetail]] = []
     start: list[Words] = task.initial_state
+    meter = NoiseMeter(program, task.names.slots)
     done = 0
 
     def advanced() -> None:
@@ -100,11 +99,14 @@ def measure_profile(
         first = segment * document.interval
         end = replay_end(program, canonical, start, first, document.interval)
         portions.append(_portion(program, start, end))
+        meter.begin(start, end)
         advanced()
         for other in programs:
             rerun = replay_end(other, executor(other, task.constants), start, first, document.interval)
             measured.append(_rerun(program, start, end, rerun))
+            meter.rerun(rerun)
             advanced()
+        meter.end()
         start = end
     return Profile(
         task=task.digest,
@@ -113,48 +115,27 @@ def measure_profile(
         claim=claim(margin, [portion for portion, _ in portions], [rerun for rerun, _ in measured]),
         portions=tuple(detail for _, detail in portions),
         reruns=tuple(detail for _, detail in measured),
+        slots=meter.slots,
     )
 
 
-def require_thresholds(task: LoadedTask, executor: ExecutorFactory, found: Profile) -> None:
-    """Check that thresholds follow from a profile that was measured here.
+def require_thresholds(found: Profile) -> None:
+    """Check that thresholds follow from a profile that was measured here, and that they bound every trained slot.
 
     Raises:
         UnsupportedError: they don't; the message names the tensors at fault.
     """
     try:
-        _ = found.thresholds
+        thresholds = found.thresholds
     except UnsupportedError as error:
         for component in Component:
-            if found.claim.demanded(component, found.claim.witnesses[component - 1]) is not None:
-                continue
-            apart = slots_apart(task, executor, found.claim, component)[:NAMED]
-            names = ", ".join(f"{name} ({share:.0%})" for name, share in apart)
-            raise UnsupportedError(f"{error}. Of the {component.name.lower()} state it is {names}") from error
+            if found.claim.demanded(component, found.claim.witnesses[component - 1]) is None:
+                apart = furthest(found.slots, component)[:NAMED]
+                names = ", ".join(f"{name} ({share:.0%})" for name, share in apart)
+                raise UnsupportedError(f"{error}. Of the {component.name.lower()} state it is {names}") from error
         raise
-
-
-def slots_apart(
-    task: LoadedTask, executor: ExecutorFactory, claim: ProfileClaim, component: Component
-) -> list[tuple[str, float]]:
-    """The slots that diverge in the rerun of a component's witness, furthest first, with their shares of the sum.
-
-    For people who search for the cause of a large threshold. ``claim`` is that of a profile measured here. The portion
-    is executed once more; a slot without a distance counts as infinitely far.
-    """
-    witness = claim.witnesses[component - 1]
-    portion, seed = divmod(witness, claim.rerun_count)
-    program, interval = task.program, task.document.interval
-    canonical = executor(program, task.constants)
-    start = replay_end(program, canonical, task.initial_state, 0, portion * interval)
-    other = reorder(program, seed)
-    first = portion * interval
-    end = replay_end(program, canonical, start, first, interval)
-    rerun = replay_end(other, executor(other, task.constants), start, first, interval)
-    distances = slot_distances(program, end, rerun, component)
-    whole = sum(distances) or 1
-    shares = [(name, distance / whole) for name, distance in zip(task.names.slots, distances, strict=True) if distance]
-    return sorted(shares, key=lambda row: -row[1])
+    if found.claim.portions:
+        require_limits(found.slots, thresholds, [portion.references for portion in found.claim.portions])
 
 
 def _portion(program: StepProgram, start: Sequence[Words], end: Sequence[Words]) -> tuple[Portion, PortionDetail]:

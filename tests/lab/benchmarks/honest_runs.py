@@ -31,6 +31,7 @@ from pol.training.task.published_task import load, publish
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, measure_profile
+from pol.verification.profile.slot_scales import bounded
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, decide
@@ -165,10 +166,11 @@ def usual_profile(task: LoadedTask, segments: int = PROFILED) -> Profile:
 
 
 def publish_task(store: Store, size: Size, optimizer: str, seed: int, steps: int = STEPS) -> tuple[str, str]:
-    """Digests of a task with this data order and initial model, and of its profile."""
+    """Digests of a task with this data order and initial model, and of its profile; scaled as a submitter would."""
     training = Training(size, seed, digits.order(seed, steps, size.batch), optimizer)
     digest, _ = publish(store, training.captured(), steps=steps, interval=INTERVAL)
-    return digest, store.put(usual_profile(load(store, digest)).encode())
+    task, profile = bounded(store, load(store, digest), usual_profile, lambda told: None)
+    return task.digest, store.put(profile.encode())
 
 
 def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind, first_segment: int = 0) -> Tally:
