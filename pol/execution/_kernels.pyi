@@ -21,6 +21,19 @@ class Node:
     def operand_sizes(self) -> list[int]: ...
     def run(self, step: int, out: _Words, operands: Sequence[_Words], threads: int = 1) -> None: ...
 
+class Element:
+    def __init__(self, descriptor: bytes, number: int) -> None: ...
+    def accumulators(
+        self,
+        step: int,
+        operands: Sequence[_Words],
+        begin: int,
+        accumulator: int,
+        ends: Sequence[int],
+        out: _Words,
+    ) -> None: ...
+    def results(self, step: int, operands: Sequence[_Words], term: int, accumulator: int, out: _Words) -> None: ...
+
 class Step:
     def __init__(
         self, descriptors: Sequence[bytes], state_sizes: Sequence[int], constant_sizes: Sequence[int]

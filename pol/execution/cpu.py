@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 from collections.abc import Sequence
+from itertools import pairwise
 from weakref import WeakSet
 
 import numpy as np
@@ -118,7 +119,66 @@ class CpuNode:
         return output
 
 
-_native: WeakSet[CpuExecutor | CpuNode] = WeakSet()
+class CpuElement:
+    """One element of a node in detail; the same bits as `pol.execution.disputed_element`, its definition.
+
+    A fold is followed by the kernels, term by term; only a block of terms is held in memory.
+
+    Raises ProtocolError if there is no such element, or the node cannot be executed, OperationalError as `CpuExecutor`
+    does.
+    """
+
+    def __init__(self, node: Node, number: int) -> None:
+        check_machine(_kernels.isa())
+        if not 0 <= number < node.type.numel:
+            raise ProtocolError(f"element {number} of a node with {node.type.numel} elements")
+        self._node = node
+        try:
+            self._kernel = _kernels.Element(node.encode(), number)
+        except _kernels.MalformedError as error:
+            raise ProtocolError(f"the node cannot be executed: {error}") from error
+        _native.add(self)
+
+    def accumulators(
+        self, step: int, sources: Sources, terms: Sequence[int], begin: int = 0, accumulator: int | None = None
+    ) -> list[int]:
+        """The accumulator before each of ``terms``, which ascend from ``begin``; that before K terms is the element.
+
+        Args:
+            step: the step.
+            sources: what the node's operands read.
+            terms: numbers of terms, from ``begin`` to K; both ends included.
+            begin: the first term to compute.
+            accumulator: the word before it; by default the node's ``init``, which is right before term 0 only.
+
+        Raises:
+            ProtocolError: the terms don't ascend or don't exist, or a source is missing or of another type.
+        """
+        if not all(a <= b for a, b in pairwise([0, begin, *terms, self._node.terms])):
+            raise ProtocolError(f"the terms do not ascend from {begin} to at most {self._node.terms}")
+        result = np.empty(len(terms), np.uint32)
+        first = self._node.init if accumulator is None else accumulator
+        self._kernel.accumulators(step, self._operands(step, sources), begin, first, terms, result)
+        return [int(word) for word in result]
+
+    def results(self, step: int, sources: Sources, term: int, accumulator: int) -> list[int]:
+        """The result of every instruction at one term, given the accumulator before it.
+
+        Raises:
+            ProtocolError: there is no such term, or a source is missing or of another type.
+        """
+        if not 0 <= term < self._node.terms:
+            raise ProtocolError(f"term {term} of a node with {self._node.terms} terms")
+        result = np.empty(len(self._node.body.instructions), np.uint32)
+        self._kernel.results(step, self._operands(step, sources), term, accumulator, result)
+        return [int(word) for word in result]
+
+    def _operands(self, step: int, sources: Sources) -> list[Words]:
+        check_step(step)
+        return [source_words(operand, sources) for operand in self._node.operands]
+
+
+_native: WeakSet[CpuExecutor | CpuNode | CpuElement] = WeakSet()
 """Holders of native objects."""
 
 

@@ -1,4 +1,7 @@
-"""One element of one node in the detail of a dispute: accumulators, instruction results, reads with addresses."""
+"""One element of one node in the detail of a dispute: accumulators, instruction results, reads with addresses.
+
+The definition, in NumPy. Parties use `pol.execution.cpu.CpuElement`, which is tested against it.
+"""
 
 from __future__ import annotations
 

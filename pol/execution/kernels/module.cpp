@@ -12,6 +12,7 @@
 
 #include "native/bindings.h"
 #include "nodes/kernels.h"
+#include "runtime/element.h"
 #include "runtime/floating_point_mode.h"
 #include "runtime/self_test.h"
 #include "runtime/step.h"
@@ -67,6 +68,25 @@ void advance_step(const pol::Step& step, uint32_t number, nb::sequence state, nb
     step.advance(number, state_words.words(), constant_words.words(), result_words.words(), threads_or_all(threads));
 }
 
+// The tensors that the operands of a node read, in order, none of which an output may overlap.
+class Sources {
+   public:
+    Sources(const pol::Descriptor& descriptor, nb::sequence operands, const pol::Words& out) : arrays_(operands) {
+        const std::vector<pol::Words>& words = arrays_.words();
+        if (words.size() != descriptor.operands.size()) throw nb::value_error("another number of operands is needed");
+        for (size_t i = 0; i < words.size(); ++i) {
+            if (words[i].size != descriptor.operands[i].numel) throw nb::value_error("an operand has another size than the node says");
+            data_[i] = words[i].data;
+        }
+        pol::check_disjoint({out}, words);
+    }
+    const uint32_t* const* data() const { return data_; }
+
+   private:
+    const Arrays arrays_;
+    const uint32_t* data_[pol::kMaxOperands];
+};
+
 // One node on its own; its operands are given in order, whatever tensors they read.
 class Node {
    public:
@@ -80,24 +100,54 @@ class Node {
     void run(uint32_t step, nb::handle out, nb::sequence operands, size_t threads) const {
         const Bytes out_bytes(out, true);
         const pol::Words out_words = words_of(out_bytes);
-        const Arrays arrays(operands);
-        const std::vector<pol::Words>& words = arrays.words();
         if (out_words.size != descriptor_.numel) throw nb::value_error("the output has another size than the node");
-        if (words.size() != descriptor_.operands.size()) throw nb::value_error("another number of operands is needed");
-        const uint32_t* sources[pol::kMaxOperands];
-        for (size_t i = 0; i < words.size(); ++i) {
-            if (words[i].size != descriptor_.operands[i].numel) throw nb::value_error("an operand has another size than the node says");
-            sources[i] = words[i].data;
-        }
-        pol::check_disjoint({out_words}, words);
+        const Sources sources(descriptor_, operands, out_words);
         nb::gil_scoped_release unlocked;
-        planned_.run(step, sources, out_words.data, threads_or_all(threads));
+        planned_.run(step, sources.data(), out_words.data, threads_or_all(threads));
     }
 
    private:
     explicit Node(const Bytes& bytes) : descriptor_(pol::Descriptor::parse(bytes.data(), bytes.size())), planned_(descriptor_) {}
     pol::Descriptor descriptor_;
     pol::PlannedNode planned_;
+};
+
+// One element of a node; operands as those of a node.
+class Element {
+   public:
+    Element(nb::handle descriptor, int64_t number) : Element(Bytes(descriptor), number) {}
+    void accumulators(uint32_t step, nb::sequence operands, int64_t begin, uint32_t accumulator, const std::vector<int64_t>& ends, nb::handle out) const {
+        int64_t reached = begin;
+        for (const int64_t end : ends) {
+            if (end < reached || end > node_.terms) throw nb::value_error("terms must ascend from the first one and exist");
+            reached = end;
+        }
+        if (begin < 0) throw nb::value_error("there is no term before the first one");
+        const Bytes out_bytes(out, true);
+        const pol::Words out_words = words_of(out_bytes);
+        if (out_words.size != static_cast<int64_t>(ends.size())) throw nb::value_error("one word is needed for each of the terms");
+        const Sources sources(node_, operands, out_words);
+        nb::gil_scoped_release unlocked;
+        element_.accumulators(step, sources.data(), begin, accumulator, ends, out_words.data);
+    }
+    void results(uint32_t step, nb::sequence operands, int64_t term, uint32_t accumulator, nb::handle out) const {
+        if (term < 0 || term >= node_.terms) throw nb::value_error("the node has no such term");
+        const Bytes out_bytes(out, true);
+        const pol::Words out_words = words_of(out_bytes);
+        if (out_words.size != static_cast<int64_t>(node_.body.instructions.size())) throw nb::value_error("one word is needed for each instruction");
+        const Sources sources(node_, operands, out_words);
+        nb::gil_scoped_release unlocked;
+        element_.results(step, sources.data(), term, accumulator, out_words.data);
+    }
+
+   private:
+    Element(const Bytes& bytes, int64_t number) : node_(pol::Descriptor::parse(bytes.data(), bytes.size())), element_(node_, checked(number)) {}
+    int64_t checked(int64_t number) const {
+        if (number < 0 || number >= node_.numel) throw nb::value_error("the node has no such element");
+        return number;
+    }
+    pol::Descriptor node_;
+    pol::Element element_;
 };
 
 // Writes the result of every instruction for `lanes` lanes: inputs are rows of one array, results rows of the other.
@@ -136,6 +186,10 @@ NB_MODULE(_kernels, m) {
         .def_prop_ro("numel", &Node::numel)
         .def_prop_ro("operand_sizes", &Node::operand_sizes)
         .def("run", &Node::run, nb::arg("step"), nb::arg("out"), nb::arg("operands"), nb::arg("threads") = 1);
+    nb::class_<Element>(m, "Element")
+        .def(nb::init<nb::handle, int64_t>(), nb::arg("descriptor"), nb::arg("number"))
+        .def("accumulators", &Element::accumulators, nb::arg("step"), nb::arg("operands"), nb::arg("begin"), nb::arg("accumulator"), nb::arg("ends"), nb::arg("out"))
+        .def("results", &Element::results, nb::arg("step"), nb::arg("operands"), nb::arg("term"), nb::arg("accumulator"), nb::arg("out"));
     nb::class_<pol::Step>(m, "Step")
         .def("__init__", [](pol::Step* self, nb::sequence descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes) {
             new (self) pol::Step(strings(descriptors), std::move(state_sizes), std::move(constant_sizes));

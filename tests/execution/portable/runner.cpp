@@ -11,6 +11,7 @@
 #include "hashing.h"
 #include "native/isa.h"
 #include "nodes/kernels.h"
+#include "runtime/element.h"
 #include "runtime/floating_point_mode.h"
 #include "runtime/self_test.h"
 #include "runtime/step.h"
@@ -95,6 +96,26 @@ void run_program(size_t number) {
     std::printf("program %zu %s\n", number, digest(results).c_str());
 }
 
+// Some elements of a node, followed term by term: they have the words of its output.
+void follow_elements(const std::string& text, uint32_t step, const std::vector<pol::Words>& state, const std::vector<pol::Words>& constants,
+                     const std::vector<pol::Words>& outputs, const pol::Words& output) {
+    const pol::Descriptor node = pol::Descriptor::parse(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+    std::vector<const uint32_t*> sources;
+    for (const pol::Operand& operand : node.operands)
+        sources.push_back((operand.source == pol::kState ? state : operand.source == pol::kConstant ? constants : outputs)[operand.index].data);
+    for (const int64_t number : {int64_t{0}, node.numel / 2, node.numel - 1}) {
+        const pol::Element element(node, number);
+        uint32_t found[3], again[2];
+        element.accumulators(step, sources.data(), 0, node.init, {node.terms / 3, node.terms - 1, node.terms}, found);
+        element.accumulators(step, sources.data(), node.terms / 3, found[0], {node.terms - 1, node.terms}, again);
+        std::vector<uint32_t> results(node.body.instructions.size());
+        element.results(step, sources.data(), node.terms - 1, found[1], results.data());
+        for (const uint32_t word : {found[2], again[1], results.back()})
+            if (word != output.data[number]) fail("an element followed term by term has other bits");
+        if (again[0] != found[1]) fail("an accumulator depends on where its chain was begun");
+    }
+}
+
 // A step program over some steps: all nodes' outputs, and the next state computed again without them.
 void run_steps(size_t number, size_t threads) {
     std::vector<std::string> descriptors(next());
@@ -123,6 +144,8 @@ void run_steps(size_t number, size_t threads) {
     for (uint32_t i = 0; i < count; ++i) {
         const uint32_t t = first + i;
         step.run(t, views(state), views(constants), views(outputs), threads);
+        for (size_t n = 0; n < outputs.size(); ++n)
+            follow_elements(descriptors[n], t, views(state), views(constants), views(outputs), views(outputs)[n]);
         step.advance(t, views(state), views(constants), views(results), threads);
         for (size_t k = 0; k < kept.size(); ++k)
             if (results[k] != outputs[kept[k]]) fail("the next state without the other outputs has other bits");

@@ -14,8 +14,22 @@ struct Kernel {
     void (*compute)(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
 };
 
+// A part of one element's fold: its terms from `begin` on, given the accumulator before them.
+struct Chain {
+    int64_t begin;
+    uint32_t accumulator;
+    const int64_t* ends;  // ascending, none below `begin`
+    size_t count;
+    uint32_t* out;        // the accumulator before each of the terms `ends`
+};
+
 struct Kernels {
     Kernel of[kKinds];  // by Plan::kind
+    // These take the plan of the terms of one element (Descriptor::terms_of); scratch as above.
+    size_t (*chain_scratch)(const Plan& plan);
+    void (*follow_chain)(const Plan& plan, const Run& run, const Chain& chain, void* scratch);
+    // The words of all operands at one term.
+    void (*read_term)(const Plan& plan, const Run& run, int64_t term, uint32_t* words, void* scratch);
     // The result of every instruction; a register is an array of `lanes` words.
     void (*program_values)(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
 };

@@ -1,5 +1,6 @@
 // The kernels of this instruction-set build; kernels.h says what each function does.
 #pragma once
+#include "nodes/kernels.h"
 #include "plan/plan.h"
 
 namespace pol::POL_ISA {
@@ -15,6 +16,10 @@ void contract(const Plan& plan, const Run& run, size_t task, size_t tasks, void*
 size_t row_tasks(const Plan& plan, size_t threads);
 size_t row_scratch(const Plan& plan);
 void compute_rows(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+
+size_t chain_scratch(const Plan& plan);
+void follow_chain(const Plan& plan, const Run& run, const Chain& chain, void* scratch);
+void read_term(const Plan& plan, const Run& run, int64_t term, uint32_t* words, void* scratch);
 
 void program_values(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
 

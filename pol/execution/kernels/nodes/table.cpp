@@ -8,6 +8,6 @@ extern const Kernels kernels;
 const Kernels kernels = {{{element_tasks, element_scratch, compute_elements},
                           {contraction_tasks, contraction_scratch, contract},
                           {row_tasks, row_scratch, compute_rows}},
-                         program_values};
+                         chain_scratch, follow_chain, read_term, program_values};
 
 }  // namespace pol::POL_ISA

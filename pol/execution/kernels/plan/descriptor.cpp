@@ -83,6 +83,26 @@ Operand read_operand(Reader& reader, const std::vector<Operand>& earlier, const 
 
 }  // namespace
 
+Descriptor Descriptor::terms_of(int64_t element) const {
+    Descriptor map = *this;
+    map.origin.assign(1 + dims.size() + fold.size(), 0);
+    for (size_t d = dims.size(); d-- > 0; element /= dims[d]) map.origin[1 + d] = element % dims[d];
+    const auto move = [&](Affine& affine) {
+        for (size_t i = 0; i < map.origin.size(); ++i) affine.base += affine.strides[i] * map.origin[i];
+    };
+    for (Operand& operand : map.operands) {
+        move(operand.address);
+        for (Bound& bound : operand.bounds) move(bound.affine);
+    }
+    map.dims.assign(dims.size(), 1);
+    map.dims.insert(map.dims.end(), fold.begin(), fold.end());
+    map.fold.clear();
+    map.numel = terms;
+    map.terms = 1;
+    map.init = 0;
+    return map;
+}
+
 Descriptor Descriptor::parse(const uint8_t* data, size_t size) {
     Reader reader(data, size);
     Descriptor d;

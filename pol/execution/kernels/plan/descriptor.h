@@ -54,6 +54,9 @@ struct Descriptor {
     std::vector<Operand> operands;
     std::vector<Input> inputs;
     ScalarProgram body;
+    std::vector<int64_t> origin;  // coordinates of the first element; empty: zeros
+    // The terms of one element's fold as the elements of a map: the same body, whose accumulator is given to each of them.
+    Descriptor terms_of(int64_t element) const;
     // Throws Malformed unless the bytes are exactly one valid descriptor.
     static Descriptor parse(const uint8_t* data, size_t size);
 };

@@ -46,6 +46,7 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
                         [&](const Input& input) { return input.kind == kCoordinate && input.index == i; })) {
             Affine affine;
             affine.strides[i] = 1;
+            if (!descriptor.origin.empty()) affine.base = descriptor.origin[i];
             affines_.push_back(affine);
         }
     plan_.terms = descriptor.terms;

@@ -158,6 +158,12 @@ struct Run {
     const uint32_t* term;
 };
 
+// What a run needs at a step on which forms depend.
+struct StepForms {
+    int64_t bases[kMaxForms];
+    bool safe[kMaxOperands];
+};
+
 // Owns what a Plan points to.
 class PlannedNode {
    public:
@@ -166,6 +172,9 @@ class PlannedNode {
     PlannedNode& operator=(const PlannedNode&) = delete;
     // Computes the output. The caller guarantees sizes; `step` < 2^32. The result does not depend on `threads`.
     void run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const;
+    const Plan& plan() const { return plan_; }
+    // A run at a step without keys; it may point to `own`.
+    Run at(uint32_t step, const uint32_t* const* sources, uint32_t* out, StepForms& own) const;
     // Whether the output may be written over this operand: every element reads only the word that it replaces. The
     // caller makes sure that nobody else reads the operand.
     bool may_write_over(size_t operand) const;

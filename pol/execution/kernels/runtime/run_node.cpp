@@ -14,24 +14,26 @@ constexpr int64_t kWorkPerThread = int64_t{1} << 18;  // word operations; below 
 
 }  // namespace
 
+Run PlannedNode::at(uint32_t step, const uint32_t* const* sources, uint32_t* out, StepForms& own) const {
+    if (fixed_) return {bases_.data(), safe_, sources, out, 0, nullptr, nullptr};
+    for (int f = 0; f < plan_.forms; ++f) own.bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
+    for (int o = 0; o < plan_.operands; ++o) own.safe[o] = is_safe(operands_[o], own.bases);
+    return {own.bases, own.safe, sources, out, 0, nullptr, nullptr};
+}
+
 void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const {
-    int64_t step_bases[kMaxForms];
-    bool step_safe[kMaxOperands];
-    const int64_t* bases = bases_.data();
-    const bool* safe = safe_;
-    if (!fixed_) {
-        for (int f = 0; f < plan_.forms; ++f) step_bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
-        for (int o = 0; o < plan_.operands; ++o) step_safe[o] = is_safe(operands_[o], step_bases);
-        bases = step_bases;
-        safe = step_safe;
-    }
+    StepForms own;
+    Run run = at(step, sources, out, own);
     std::vector<uint32_t> keys, terms;
-    if (plan_.keyed)
-        for (const auto& [key, term] : keyed_terms(bases, sources[plan_.key])) {
+    if (plan_.keyed) {
+        for (const auto& [key, term] : keyed_terms(run.bases, sources[plan_.key])) {
             keys.push_back(key);
             terms.push_back(term);
         }
-    const Run run{bases, safe, sources, out, static_cast<int64_t>(keys.size()), keys.data(), terms.data()};
+        run.keys = static_cast<int64_t>(keys.size());
+        run.key = keys.data();
+        run.term = terms.data();
+    }
 
     // Work in doubles: it may exceed 64 bits.
     const double terms_per_element = plan_.keyed ? 1.0 : static_cast<double>(plan_.terms);
