@@ -25,7 +25,7 @@ from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
-from pol.demo.lying_players import Lie, LyingTrace, lied_accumulators
+from pol.demo.lying_players import Lie, LyingTrace, lied_result
 from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.move_encoding import encode
 from pol.dispute.moves import Move
@@ -270,7 +270,7 @@ def is_seen(honest: SegmentTrace, lie: Lie) -> bool:
     """Whether the output is another with the lie than without."""
     node, step = honest.program.nodes[lie.node], lie.step
     right = honest.outputs(step)[lie.node].reshape(-1)[lie.element]
-    return bool(lied_accumulators(node, lie, honest.sources(step))[-1] != right)
+    return bool(lied_result(node, lie, honest.sources(step)) != right)
 
 
 class LoudTrace(LyingTrace):

@@ -13,8 +13,7 @@ import numpy as np
 
 from pol.arithmetic.primitives import Words, apply
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.execution.cpu import CpuNode
-from pol.execution.disputed_element import accumulators, body_values
+from pol.execution.cpu import CpuElement, CpuNode
 from pol.execution.executor import Executor
 from pol.execution.operand_reads import read_operands, registers
 from pol.execution.operand_sources import Sources
@@ -64,7 +63,7 @@ class LyingExecutor:
         for number, node in enumerate(self._program.nodes):
             outputs.append(CpuNode(node, self._threads).run(step, sources))
             if number == self.lie.node:
-                outputs[-1].reshape(-1)[self.lie.element] = lied_accumulators(node, self.lie, sources)[-1]
+                outputs[-1].reshape(-1)[self.lie.element] = lied_result(node, self.lie, sources)
         return outputs
 
     def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
@@ -86,11 +85,11 @@ class LyingTrace(SegmentTrace):
         super().__init__(honest.program, honest.constants, executor, start, honest.first_step, honest.steps)
         self.lie = lie
 
-    def accumulators(self, step: int, node: int, element: int) -> Words:
+    def accumulators(self, step: int, node: int, element: int, terms: Sequence[int]) -> list[int]:
         """As claimed: honest before the lie, and consistent with it afterwards."""
         if (step, node, element) != (self.lie.step, self.lie.node, self.lie.element):
-            return super().accumulators(step, node, element)
-        return lied_accumulators(self.program.nodes[node], self.lie, self.sources(step))
+            return super().accumulators(step, node, element, terms)
+        return lied_accumulators(self.program.nodes[node], self.lie, self.sources(step), terms)
 
     def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
         """As claimed: with the flipped bit where the lie is."""
@@ -111,14 +110,13 @@ class JumpingTrace(SegmentTrace):
         super().__init__(honest.program, honest.constants, honest.executor, start, honest.first_step, honest.steps)
         self._end = {slot.producer: words for slot, words in zip(honest.program.slots, end, strict=True)}
 
-    def accumulators(self, step: int, node: int, element: int) -> Words:
+    def accumulators(self, step: int, node: int, element: int, terms: Sequence[int]) -> list[int]:
         """As claimed: the last one is the word of the state that is claimed."""
-        values = super().accumulators(step, node, element)
+        values = super().accumulators(step, node, element, terms)
         if not self._jumps(step, node):
             return values
-        values = values.copy()
-        values[-1] = self._end[node].reshape(-1)[element]
-        return values
+        claimed, end = int(self._end[node].reshape(-1)[element]), self.program.nodes[node].terms
+        return [claimed if term == end else value for term, value in zip(terms, values, strict=True)]
 
     def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
         """As claimed: the last result of the last term is the word of the state that is claimed."""
@@ -138,13 +136,18 @@ class JumpingTrace(SegmentTrace):
         return step == self.first_step + self.steps - 1 and node in self._end
 
 
-def lied_accumulators(node: Node, lie: Lie, sources: Sources) -> Words:
-    """The accumulators of the element that holds the lie."""
-    values = [int(word) for word in accumulators(node, lie.step, lie.element, sources)[: lie.term + 1]]
-    values.append(lied_body(node, lie, values[-1], sources)[-1])
-    for term in range(lie.term + 1, node.terms):
-        values.append(body_values(node, lie.step, lie.element, term, values[-1], sources)[-1])
-    return np.array(values, np.uint32)
+def lied_accumulators(node: Node, lie: Lie, sources: Sources, terms: Sequence[int]) -> list[int]:
+    """The accumulator before each of ``terms``, ascending, of the element that holds the lie."""
+    element = CpuElement(node, lie.element)
+    agreed = [term for term in terms if term <= lie.term]
+    *values, before = element.accumulators(lie.step, sources, [*agreed, lie.term])
+    lied = lied_body(node, lie, before, sources)[-1]
+    return values + element.accumulators(lie.step, sources, terms[len(agreed) :], lie.term + 1, lied)
+
+
+def lied_result(node: Node, lie: Lie, sources: Sources) -> int:
+    """The element that holds the lie."""
+    return lied_accumulators(node, lie, sources, [node.terms])[-1]
 
 
 def lied_body(node: Node, lie: Lie, accumulator: int, sources: Sources) -> list[int]:

@@ -58,10 +58,10 @@ class TamperedTrace(SegmentTrace):
     def sources(self, step: int) -> Sources:
         return self._other.sources(self.other.step) if step == self.at else super().sources(step)
 
-    def accumulators(self, step: int, node: int, element: int) -> Words:
+    def accumulators(self, step: int, node: int, element: int, terms: Sequence[int]) -> list[int]:
         if step == self.at:
-            return self._other.accumulators(self.other.step, node, element)
-        return super().accumulators(step, node, element)
+            return self._other.accumulators(self.other.step, node, element, terms)
+        return super().accumulators(step, node, element, terms)
 
     def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
         if step == self.at:

@@ -13,8 +13,8 @@ from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
+from pol.dispute.play.known_element import KnownElement
 from pol.dispute.position import Position
-from pol.execution.disputed_element import accumulators, body_values
 from pol.execution.executor import Executor
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import next_state
@@ -79,6 +79,7 @@ class SegmentTrace:
         self._commitment: ProgramCommitment | None = None
         self.state_root = lru_cache(maxsize=None)(self._state_root)
         self.node_roots = lru_cache(maxsize=2)(self._node_roots)
+        self.element = lru_cache(maxsize=8)(self._element)
         self.constant_roots = lru_cache(maxsize=1)(self._constant_roots)
 
     @property
@@ -115,13 +116,13 @@ class SegmentTrace:
         """The sources that the nodes of ``step`` read."""
         return Sources(self.state(step), self.constants, self.outputs(step))
 
-    def accumulators(self, step: int, node: int, element: int) -> Words:
-        """The accumulator before each term of an element's fold, and its result."""
-        return accumulators(self.program.nodes[node], step, element, self.sources(step))
+    def accumulators(self, step: int, node: int, element: int, terms: Sequence[int]) -> list[int]:
+        """The accumulator before each of ``terms``, ascending, of an element's fold; after all K it is the result."""
+        return self.element(step, node, element).accumulators(terms, self.sources(step))
 
     def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
         """The results of all instructions of one application of a node's scalar program."""
-        return body_values(self.program.nodes[node], step, element, term, accumulator, self.sources(step))
+        return self.element(step, node, element).results(term, accumulator, self.sources(step))
 
     def slot_roots(self, step: int) -> list[bytes]:
         """The roots of the slots of the state before ``step``."""
@@ -155,6 +156,9 @@ class SegmentTrace:
 
     def _node_roots(self, step: int) -> list[bytes]:
         return tensor_roots([node.type for node in self.program.nodes], self.outputs(step))
+
+    def _element(self, step: int, node: int, element: int) -> KnownElement:
+        return KnownElement(self.program.nodes[node], step, element)
 
     def _constant_roots(self) -> list[bytes]:
         return tensor_roots(self.program.constants, self.constants)

@@ -174,8 +174,8 @@ def opened_by(trace: SegmentTrace, p: Position) -> bytes:
             return leaf_bytes(trace.outputs(step_of(facts).step)[node_of(facts).number], p.lo)
         case Level.TERMS:
             assert isinstance(facts, AtElement)
-            values = trace.accumulators(step_of(facts).step, facts.before.number, facts.element)
-            return b"".join(int(values[k]).to_bytes(4, "big") for k in p.boundaries[1:])
+            values = trace.accumulators(step_of(facts).step, facts.before.number, facts.element, p.boundaries[1:])
+            return b"".join(value.to_bytes(4, "big") for value in values)
         case Level.BODY:
             assert isinstance(facts, AtTerm)
             at = facts.before

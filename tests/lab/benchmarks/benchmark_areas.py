@@ -172,10 +172,11 @@ def drawn_figures(count: int) -> dict[str, Figure]:
 
 
 def court_figures() -> dict[str, Figure]:
-    """Gas of the court's arithmetic, of disputes of real size and in a market, and the time of one about a GPT-2."""
+    """Gas of the court's arithmetic and of disputes; the time of one about a GPT-2, and of moves about a long fold."""
     from lab.benchmarks import whole_dispute
     from lab.benchmarks.court_arithmetic import arithmetic_gas
     from lab.benchmarks.market_dispute import market_dispute_figures
+    from lab.benchmarks.move_preparation import move_figures
 
     seconds, gas = whole_dispute.gpt_dispute_seconds()
     found = arithmetic_gas() | whole_dispute.dispute_figures()
@@ -184,6 +185,7 @@ def court_figures() -> dict[str, Figure]:
     return (
         figures
         | {"gpt_dispute_seconds": Figure(seconds, "s"), "gpt_dispute_gas": Figure(gas, "gas")}
+        | move_figures()
         | market_dispute_figures()
     )
 
