@@ -253,7 +253,7 @@ def filled_lie(honest: SegmentTrace, number: int, random: Random, tries: int = 2
         return None
     for _ in range(tries):
         lie = drawn_lie(honest, number, random, len(node.body.instructions) - 1)
-        found = reads(node, step, lie.element, lie.term, honest.sources(step))
+        found = reads(node, step, lie.element, lie.term, honest.sources(step, number))
         if any(read.address is None for read in found) and is_seen(honest, lie):
             return lie
     return None
@@ -269,8 +269,8 @@ def drawn_lie(honest: SegmentTrace, number: int, random: Random, instruction: in
 def is_seen(honest: SegmentTrace, lie: Lie) -> bool:
     """Whether the output is another with the lie than without."""
     node, step = honest.program.nodes[lie.node], lie.step
-    right = honest.outputs(step)[lie.node].reshape(-1)[lie.element]
-    return bool(lied_result(node, lie, honest.sources(step)) != right)
+    right = honest.output(step, lie.node).reshape(-1)[lie.element]
+    return bool(lied_result(node, lie, honest.sources(step, lie.node)) != right)
 
 
 class LoudTrace(LyingTrace):

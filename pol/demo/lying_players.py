@@ -14,10 +14,10 @@ import numpy as np
 from pol.arithmetic.primitives import Words, apply
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuElement, CpuNode
-from pol.execution.executor import Executor
+from pol.execution.executor import Executor, Seen
 from pol.execution.operand_reads import read_operands, registers
 from pol.execution.operand_sources import Sources
-from pol.execution.reference import next_state
+from pol.execution.reference import next_state, watch_outputs
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import unravel
@@ -71,6 +71,12 @@ class LyingExecutor:
         outputs = self.run(state, step)
         return next_state(self._program, outputs), [outputs[node] for node in self._observed]
 
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        """The state after ``step``; ``seen(node, output)`` gets the output of each node."""
+        if step != self.lie.step:
+            return self._executor.watch(state, step, seen)
+        return watch_outputs(self._program, self.run(state, step), seen)
+
     def observing(self, nodes: Sequence[int]) -> LyingExecutor:
         """A liar that observes these nodes."""
         return LyingExecutor(self._program, self._constants, self._executor, self.lie, self._threads, nodes)
@@ -89,14 +95,14 @@ class LyingTrace(SegmentTrace):
         """As claimed: honest before the lie, and consistent with it afterwards."""
         if (step, node, element) != (self.lie.step, self.lie.node, self.lie.element):
             return super().accumulators(step, node, element, terms)
-        return lied_accumulators(self.program.nodes[node], self.lie, self.sources(step), terms)
+        return lied_accumulators(self.program.nodes[node], self.lie, self.sources(step, node), terms)
 
     def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
         """As claimed: with the flipped bit where the lie is."""
         here = (self.lie.step, self.lie.node, self.lie.element, self.lie.term)
         if (step, node, element, term) != here:
             return super().body(step, node, element, term, accumulator)
-        return lied_body(self.program.nodes[node], self.lie, accumulator, self.sources(step))
+        return lied_body(self.program.nodes[node], self.lie, accumulator, self.sources(step, node))
 
 
 class JumpingTrace(SegmentTrace):
@@ -125,12 +131,11 @@ class JumpingTrace(SegmentTrace):
             values[-1] = int(self._end[node].reshape(-1)[element])
         return values
 
-    def _run(self, step: int) -> list[Words]:
-        outputs = super()._run(step)
-        if step == self.first_step + self.steps - 1:
-            for node, words in self._end.items():
-                outputs[node] = words
-        return outputs
+    def _watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        jumps = step == self.first_step + self.steps - 1
+        end = self._end if jumps else {}
+        after = super()._watch(state, step, lambda number, output: seen(number, end.get(number, output)))
+        return [self._end[slot.producer] for slot in self.program.slots] if jumps else after
 
     def _jumps(self, step: int, node: int) -> bool:
         return step == self.first_step + self.steps - 1 and node in self._end

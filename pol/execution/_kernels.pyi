@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,16 @@ class Step:
         outputs: Sequence[_Words],
         threads: int = 1,
     ) -> None: ...
-    def keep(self, nodes: Sequence[int]) -> None: ...
+    def keep(self, nodes: Sequence[int], all_nodes: bool = False) -> None: ...
+    def watch(
+        self,
+        step: int,
+        state: Sequence[_Words],
+        constants: Sequence[_Words],
+        results: Sequence[_Words],
+        seen: Callable[[int, memoryview], None],
+        threads: int = 1,
+    ) -> None: ...
     def advance(
         self,
         step: int,

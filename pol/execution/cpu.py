@@ -15,6 +15,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
 from pol.execution.array_pool import ArrayPool
+from pol.execution.executor import Seen
 from pol.execution.operand_sources import Sources, check_step, check_tensors, source_words
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
@@ -48,15 +49,9 @@ class CpuExecutor:
         kept = list(dict.fromkeys([*(slot.producer for slot in program.slots), *observed]))
         self._state_places = [kept.index(slot.producer) for slot in program.slots]
         self._observed_places = [kept.index(node) for node in observed]
-        try:
-            self._kernel = _kernels.Step(
-                [node.encode() for node in program.nodes],
-                [type_.numel for type_ in self._state_types],
-                [type_.numel for type_ in program.constants],
-            )
-            self._kernel.keep(kept)
-        except _kernels.MalformedError as error:
-            raise ProtocolError(f"the step program cannot be executed: {error}") from error
+        self._kept = kept
+        self._kernel = self._planned(all_nodes=False)
+        self._watching: _kernels.Step | None = None
         _native.add(self)
         self._outputs = ArrayPool(types)
         self._results = ArrayPool([types[node] for node in kept])
@@ -88,6 +83,36 @@ class CpuExecutor:
     def observing(self, nodes: Sequence[int]) -> CpuExecutor:
         """An executor that observes these nodes. It has a block of memory of its own, from its first step on."""
         return CpuExecutor(self._program, self._constants, self._threads, nodes)
+
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        """The next state; ``seen(node, output)`` gets each node's output as it is computed, to look at in that call.
+
+        It takes the memory of `advance` again, in a block of its own. Raises as `advance`, and whatever ``seen`` does.
+        """
+        self._check(state, step)
+        if self._watching is None:
+            self._watching = self._planned(all_nodes=True)
+        shapes = [node.type.shape for node in self._program.nodes]
+
+        def show(node: int, output: memoryview) -> None:
+            seen(node, np.frombuffer(output, np.uint32).reshape(shapes[node]))
+
+        results = self._results.take()
+        self._watching.watch(step, state, self._constants, results, show, self._threads)
+        self._results.keep(results)
+        return [results[i] for i in self._state_places]
+
+    def _planned(self, all_nodes: bool) -> _kernels.Step:
+        try:
+            kernel = _kernels.Step(
+                [node.encode() for node in self._program.nodes],
+                [type_.numel for type_ in self._state_types],
+                [type_.numel for type_ in self._constant_types],
+            )
+            kernel.keep(self._kept, all_nodes)
+        except _kernels.MalformedError as error:
+            raise ProtocolError(f"the step program cannot be executed: {error}") from error
+        return kernel
 
     def _check(self, state: Sequence[Words], step: int) -> None:
         check_step(step)
@@ -191,6 +216,8 @@ def _release() -> None:
     """
     for holder in list(_native):
         del holder._kernel
+        if isinstance(holder, CpuExecutor):
+            holder._watching = None
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import numpy as np
 
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import Words
+from pol.execution.executor import Seen
 from pol.execution.operand_reads import Indices, read_operands, registers
 from pol.execution.operand_sources import Sources, check_step, check_tensors
 from pol.graph.node import Node
@@ -42,9 +43,20 @@ class ReferenceExecutor:
         outputs = self.run(state, step)
         return next_state(self._program, outputs), [outputs[node] for node in self._observed]
 
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        """The next state; ``seen(node, output)`` gets the output of each node."""
+        return watch_outputs(self._program, self.run(state, step), seen)
+
     def observing(self, nodes: Sequence[int]) -> ReferenceExecutor:
         """An executor that observes these nodes."""
         return ReferenceExecutor(self._program, self._constants, nodes)
+
+
+def watch_outputs(program: StepProgram, outputs: Sequence[Words], seen: Seen) -> list[Words]:
+    """The state after a step, and a look at the outputs of all its nodes."""
+    for number, output in enumerate(outputs):
+        seen(number, output)
+    return next_state(program, outputs)
 
 
 def next_state(program: StepProgram, outputs: Sequence[Words]) -> list[Words]:

@@ -1,6 +1,6 @@
 """Disputes on an EVM: the contract and `pol.dispute` agree on every position, and the honest side wins."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -102,12 +102,12 @@ def proof_of(made: MoveMade) -> ProveStep:
 class Spoiler(SegmentTrace):
     """Executes honestly and then claims a state that its own trace doesn't yield."""
 
-    def state(self, step: int) -> list[Words]:
-        state = list(super().state(step))
-        if step == self.first_step + self.steps:
-            state[1] = state[1].copy()
-            state[1].reshape(-1)[17] ^= 1
-        return state
+    def _advance(self, state: Sequence[Words], step: int) -> list[Words]:
+        after = super()._advance(state, step)
+        if step == self.first_step + self.steps - 1:
+            after[1] = after[1].copy()
+            after[1].reshape(-1)[17] ^= 1
+        return after
 
 
 def spoil(h: SegmentTrace) -> Spoiler:

@@ -14,8 +14,8 @@ from pol.arithmetic.scalar_program import ScalarProgram
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuExecutor
+from pol.execution.executor import Seen
 from pol.execution.operand_sources import Sources
-from pol.execution.reference import next_state
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 
@@ -52,11 +52,13 @@ class TamperedTrace(SegmentTrace):
             1,
         )
 
-    def _run(self, step: int) -> list[Words]:
-        return self._other.outputs(self.other.step) if step == self.at else super()._run(step)
+    def _watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        if step != self.at:
+            return super()._watch(state, step, seen)
+        return self._other.executor.watch(state, self.other.step, seen)
 
-    def sources(self, step: int) -> Sources:
-        return self._other.sources(self.other.step) if step == self.at else super().sources(step)
+    def sources(self, step: int, node: int) -> Sources:
+        return self._other.sources(self.other.step, node) if step == self.at else super().sources(step, node)
 
     def accumulators(self, step: int, node: int, element: int, terms: Sequence[int]) -> list[int]:
         if step == self.at:
@@ -81,9 +83,9 @@ class TamperedState(SegmentTrace):
             honest.first_step,
             honest.steps,
         )
-        tampered = [words.copy() for words in next_state(honest.program, honest.outputs(at))]
+        tampered = [words.copy() for words in honest.state(at + 1)]
         tampered[slot].reshape(-1)[element] ^= np.uint32(1 << bit)
-        self._states[at + 1] = tampered
+        self._states.replace(at + 1, tampered)
 
 
 def other_op(program: StepProgram, random: Random) -> StepProgram:

@@ -38,7 +38,7 @@ def played(honest: SegmentTrace, side: Side) -> Match:
 def calls(terms: int, side: Side) -> tuple[int, int]:
     """Calls of Python functions and of compiled ones in a whole dispute, and its moves at the level of terms."""
     honest = honest_trace(terms)
-    honest.outputs(0)
+    honest.output(0, 0)
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -99,7 +99,7 @@ def test_an_honest_party_follows_a_fold_once(side: Side, monkeypatch: pytest.Mon
 def test_what_is_known_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = 3000
     honest = honest_trace(terms)
-    node, sources = honest.program.nodes[0], honest.sources(0)
+    node, sources = honest.program.nodes[0], honest.sources(0, 0)
     chain = accumulators(node, 0, 0, sources).tolist()
     passes, known = Passes(monkeypatch), KnownElement(node, 0, 0)
 

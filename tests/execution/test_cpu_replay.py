@@ -81,6 +81,43 @@ def test_replay_has_the_bits_of_the_trace(seed: int) -> None:
         state = found
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_every_output_is_seen_as_it_is_computed(seed: int) -> None:
+    """Also of nodes that nobody reads, and though nodes share memory."""
+    size = 5 if seed % 4 else 300
+    program = draw_program(seed, size)
+    words = np.random.default_rng(seed)
+    state = [words.choice(SPECIALS, (size, size)).astype(np.uint32) for _ in range(2)]
+    executor, seen = CpuExecutor(program, [NOTHING], threads=1 + seed % 3), dict[int, Words]()
+
+    def see(number: int, output: Words) -> None:
+        seen[number] = output.copy()
+
+    for step in range(2):
+        outputs = executor.run(state, step)
+        seen.clear()
+        after = executor.watch(state, step, see)
+        assert list(seen) == list(range(len(program.nodes)))
+        assert same([*seen.values()], outputs)
+        assert same(after, next_state(program, outputs))
+        state = after
+
+
+def test_an_output_is_seen_in_one_call_and_can_not_be_changed() -> None:
+    program = toy_program.build()
+    executor, state = CpuExecutor(program, toy_program.constants()), toy_program.initial_state()
+
+    def spoil(number: int, output: Words) -> None:
+        output.reshape(-1)[0] = 1
+
+    with pytest.raises(ValueError, match="read-only"):
+        executor.watch(state, 0, spoil)
+    # What it raises ends the step, and the executor goes on with the next one.
+    assert same(executor.watch(state, 0, lambda number, output: None), executor.advance(state, 0)[0])
+    reference = ReferenceExecutor(program, toy_program.constants())
+    assert same(reference.watch(state, 0, lambda number, output: None), executor.advance(state, 0)[0])
+
+
 def test_reference_and_native_replay_agree() -> None:
     program = toy_program.build()
     executors = [e(program, toy_program.constants(), observed=[1]) for e in (ReferenceExecutor, CpuExecutor)]

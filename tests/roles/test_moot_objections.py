@@ -15,6 +15,7 @@ from log_market import (
 from role_market import Town
 
 from pol.chain.desks.objections import DISPUTABLE
+from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
 from pol.roles.party.log_decisions import objection_call
 from pol.roles.solver.solver import Solver
@@ -45,18 +46,20 @@ def test_anybody_settles_what_is_moot_once_a_proof_has_fallen(town: Town) -> Non
     assert [market.objections.dispute(number).is_settled for number in (first, later)] == [True, True]
 
 
-def test_a_party_keeps_few_executions(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_party_keeps_few_executions(town: Town) -> None:
     """As many as there is room for, those that were asked for last; one in any case."""
     task_id, party = honest(town, EXACT), town.join(Whistleblower, "w")
     first = party.trace(task_id, 0)
-    monkeypatch.setattr("pol.roles.party.replaying_party.KEPT_BYTES", 3 * first.most_bytes)
+    party._traces = KeptTraces(3 * first.most_bytes)
+    first = party.trace(task_id, 0)
     for segment in (1, 2, 0, 3, 4):
         party.trace(task_id, segment)
-    assert len(party._traces) == 3
     assert party.trace(task_id, 0) is first
-    monkeypatch.setattr("pol.roles.party.replaying_party.KEPT_BYTES", 0)
+    party._traces = KeptTraces(0)
     last = party.trace(task_id, 5)
-    assert list(party._traces.values()) == [last]
+    assert party.trace(task_id, 5) is last
+    assert party.trace(task_id, 0) is not first
+    assert party.trace(task_id, 5) is not last
 
 
 def test_who_has_too_little_memory_for_a_dispute_stakes_nothing(town: Town) -> None:

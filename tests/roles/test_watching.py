@@ -16,7 +16,7 @@ from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier
-from pol.execution.executor import Executor, ExecutorFactory
+from pol.execution.executor import Executor, ExecutorFactory, Seen
 from pol.graph.step_program import StepProgram
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
@@ -195,6 +195,9 @@ class Flipping:
         flipped = [words.copy() for words in after]
         flipped[0].reshape(-1)[0] ^= np.uint32(1)
         return flipped, observed
+
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        return self.executor.watch(state, step, seen)
 
     def observing(self, nodes: Sequence[int]) -> "Flipping":
         return Flipping(self.executor.observing(nodes))

@@ -1,23 +1,26 @@
 """Evidence from a party's own execution: every level of the tree of commitments, computed on demand.
 
-It keeps the states of the disputed segment and the outputs of one step, and hashes only what a move needs.
+It keeps few states of the disputed segment, and of one step the output of one node with what that reads. All others are
+computed again where a move needs them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+
+import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.array import LEAF_SIZE
 from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
 from pol.commitments.program_hash import ProgramCommitment
-from pol.commitments.tensor import ListTag, list_root, tensor_leaves, tensor_roots
+from pol.commitments.tensor import tensor_leaves, tensor_root, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
 from pol.dispute.play.known_element import KnownElement
+from pol.dispute.play.segment_states import KEPT_BYTES, SegmentStates
 from pol.dispute.position import Position
-from pol.execution.executor import Executor
+from pol.execution.executor import Executor, Seen
 from pol.execution.operand_sources import Sources
-from pol.execution.reference import next_state
 from pol.graph.node import Operand, Source
 from pol.graph.step_program import StepProgram
 
@@ -58,6 +61,7 @@ class SegmentTrace:
         start: the state before ``first_step``.
         first_step: index of the segment's first step.
         steps: steps in the segment.
+        kept_bytes: of states besides the few that are needed.
     """
 
     def __init__(
@@ -68,16 +72,18 @@ class SegmentTrace:
         start: Sequence[Words],
         first_step: int,
         steps: int,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self.program = program
         self.constants = list(constants)
         self.first_step = first_step
         self.steps = steps
         self.executor = executor
-        self._states = {first_step: list(start)}
-        self._outputs: tuple[int, list[Words]] | None = None
+        self._states = SegmentStates(program, self._advance, start, first_step, steps, kept_bytes)
+        self._outputs: tuple[int, dict[int, Words]] = (first_step, {})
         self._commitment: ProgramCommitment | None = None
         self.state_root = lru_cache(maxsize=None)(self._state_root)
+        self.slot_roots = lru_cache(maxsize=4)(self._slot_roots)
         self.node_roots = lru_cache(maxsize=2)(self._node_roots)
         self.element = lru_cache(maxsize=8)(self._element)
         self.constant_roots = lru_cache(maxsize=1)(self._constant_roots)
@@ -91,46 +97,71 @@ class SegmentTrace:
 
     @property
     def most_bytes(self) -> int:
-        """Bytes of all states of the segment and of all outputs of a step."""
-        state = sum(slot.type.numel for slot in self.program.slots)
-        return 4 * ((self.steps + 1) * state + sum(node.type.numel for node in self.program.nodes))
+        """Bytes of states in memory, and of the largest node's operands and output."""
+        words = (self._kept_words(number) for number in range(len(self.program.nodes)))
+        return self._states.most_bytes + 4 * max(words)
 
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""
-        last = max(s for s in self._states if s <= step)
-        while last < step:
-            self._states[last + 1] = next_state(self.program, self.outputs(last))
-            last += 1
-        return self._states[step]
+        return self._states.state(step)
 
-    def outputs(self, step: int) -> list[Words]:
-        """The outputs of all nodes at ``step``."""
-        if self._outputs is None or self._outputs[0] != step:
-            self._outputs = (step, self._run(step))
+    def output(self, step: int, node: int) -> Words:
+        """The output of a node at ``step``."""
+        at, held = self._outputs
+        return held[node] if at == step and node in held else self._around(step, node)[node]
+
+    def sources(self, step: int, node: int) -> Sources:
+        """The sources that a node of ``step`` reads."""
+        held, blank = self._around(step, node), np.empty(0, np.uint32)
+        outputs = [held.get(number, blank) for number in range(len(self.program.nodes))]
+        return Sources(self.state(step), self.constants, outputs)
+
+    def _around(self, step: int, node: int) -> Mapping[int, Words]:
+        """The output of a node and those that it reads. They stay in memory until another node is asked for."""
+        wanted = self._kept_nodes(node)
+        if self._outputs[0] != step or not wanted <= self._outputs[1].keys():
+            found = dict[int, Words]()
+
+            def see(number: int, output: Words) -> None:
+                if number in wanted:
+                    found[number] = output.copy()
+
+            self._outputs = (step, {})
+            self._watch(self._states.hold(step), step, see)
+            self._outputs = (step, found)
         return self._outputs[1]
 
-    def _run(self, step: int) -> list[Words]:
-        return self.executor.run(self.state(step), step)
+    def _kept_nodes(self, node: int) -> set[int]:
+        read = {each.index for each in self.program.nodes[node].operands if each.source is Source.NODE}
+        return read | {node}
 
-    def sources(self, step: int) -> Sources:
-        """The sources that the nodes of ``step`` read."""
-        return Sources(self.state(step), self.constants, self.outputs(step))
+    def _kept_words(self, node: int) -> int:
+        return sum(self.program.nodes[number].type.numel for number in self._kept_nodes(node))
+
+    def _watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        """Execute a step, and look at all outputs. Liars override it."""
+        return self.executor.watch(state, step, seen)
+
+    def _advance(self, state: Sequence[Words], step: int) -> list[Words]:
+        return self._watch(state, step, lambda number, output: None)
 
     def accumulators(self, step: int, node: int, element: int, terms: Sequence[int]) -> list[int]:
         """The accumulator before each of ``terms``, ascending, of an element's fold; after all K it is the result."""
-        return self.element(step, node, element).accumulators(terms, self.sources(step))
+        return self.element(step, node, element).accumulators(terms, self.sources(step, node))
 
     def body(self, step: int, node: int, element: int, term: int, accumulator: int) -> list[int]:
         """The results of all instructions of one application of a node's scalar program."""
-        return self.element(step, node, element).results(term, accumulator, self.sources(step))
-
-    def slot_roots(self, step: int) -> list[bytes]:
-        """The roots of the slots of the state before ``step``."""
-        return tensor_roots([slot.type for slot in self.program.slots], self.state(step))
+        return self.element(step, node, element).results(term, accumulator, self.sources(step, node))
 
     def output_leaves(self, step: int, node: int) -> bytes:
         """The joined leaf hashes of a node's output."""
-        return tensor_leaves(self.outputs(step)[node])
+        return tensor_leaves(self.output(step, node))
+
+    def all_leaves(self, step: int) -> list[bytes]:
+        """The joined leaf hashes of each output of a step: an eighth of its bytes."""
+        found: list[bytes] = []
+        self._watch(self._states.hold(step), step, lambda number, output: found.append(tensor_leaves(output)))
+        return found
 
     def open_operand(self, position: Position, operand: Operand, leaves: range) -> Opening:
         """The opening of the leaves, one or two, that an operand of the disputed node reads."""
@@ -141,7 +172,8 @@ class SegmentTrace:
             case Source.CONSTANT:
                 return open_leaves(self.constants, self.constant_roots(), operand.index, leaves)
             case Source.NODE:
-                tensor, number = self.outputs(step)[operand.index], operand.index
+                number = operand.index
+                tensor = self._around(step, at_node.number)[number]
                 pick = agreed_root(picked_roots(at_node.before), at_node.number, number)
                 # Below the row everything is agreed; the row itself may be wrong after the picked child.
                 siblings = branch(self.node_roots(step), number)
@@ -152,10 +184,19 @@ class SegmentTrace:
                 return Opening(0, *_shown(tensor, leaves), tuple(siblings))
 
     def _state_root(self, step: int) -> bytes:
-        return list_root(ListTag.STATE, self.slot_roots(step))
+        return self._states.root(step)
+
+    def _slot_roots(self, step: int) -> list[bytes]:
+        """The roots of the slots of the state before ``step``."""
+        return tensor_roots([slot.type for slot in self.program.slots], self.state(step))
 
     def _node_roots(self, step: int) -> list[bytes]:
-        return tensor_roots([node.type for node in self.program.nodes], self.outputs(step))
+        """The roots of the outputs of a step, each hashed as it is computed."""
+        types, found = [node.type for node in self.program.nodes], list[bytes]()
+        self._watch(
+            self._states.hold(step), step, lambda number, output: found.append(tensor_root(types[number], output))
+        )
+        return found
 
     def _element(self, step: int, node: int, element: int) -> KnownElement:
         return KnownElement(self.program.nodes[node], step, element)

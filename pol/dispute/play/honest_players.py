@@ -171,7 +171,7 @@ def opened_by(trace: SegmentTrace, p: Position) -> bytes:
         case Level.LEAVES:
             return subtree(trace.output_leaves(step_of(facts).step, node_of(facts).number), p)
         case Level.LEAF:
-            return leaf_bytes(trace.outputs(step_of(facts).step)[node_of(facts).number], p.lo)
+            return leaf_bytes(trace.output(step_of(facts).step, node_of(facts).number), p.lo)
         case Level.TERMS:
             assert isinstance(facts, AtElement)
             values = trace.accumulators(step_of(facts).step, facts.before.number, facts.element, p.boundaries[1:])

@@ -50,9 +50,9 @@ def leaves_place(program: StepProgram, number: int) -> range:
 
 def published_leaves(trace: SegmentTrace, step: int) -> Iterator[bytes]:
     """The joined leaf hashes of each output of a step that has several leaves, in program order."""
-    for number, node in enumerate(trace.program.nodes):
+    for node, leaves in zip(trace.program.nodes, trace.all_leaves(step), strict=True):
         if node.type.leaves > 1:
-            yield trace.output_leaves(step, number)
+            yield leaves
 
 
 def first_difference(own: bytes, opened: bytes, size: int) -> int | None:

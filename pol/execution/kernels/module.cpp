@@ -87,6 +87,18 @@ class Sources {
     const uint32_t* data_[pol::kMaxOperands];
 };
 
+// As `advance_step`; calls `seen(node, view)` with a read-only view of each output, which is valid in that call alone.
+void watch_step(const pol::Step& step, uint32_t number, nb::sequence state, nb::sequence constants, nb::sequence results, nb::callable seen, size_t threads) {
+    const Arrays state_words(state), constant_words(constants), result_words(results, true);
+    nb::gil_scoped_release unlocked;
+    step.advance(number, state_words.words(), constant_words.words(), result_words.words(), threads_or_all(threads), [&](size_t node, const pol::Words& output) {
+        nb::gil_scoped_acquire locked;
+        const nb::object view = nb::steal(PyMemoryView_FromMemory(reinterpret_cast<char*>(output.data), output.size * static_cast<Py_ssize_t>(sizeof(uint32_t)), PyBUF_READ));
+        if (!view.is_valid()) throw nb::python_error();
+        seen(node, view);
+    });
+}
+
 // One node on its own; its operands are given in order, whatever tensors they read.
 class Node {
    public:
@@ -194,9 +206,10 @@ NB_MODULE(_kernels, m) {
         .def("__init__", [](pol::Step* self, nb::sequence descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes) {
             new (self) pol::Step(strings(descriptors), std::move(state_sizes), std::move(constant_sizes));
         }, nb::arg("descriptors"), nb::arg("state_sizes"), nb::arg("constant_sizes"))
-        .def("keep", &pol::Step::keep, nb::arg("nodes"))
+        .def("keep", &pol::Step::keep, nb::arg("nodes"), nb::arg("all_nodes") = false)
         .def_prop_ro("arena_words", &pol::Step::arena_words)
         .def("advance", &advance_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
+        .def("watch", &watch_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("seen"), nb::arg("threads") = 1)
         .def("run", &run_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("outputs"), nb::arg("threads") = 1);
     m.def("program_values", &program_values, nb::arg("program"), nb::arg("inputs"), nb::arg("results"), nb::arg("lanes"));
     m.def("self_test_words", &self_test_words);

@@ -10,6 +10,7 @@ from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import StepProgram
@@ -18,9 +19,12 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import Portion
 
+KEPT_BYTES = 2 << 30
+"""Of portions in memory, and of reruns."""
+
 
 class ProfileEvidence:
-    """Executions of the profiled segments and of their reruns, each made once, on demand.
+    """Executions of the profiled segments and of their reruns, on demand.
 
     Args:
         task: the profiled task.
@@ -30,23 +34,24 @@ class ProfileEvidence:
     def __init__(self, task: LoadedTask, reruns: int) -> None:
         self.task = task
         self.reruns = reruns
-        self._portions: dict[int, SegmentTrace] = {}
-        self._reruns: dict[int, SegmentTrace] = {}
+        self._portions: KeptTraces[int] = KeptTraces(KEPT_BYTES)
+        self._reruns: KeptTraces[int] = KeptTraces(KEPT_BYTES)
 
     def portion(self, segment: int) -> SegmentTrace:
         """The canonical execution of a segment, from the initial state on."""
-        if segment not in self._portions:
+
+        def execute() -> SegmentTrace:
             start = self.end(self.portion(segment - 1)) if segment else self.task.initial_state
-            self._portions[segment] = self._trace(self.task.program, segment, start)
-        return self._portions[segment]
+            return self._trace(self.task.program, segment, start)
+
+        return self._portions.get(segment, execute)
 
     def rerun(self, index: int) -> SegmentTrace:
         """A rerun, from the state before its segment."""
-        if index not in self._reruns:
-            segment, seed = divmod(index, self.reruns)
-            trace = self._trace(reorder(self.task.program, seed), segment, self.start(segment))
-            self._reruns[index] = trace
-        return self._reruns[index]
+        segment, seed = divmod(index, self.reruns)
+        return self._reruns.get(
+            index, lambda: self._trace(reorder(self.task.program, seed), segment, self.start(segment))
+        )
 
     def start(self, segment: int) -> list[Words]:
         """The state before a segment."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
 from functools import cached_property
 
@@ -14,6 +13,7 @@ from pol.dispute.disputed_claim import ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.kept_traces import KeptTraces
 from pol.dispute.play.receipt_evidence import open_receipt
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
@@ -30,16 +30,16 @@ from pol.verification.verdict.second_look import compare_second_looks
 EXECUTIONS = frozenset({ClaimChargeKind.REPLAY, ClaimChargeKind.BEFORE, ClaimChargeKind.RECEIPT})
 """Charges that are decided by executing the task's own program."""
 KEPT_BYTES = 8 << 30
-"""Of executions in memory; the last is kept whatever its size. Each has all states of its segment and the outputs of a
-step, and anybody may begin a dispute about any segment."""
+"""Of executions in memory; the last is kept whatever its size. Each has some states of its segment and the outputs that
+a node reads, and anybody may begin a dispute about any segment."""
 
 
 class ReplayingParty(Role):
     """A party that replays segments. Each execution is made once, however many disputes it serves."""
 
     @cached_property
-    def _traces(self) -> OrderedDict[tuple[bytes, int], SegmentTrace]:
-        return OrderedDict()
+    def _traces(self) -> KeptTraces[tuple[bytes, int]]:
+        return KeptTraces(KEPT_BYTES)
 
     @cached_property
     def published_traces(self) -> TracePublications:
@@ -65,12 +65,7 @@ class ReplayingParty(Role):
             ProtocolError: the evidence in the store is bad.
             OperationalError: the node or the store failed.
         """
-        if (task_id, segment) not in self._traces:
-            self._traces[task_id, segment] = self.execute(task_id, segment)
-            while len(self._traces) > 1 and sum(trace.most_bytes for trace in self._traces.values()) > KEPT_BYTES:
-                self._traces.popitem(last=False)
-        self._traces.move_to_end((task_id, segment))
-        return self._traces[task_id, segment]
+        return self._traces.get((task_id, segment), lambda: self.execute(task_id, segment))
 
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
         """A new execution of a segment, from the solver's checkpoint on. Raises as `trace`."""
@@ -108,8 +103,7 @@ class ReplayingParty(Role):
         super().forget(task_id)
         self._profile_evidence.pop(task_id, None)
         self._second_looks.pop(task_id, None)
-        for key in [key for key in self._traces if key[0] == task_id]:
-            del self._traces[key]
+        self._traces.forget(lambda key: key[0] == task_id)
 
     def disputed(self, task_id: bytes, number: int) -> tuple[SegmentClaim, ClaimCharge]:
         """The claim of a verdict that a dispute is about, and the charge against it.

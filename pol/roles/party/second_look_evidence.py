@@ -17,19 +17,23 @@ from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs
+from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import look_program
 
 LOOK_CHARGES = frozenset({ClaimChargeKind.LOOK_RERUN, ClaimChargeKind.LOOK_DISTANCE})
 """Charges against a second look, not against the claim itself."""
+KEPT_BYTES = 2 << 30
+"""Of reruns in memory."""
 
 
 class SecondLookEvidence:
-    """Reruns of segments, each made once, on demand.
+    """Reruns of segments, on demand.
 
     Args:
         task: the task of the segments.
@@ -39,7 +43,7 @@ class SecondLookEvidence:
     def __init__(self, task: LoadedTask, terms: Terms) -> None:
         self.task = task
         self.terms = terms
-        self._traces: dict[tuple[int, int], SegmentTrace] = {}
+        self._traces: KeptTraces[tuple[int, int]] = KeptTraces(KEPT_BYTES)
         self._programs: dict[int, StepProgram] = {}
 
     def program(self, index: int) -> StepProgram:
@@ -66,19 +70,22 @@ class SecondLookEvidence:
 
     def rerun(self, replayed: SegmentTrace, index: int) -> SegmentTrace:
         """A rerun of the segment that ``replayed`` executes canonically."""
-        key = (replayed.first_step, index)
-        if key not in self._traces:
+
+        def execute() -> SegmentTrace:
             program, constants = self.program(index), self.task.constants
             executor, start = CpuExecutor(program, constants), replayed.state(replayed.first_step)
-            trace = SegmentTrace(program, constants, executor, start, replayed.first_step, replayed.steps)
-            self._traces[key] = trace
-        return self._traces[key]
+            return SegmentTrace(program, constants, executor, start, replayed.first_step, replayed.steps)
+
+        return self._traces.get((replayed.first_step, index), execute)
 
     def look(self, replayed: SegmentTrace) -> SecondLook:
         """The second look at the segment that ``replayed`` executes canonically."""
-        last, reruns = replayed.first_step + replayed.steps, []
+        first, steps, reruns = replayed.first_step, replayed.steps, []
+        start, last = replayed.state(first), first + steps
         for index in range(self.terms.looks):
-            end = self.rerun(replayed, index).state(last)
+            # Of most reruns nobody asks for more than the end.
+            program = self.program(index)
+            end = replay_end(program, CpuExecutor(program, self.task.constants), start, first, steps)
             distances = component_distances(self.task.program, replayed.state(last), end)
             reruns.append(Rerun(state_root(self.task.slot_types, end), distances))
         return SecondLook(replayed.first_step // self.task.document.interval, tuple(reruns))

@@ -91,7 +91,7 @@ def move_figures(terms: int = TERMS) -> dict[str, Figure]:
     for side in (Side.ASSERTER, Side.CHALLENGER):
         honest = SegmentTrace(found, words, executor, [np.zeros((), np.uint32)], 0, 1)
         began = time.perf_counter()
-        honest.outputs(0)
+        honest.output(0, 0)
         replays.append(time.perf_counter() - began)
         match, seconds = disputed(honest, side)
         if match.winner is side:

@@ -24,7 +24,7 @@ from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import BaselessWhistleblower, LyingVerifier
 from pol.dispute.position import Side
 from pol.errors import OperationalError
-from pol.execution.executor import Executor, ExecutorFactory
+from pol.execution.executor import Executor, ExecutorFactory, Seen
 from pol.graph.capture import Capture
 from pol.graph.step_program import StepProgram
 from pol.roles.party.decisions import Action, Mode
@@ -231,6 +231,10 @@ class Flipping:
         slot = self._random.choice([words for words in flipped if words.size])
         slot.reshape(-1)[self._random.randrange(slot.size)] ^= slot.dtype.type(1 << self._random.randrange(32))
         return flipped, observed
+
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        """The next state and all outputs, as they are."""
+        return self._executor.watch(state, step, seen)
 
     def observing(self, nodes: Sequence[int]) -> Flipping:
         """The same with these nodes observed; steps are counted on."""

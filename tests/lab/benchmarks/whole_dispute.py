@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from web3 import Web3
 from lab.benchmarks.local_node import local_node
 from lab.disputes.dispute_match import Match, play
 from lab.disputes.known_traces import KnownTraces
-from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Builder
 from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
@@ -143,7 +142,7 @@ def _parties(size: Size) -> tuple[FarTrace, FarLiar]:
     state = [random.standard_normal(type_.shape, np.float32).view(np.uint32) for type_ in matrices(size)]
     state += [np.array(number, np.float32).view(np.uint32) for number in range(size.slots - 2)]
     constants = [np.array(1, np.float32).view(np.uint32)]
-    executor = OneExecution(CpuExecutor(disputed, constants))
+    executor = CpuExecutor(disputed, constants)
     honest = FarTrace(SegmentTrace(disputed, constants, executor, state, STEP, 1), b"honest")
     element = 2 * size.rows * size.columns // 3
     return honest, FarLiar(honest, Lie(STEP, PRODUCT, element, size.terms // 2 + 174, 0, 20))
@@ -210,28 +209,6 @@ def _claim(honest: SegmentTrace, end: bytes) -> ReplayClaim:
     constants = constants_root(honest.program.constants, honest.constants)
     program_hash = ProgramCommitment.of(honest.program).hash
     return ReplayClaim(ZERO, program_hash, constants, 0, STEPS, honest.state_root(0), end)
-
-
-class OneExecution:
-    """Executes its step once: both parties hold the same 128 MB."""
-
-    def __init__(self, executor: CpuExecutor) -> None:
-        self._executor = executor
-        self._outputs: list[Words] | None = None
-
-    def run(self, state: Sequence[Words], step: int) -> list[Words]:
-        """The outputs of all nodes."""
-        if self._outputs is None:
-            self._outputs = self._executor.run(state, step)
-        return list(self._outputs)
-
-    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
-        """The state after the step."""
-        return self._executor.advance(state, step)
-
-    def observing(self, nodes: Sequence[int]) -> CpuExecutor:
-        """An executor of its own."""
-        return self._executor.observing(nodes)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 namespace pol {
 namespace {
@@ -67,7 +68,7 @@ void Step::run(uint32_t step, const std::vector<Words>& state, const std::vector
     }
 }
 
-void Step::keep(const std::vector<uint32_t>& nodes) {
+void Step::keep(const std::vector<uint32_t>& nodes, bool all) {
     places_.assign(nodes_.size(), {});
     for (const uint32_t node : nodes) {
         if (node >= nodes_.size() || places_[node].needed) throw Malformed("node " + std::to_string(node) + " cannot be kept: it does not exist or is kept already");
@@ -75,12 +76,15 @@ void Step::keep(const std::vector<uint32_t>& nodes) {
         places_[node].result = static_cast<int>(result_sizes_.size());
         result_sizes_.push_back(output_sizes_[node]);
     }
+    if (all)
+        for (Place& place : places_) place.needed = true;
     place_outputs();
 }
 
 void Step::place_outputs() {
     const size_t count = nodes_.size();
     std::vector<size_t> last_reader(count);
+    std::iota(last_reader.begin(), last_reader.end(), size_t{0});  // what nobody reads ends where it is computed
     for (size_t i = count; i-- > 0;)
         if (places_[i].needed)
             for (const auto& [source, index] : nodes_[i].sources)
@@ -107,10 +111,15 @@ void Step::place_outputs() {
             const bool again = std::find(sources.begin(), sources.begin() + o, sources[o]) != sources.begin() + o;
             if (o != over && !again && ends_here(o)) arena_plan_.give(places_[sources[o].second].offset, output_sizes_[sources[o].second]);
         }
+        if (place.result < 0 && last_reader[i] == i) arena_plan_.give(place.offset, output_sizes_[i]);
     }
 }
 
 void Step::advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const {
+    advance(step, state, constants, results, threads, [](size_t, const Words&) {});
+}
+
+void Step::advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads, const Show& show) const {
     check_sizes("state", state, state_sizes_);
     check_sizes("constant", constants, constant_sizes_);
     check_sizes("result", results, result_sizes_);
@@ -131,6 +140,7 @@ void Step::advance(uint32_t step, const std::vector<Words>& state, const std::ve
             sources[o] = source == kState ? state[index].data : source == kConstant ? constants[index].data : output(index);
         }
         nodes_[i].planned.run(step, sources, output(i), threads);
+        show(i, {output(i), output_sizes_[i]});
     }
 }
 

@@ -1,6 +1,7 @@
 // Runs all nodes of a step program in order, without returning to Python in between.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,9 +30,13 @@ class Step {
     // Computes the outputs of the kept nodes, in the order of `keep`; all others share one block of memory. Throws like
     // run. Calls from several threads run one after another.
     void advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const;
-    // Chooses the nodes whose outputs `advance` yields, before its first call. Throws Malformed for a node that does
-    // not exist or is kept already.
-    void keep(const std::vector<uint32_t>& nodes);
+    // The same, and shows each node's output as soon as it is computed, before its memory is used again. Shows nothing
+    // of nodes that no kept one needs, unless all are kept track of.
+    using Show = std::function<void(size_t node, const Words& output)>;
+    void advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads, const Show& show) const;
+    // Chooses the nodes whose outputs `advance` yields, before its first call; with `all` it computes the others as
+    // well. Throws Malformed for a node that does not exist or is kept already.
+    void keep(const std::vector<uint32_t>& nodes, bool all = false);
     // Size of that block in words.
     int64_t arena_words() const { return arena_plan_.size(); }
 
