@@ -62,13 +62,13 @@ def test_a_party_keeps_few_executions(town: Town) -> None:
     assert party.trace(task_id, 5) is not last
 
 
-def test_who_has_too_little_memory_for_a_dispute_stakes_nothing(town: Town) -> None:
+def test_who_can_not_hash_a_step_in_time_stakes_nothing(town: Town) -> None:
     """Outputs of a step may be many times what a replay holds: a submitter can make them as many as it likes."""
     task_id = town.join(Submitter, "s").submit(long_capture(), EXACT)
     solver = town.join(Solver, "t")
     size = 4 * sum(node.type.numel for node in solver.task(task_id).program.nodes)
     solver.policy = replace(solver.policy, max_step_bytes=size - 1)
-    with pytest.raises(ProtocolError, match=f"holds {size} bytes of outputs of a step"):
+    with pytest.raises(ProtocolError, match=f"hashes {size} bytes of outputs of a step"):
         solver.bid(task_id)
     solver.policy = replace(solver.policy, max_step_bytes=size)
     solver.bid(task_id)

@@ -63,7 +63,7 @@ class Policy:
     max_task_bytes: int = 8 << 30
     """Largest size of a task's data and first state. A party holds at most two such tasks in memory."""
     max_step_bytes: int = 16 << 30
-    """Largest size of the outputs of one step, all of which a dispute holds in memory."""
+    """Largest size of the outputs of one step, all of which a dispute hashes while a clock runs."""
     trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
     """Trusted verifiers of exact proofs, by address: a forged proof decides a dispute."""
 
@@ -121,7 +121,7 @@ class Policy:
         size = 4 * sum(node.type.numel for node in program.nodes)
         if size > self.max_step_bytes:
             raise ProtocolError(
-                f"a dispute about this task holds {size} bytes of outputs of a step, this party's policy admits "
+                f"a dispute about this task hashes {size} bytes of outputs of a step, this party's policy admits "
                 f"{self.max_step_bytes}: leave it alone, or raise the bound (`pol run ROLE --step-memory GIB`)"
             )
 
