@@ -1,6 +1,7 @@
 """From documents to one verdict: nothing that a stranger writes into them is accepted unless the training is whole."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import small_task
 from pol.claims.acceptance_rule import EXACT
+from pol.claims.segment_claim import SegmentClaim
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import learning_proof
@@ -52,6 +54,20 @@ def test_one_rejection_is_enough_and_what_was_not_seen_is_not_accepted() -> None
     whole = conclude([good, gone, bad, bad])
     assert (whole.outcome, whole.reasons) == (REJECTED, (Reason.INFINITE, Fault.WRONG_ROOT))
     assert conclude([]).outcome is INCONCLUSIVE
+
+
+def test_a_pair_that_ends_elsewhere_is_a_mark_and_one_that_can_not_be_read_counts_as_a_segment() -> None:
+    good = verdict(0, ACCEPTED, Reason.WITHIN_THRESHOLD)
+    honest = good.verdict
+    claim = SegmentClaim(0, bytes(32), bytes(32), bytes(32), (0, 0, 0), (0, 0, 0))
+    elsewhere = replace(honest, outcome=REJECTED, reasons=(Reason.DISTANCE_ABOVE_THRESHOLD,), claim=claim)
+    gone = replace(honest, outcome=INCONCLUSIVE, reasons=(Reason.NOT_AVAILABLE,))
+    broken = replace(honest, outcome=REJECTED, reasons=(Fault.WRONG_ROOT,))
+    assert conclude([good] * 40, [honest] * 9 + [elsewhere]).outcome is ACCEPTED
+    whole = conclude([good] * 40, [honest] * 7 + [elsewhere] * 3)
+    assert (whole.outcome, whole.reasons) == (REJECTED, (Reason.PAIR,))
+    assert (conclude([good], [gone]).outcome, conclude([good], [gone]).reasons) == (INCONCLUSIVE, gone.reasons)
+    assert (conclude([good], [broken]).outcome, conclude([good], [broken]).reasons) == (REJECTED, broken.reasons)
 
 
 def test_only_evidence_rejects() -> None:

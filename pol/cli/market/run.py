@@ -87,7 +87,7 @@ GIB = 1 << 30
     type=click.FloatRange(0, min_open=True),
     default=PUBLIC_CHAIN.max_step_bytes / GIB,
     show_default=True,
-    help="GiB that a dispute may hold of a step's outputs; tasks that take more are left alone.",
+    help="GiB of a step's outputs that a dispute may have to hash; tasks with more are left alone.",
 )
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=JoinStrategy.wrong, show_default=True)

@@ -21,7 +21,9 @@ from pol.training.task.learning_proof import TaskCheckpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.drift import Direction, direction
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
+from pol.verification.verdict.segment_pairs import paired_entry, paired_task
 from pol.verification.verdict.segment_verification import verify_entries
+from pol.verification.verdict.slot_residual import SlotExaminer, marked
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
 
 ATTEMPTS = 3
@@ -34,7 +36,9 @@ class ReplayJob:
     """One segment to verify. A worker receives names only: the store's URL, digests and roots.
 
     ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none. ``sketched`` is
-    the seed of sketches, by which drift and residuals outside of the span of reruns are found; empty: neither is.
+    the seed of sketches, by which drift and residuals outside of the span of reruns are found; empty: neither is. With
+    ``is_pair`` the checkpoints are those around two segments, which are replayed as one
+    (`pol.verification.verdict.segment_pairs`).
     """
 
     store: str
@@ -44,6 +48,7 @@ class ReplayJob:
     thresholds: Three
     looks: int = LOOKS
     sketched: bytes = b""
+    is_pair: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,9 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
         outcome, reason = outcome_of_failure(error)
         return ExaminedSegment(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
+    start, end = job.start, job.end
+    if job.is_pair:
+        loaded, start, end = paired_task(loaded), paired_entry(start), paired_entry(end)
     names = _scalars(loaded)
     seen: dict[str, list[float]] = {name: [] for name in names}
 
@@ -85,23 +93,27 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
             seen[name].append(float(value.reshape(-1).view(np.float32)[0]))
 
     found: list[Direction] = []
-
-    def compare(replayed: Sequence[Words], end: Sequence[Words]) -> None:
-        found.append(direction(loaded.program, replayed, end, job.sketched))
-
+    unexplained: list[str] = []
     threaded = functools.partial(CpuExecutor, threads=threads)
+    slots = SlotExaminer(loaded, threaded)
+
+    def compare(before: Sequence[Words], replayed: Sequence[Words], after: Sequence[Words]) -> None:
+        found.append(direction(loaded.program, replayed, after, job.sketched))
+        unexplained.extend(slots.unexplained(start.index, before, replayed, after))
+
     again = SecondLooker(loaded, threaded, job.thresholds, job.looks, seed=job.sketched)
     verdict = verify_entries(
         store,
         loaded,
-        job.start,
-        job.end,
+        start,
+        end,
         executor,
         job.thresholds,
         observe,
         again,
         compare=compare if job.sketched else None,
     )
+    verdict = marked(verdict, unexplained)
     return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()}, found[0] if found else None)
 
 

@@ -18,7 +18,7 @@ from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob
 from pol.verification.verdict.drift import Drift, drifts
 from pol.verification.verdict.rerun_span import are_too_many
 from pol.verification.verdict.second_look import LOOKS
-from pol.verification.verdict.verdict import Outcome, Reason, Reasons, outcome_of_failure
+from pol.verification.verdict.verdict import Outcome, Reason, Reasons, Verdict, outcome_of_failure
 
 Advance = Callable[[int, int], None]
 """``advance(done, total)``"""
@@ -60,13 +60,17 @@ class SegmentDraw:
 
 @dataclass(frozen=True)
 class ProofVerdict:
-    """The outcome for a learning proof as a whole, and for each examined segment, in order."""
+    """The outcome for a learning proof as a whole, for each examined segment and for each pair of them, in order.
+
+    In ``pairs`` the verdicts' segments are those of twice the length.
+    """
 
     outcome: Outcome
     reasons: Reasons
     detail: str
     examined: tuple[ExaminedSegment, ...] = ()
     drifts: tuple[Drift, ...] = ()
+    pairs: tuple[Verdict, ...] = ()
 
 
 UNSEEN = ProofVerdict(Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), "nothing was looked at")
@@ -100,10 +104,12 @@ def examine_proof(
     advance: Advance = lambda done, total: None,
     looks: int = LOOKS,
     sketched: bytes = b"",
+    pairs: Sequence[int] = (),
 ) -> ProofVerdict:
     """Replay ``segments`` by an engine and decide; ``looks`` are the reruns of a second look, 0 for none.
 
-    ``sketched`` is a seed that the solver couldn't know, by which drift is looked for; empty: it isn't.
+    ``sketched`` is a seed that the solver couldn't know, by which drift is looked for; empty: it isn't. ``pairs`` are
+    replayed as one segment each.
 
     Raises:
         ProtocolError: no segment, or one that the task doesn't have.
@@ -114,20 +120,34 @@ def examine_proof(
         raise ProtocolError(f"can't replay segments {list(segments)}: the task has {count}, from 0")
     url, task = subject.store.url, subject.task.digest
     jobs = [ReplayJob(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks, sketched) for s in segments]
-    examined: list[ExaminedSegment] = []
-    advance(0, len(jobs))
-    for result in engine.run(jobs):
-        examined.append(result)
-        advance(len(examined), len(jobs))
-    examined.sort(key=lambda result: result.verdict.segment)
-    if [result.verdict.segment for result in examined] != sorted(segments):
-        raise OperationalError("the engine has lost segments: this is a bug in the engine, report it")
-    return conclude(examined)
+    double = [
+        ReplayJob(url, task, checkpoints[2 * p], checkpoints[2 * p + 2], thresholds, looks, sketched, is_pair=True)
+        for p in pairs
+    ]
+    whole = len(jobs) + len(double)
+    advance(0, whole)
+
+    def run(wanted: Sequence[ReplayJob], numbers: Sequence[int], before: int) -> list[ExaminedSegment]:
+        found: list[ExaminedSegment] = []
+        for result in engine.run(wanted):
+            found.append(result)
+            advance(before + len(found), whole)
+        found.sort(key=lambda result: result.verdict.segment)
+        if [result.verdict.segment for result in found] != sorted(numbers):
+            raise OperationalError("the engine has lost segments: this is a bug in the engine, report it")
+        return found
+
+    examined = run(jobs, segments, 0)
+    return conclude(examined, [result.verdict for result in run(double, pairs, len(jobs))] if double else [])
 
 
-def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
-    """One verdict over several segments: one rejected is enough, or what all have in common; unseen is not accepted."""
+def conclude(examined: Sequence[ExaminedSegment], pairs: Sequence[Verdict] = ()) -> ProofVerdict:
+    """One verdict over several segments: one rejected is enough, or what all have in common; unseen is not accepted.
+
+    A pair whose checkpoints can't be read counts as a segment; one that ends elsewhere is a mark.
+    """
     verdicts = [result.verdict for result in examined]
+    verdicts += [pair for pair in pairs if pair.claim is None]
     outcome = next(
         (o for o in (Outcome.REJECTED, Outcome.INCONCLUSIVE) if any(v.outcome is o for v in verdicts)),
         Outcome.ACCEPTED if verdicts else Outcome.INCONCLUSIVE,
@@ -144,12 +164,19 @@ def conclude(examined: Sequence[ExaminedSegment]) -> ProofVerdict:
         )
         against[Reason.DRIFT] = f"what the solver's states add points in one direction: {told}"
     outside = sum(Reason.OUTSIDE_SPAN in verdict.reasons for verdict in verdicts)
-    if are_too_many(outside, len(verdicts)):
+    if are_too_many(outside, len(examined)):
         against[Reason.OUTSIDE_SPAN] = f"{outside} segments diverge elsewhere than reruns of them"
+    by_slot = sum(Reason.SLOT in verdict.reasons for verdict in verdicts)
+    if are_too_many(by_slot, len(examined)):
+        against[Reason.SLOT] = f"in {by_slot} segments a tensor diverges as no rerun of them does"
+    apart = [2 * pair.segment for pair in pairs if pair.outcome is Outcome.REJECTED and pair.claim is not None]
+    if are_too_many(len(apart), len(pairs)):
+        named = ", ".join(f"{first} and {first + 1}" for first in apart)
+        against[Reason.PAIR] = f"checkpoints within their limits lead elsewhere than replayed ones: segments {named}"
     if against:
         reasons = (*(reasons if outcome is Outcome.REJECTED else ()), *against)
         outcome, detail = Outcome.REJECTED, "; ".join([detail, *against.values()])
-    return ProofVerdict(outcome, reasons, detail, tuple(examined), found)
+    return ProofVerdict(outcome, reasons, detail, tuple(examined), found, tuple(pairs))
 
 
 def verdict_on_failure(error: Exception) -> ProofVerdict:

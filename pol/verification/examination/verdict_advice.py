@@ -30,6 +30,10 @@ REASONS: dict[Reason | Fault, str] = {
     "direction: somebody pushes the training. Kernels that round in one direction share up to a fifth of theirs.",
     Reason.OUTSIDE_SPAN: "A segment diverges as far as reruns of it, but elsewhere. One in hundreds of honest segments "
     "does; if many do, it is lower precision, or a push.",
+    Reason.PAIR: "Each segment is within the limits, but replayed on from its own states the training goes elsewhere: "
+    "something in the checkpoints acts later. Adam makes whole weights of small averages.",
+    Reason.SLOT: "A tensor isn't where its steps lead, though its component is within the limit: other tensors move so "
+    "far that it counts for nothing. `pol profile --scale` gives each its own limit.",
     Reason.INTEGERS_DIFFER: "A counter or another integer isn't what the steps give: steps left out or done twice.",
     Reason.ROOTS_DIFFER: "Exact mode accepts canonical bits only: was this training run canonically?",
     Fault.BROKEN_LOG: "The proof isn't over the log that was committed to: a checkpoint was exchanged afterwards.",

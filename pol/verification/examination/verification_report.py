@@ -131,6 +131,9 @@ def document(found: VerificationReport) -> dict[str, Any]:
         "draw": None if draw is None else _draw(draw, found.given_seed),
         "suspicious": [{"segment": s.segment, "moved": finite(s.moved), "score": finite(s.score)} for s in found.named],
         "segments": [segment_document(result) for result in verdict.examined],
+        "pairs": [
+            {**verdict_document(pair), "segments": [2 * pair.segment, 2 * pair.segment + 1]} for pair in verdict.pairs
+        ],
         "drift": {
             "seed": found.sketched.hex() or None,
             "components": {

@@ -24,6 +24,7 @@ from pol.verification.examination.proof_examination import Advance, ExaminedProo
 from pol.verification.examination.verification_report import VerificationReport
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.verdict.second_look import LOOKS
+from pol.verification.verdict.segment_pairs import ends_of, pairs_of
 
 Progress = Callable[[str], AbstractContextManager[Advance]]
 """``progress(title)``: tells how far a long part is."""
@@ -115,20 +116,21 @@ def verify(
             suspicions = screening.screen(store, subject.task, subject.proof, advance)
         found = replace(found, suspicions=tuple(suspicions))
     draw = _draw(subject, sampling, [suspicion.segment for suspicion in found.suspicions])
-    found = replace(found, draw=draw, given_seed=sampling.seed is not None)
+    # States are equal in exact mode: nothing drifts, and nothing within limits acts later.
+    sketched = b"" if found.is_exact else sampling.seed or draw.seed or os.urandom(32)
+    pairs = pairs_of(draw.replayed, draw.segments, sketched) if sketched else []
+    found = replace(found, draw=draw, given_seed=sampling.seed is not None, sketched=sketched)
     try:
         if run is not None:
-            ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments}
+            ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments} | ends_of(pairs)
             proof_of_record.require_recorded(run, subject.task, subject.proof, sorted(ends))
     except (ProtocolError, OperationalError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     with progress("replaying segments") as advance:
-        # Nothing drifts in exact mode: states are equal.
-        sketched = b"" if found.is_exact else sampling.seed or draw.seed or os.urandom(32)
         verdict = proof_examination.examine_proof(
-            subject, draw.replayed, found.thresholds, engine, advance, looks, sketched
+            subject, draw.replayed, found.thresholds, engine, advance, looks, sketched, pairs
         )
-    return replace(found, verdict=verdict, sketched=sketched)
+    return replace(found, verdict=verdict)
 
 
 def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:

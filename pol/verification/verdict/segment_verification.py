@@ -21,8 +21,8 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.canonical_replay import Observe, replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, outcome_of_failure
 
-Compare: TypeAlias = Callable[[Sequence[Words], Sequence[Words]], None]
-"""``compare(replayed, end)``: the end of a replay, and the solver's."""
+Compare: TypeAlias = Callable[[Sequence[Words], Sequence[Words], Sequence[Words]], None]
+"""``compare(start, replayed, end)``: the solver's start, the end of the replay from it, and the solver's."""
 SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words], Sequence[Words]], Verdict]
 """``second_look(verdict, start, end)``: optional second look at a rejected segment (`second_look.SecondLooker`)."""
 
@@ -41,7 +41,7 @@ def measure_segment(
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
 
     ``observe`` receives the observed values of each step. With ``receipt_seed`` the claim has a receipt of the last
-    step, of which nothing is observed then. ``compare`` receives the replayed and the solver's end.
+    step, of which nothing is observed then. ``compare`` receives the start and both ends.
 
     Raises:
         ProtocolError: ``start`` or ``end`` isn't a state of the program.
@@ -57,7 +57,7 @@ def measure_segment(
         state = replay_end(program, first, start, segment * interval, interval - 1, observe)
         before, receipt, replayed = execute_with_receipt(program, drawing, state, last, receipt_seed)
     if compare is not None:
-        compare(replayed, end)
+        compare(start, replayed, end)
     return SegmentClaim(
         segment=segment,
         start=state_root(types, start),

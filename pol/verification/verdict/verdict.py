@@ -33,6 +33,8 @@ class Reason(StrEnum):
 
     DRIFT = "drift"
     OUTSIDE_SPAN = "outside-span"
+    PAIR = "pair-diverges"
+    SLOT = "slot-diverges"
     DISTANCE_ABOVE_THRESHOLD = "distance-above-threshold"
     ROOTS_DIFFER = "roots-differ"
     INTEGERS_DIFFER = "integers-differ"

@@ -70,6 +70,9 @@ def tally_figures(prefix: str, tally: Tally) -> dict[str, Figure]:
         f"{prefix}honest_beyond": Figure(tally.beyond, "intervals beyond the thresholds"),
         f"{prefix}honest_rejected": Figure(tally.rejected, "intervals, after a second look"),
         f"{prefix}honest_closest": Figure(tally.closest, "of the threshold"),
+        f"{prefix}honest_apart": Figure(tally.apart, "intervals marked for a slot"),
+        f"{prefix}honest_pairs": Figure(tally.pairs, "pairs of intervals"),
+        f"{prefix}honest_pairs_rejected": Figure(tally.pairs_rejected, "pairs, after a second look"),
         f"{prefix}honest_closest_look": Figure(tally.closest_look, "of what the second look allows"),
     }
 

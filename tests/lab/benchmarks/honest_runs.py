@@ -33,7 +33,9 @@ from pol.verification.profile.profile_document import Profile, load_profile
 from pol.verification.profile.profiling import PROFILED, measure_profile
 from pol.verification.profile.slot_scales import bounded
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares
+from pol.verification.verdict.segment_pairs import paired_task
 from pol.verification.verdict.segment_verification import measure_segment
+from pol.verification.verdict.slot_residual import SlotExaminer
 from pol.verification.verdict.verdict import Outcome, decide
 
 STEPS, INTERVAL = 200, 4
@@ -98,7 +100,8 @@ class Tally:
     """Intervals tested, rejected by thresholds (``beyond``), and rejected by a second look as well.
 
     ``closest`` is the greatest distance in units of its threshold, ``closest_look`` that of a second look in units of
-    what it allows, both unsquared.
+    what it allows, both unsquared. ``apart`` are intervals marked for one of their slots. ``pairs`` are intervals of
+    twice the length, of which ``pairs_rejected`` are rejected.
     """
 
     tested: int = 0
@@ -106,6 +109,9 @@ class Tally:
     rejected: int = 0
     closest: float = 0.0
     closest_look: float = 0.0
+    apart: int = 0
+    pairs: int = 0
+    pairs_rejected: int = 0
 
     def add(
         self,
@@ -135,6 +141,9 @@ class Tally:
         self.rejected += other.rejected
         self.closest = max(self.closest, other.closest)
         self.closest_look = max(self.closest_look, other.closest_look)
+        self.apart += other.apart
+        self.pairs += other.pairs
+        self.pairs_rejected += other.pairs_rejected
 
     @property
     def upper_bound(self) -> float:
@@ -177,20 +186,35 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
     """Train one task in one way, and decide every interval of it from ``first_segment`` on."""
     executor = CpuExecutor(task.program, task.constants)
     again = SecondLooker(task, _Executors(), thresholds, seed=SEED)
+    pairs, examiner = paired_task(task), SlotExaminer(task, _Executors())
+    look_at_pair = SecondLooker(pairs, _Executors(), thresholds)
+    compared: list[tuple[Sequence[Words], Sequence[Words], Sequence[Words]]] = []
     tally = Tally()
-    start = task.initial_state
+    start = before = task.initial_state
     with _switched(training, kind):
         for step in range(first_segment * task.document.interval):
             training.step(step)
         if first_segment:
-            start = training.words(task.names.slots)
+            start = before = training.words(task.names.slots)
         for segment in range(first_segment, task.document.segments):
             first = segment * task.document.interval
             for step in range(first, first + task.document.interval):
                 training.step(step)
             end = training.words(task.names.slots)
-            claim = measure_segment(task.program, executor, start, end, segment, task.document.interval)
+            interval = task.document.interval
+            claim = measure_segment(
+                task.program, executor, start, end, segment, interval, compare=lambda *states: compared.append(states)
+            )
             tally.add(claim, thresholds, again, start, end)
+            tally.apart += bool(examiner.unexplained(segment, *compared.pop()))
+            if segment % 2:
+                whole = measure_segment(task.program, executor, before, end, segment // 2, 2 * interval)
+                verdict = decide(whole, thresholds)
+                if verdict.outcome is not Outcome.ACCEPTED:
+                    verdict = look_at_pair(verdict, before, end)
+                tally.pairs += 1
+                tally.pairs_rejected += verdict.outcome is not Outcome.ACCEPTED
+                before = end
             start = end
     return tally
 

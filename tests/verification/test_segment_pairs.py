@@ -1,0 +1,109 @@
+"""Pairs of segments replayed as one, and slots beside their own ways: what `pol verify` makes of both."""
+
+from __future__ import annotations
+
+import uuid
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from lab.attacks import ballast, honest_reruns, target_tasks
+from lab.attacks.attack_target import Target, numbers, words_of
+from lab.attacks.battery import named
+from lab.attacks.forgery import Forgery, Workshop, publish
+from pol.demo import digits
+from pol.execution.cpu import CpuExecutor
+from pol.graph.capture import Capture, capture
+from pol.training.storage.store import Store
+from pol.training.task.learning_proof import TaskCheckpoint
+from pol.training.task.published_task import publish as publish_task
+from pol.verification.examination.verification_report import VerificationReport, document
+from pol.verification.examination.verify_training import Sampling, verify
+from pol.verification.profile.profiling import measure_profile
+from pol.verification.verdict.segment_pairs import ends_of, paired_entry, paired_task, pairs_of
+from pol.verification.verdict.slot_residual import MARGIN, SHARE, SlotExaminer
+from pol.verification.verdict.verdict import Outcome, Reason
+
+STEPS, INTERVAL = 48, 2
+SEED = bytes(range(32))
+
+
+@cache
+def target(optimizer: str) -> Target:
+    torch.set_num_threads(1)
+    return target_tasks.target("mlp", optimizer, STEPS, INTERVAL)
+
+
+def verified(goal: Target, step: Capture, forgery: Forgery) -> VerificationReport:
+    store = Store(f"memory://pairs-{uuid.uuid4().hex}")
+    own = goal.task.document
+    digest, _ = publish_task(store, step, steps=STEPS, interval=INTERVAL, model=own.model, optimizer=own.optimizer)
+    assert digest == goal.task.digest
+    profile = store.put(measure_profile(goal.task).encode())
+    proof = store.put(publish(store, goal, forgery).encode())
+    return verify(store, proof, profile=profile, sampling=Sampling(everything=True, seed=SEED))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40, 41])
+def test_pairs_hold_replayed_segments_and_a_solver_can_not_know_which(count: int) -> None:
+    every = list(range(count))
+    pairs = pairs_of(every, count, SEED)
+    assert len(pairs) == min(count // 2, -(-count // 4))
+    assert all(pair >= 0 and 2 * pair + 1 < count for pair in pairs)
+    assert max(ends_of(pairs), default=0) <= count
+    if count >= 40:
+        assert pairs != pairs_of(every, count, bytes(32))
+        assert pairs_of([7], count, SEED) == [3]
+    if count == 41:
+        assert pairs_of([40], count, SEED) == []
+
+
+def test_a_pair_is_a_segment_of_twice_the_length() -> None:
+    goal = target("sgd")
+    paired = paired_task(goal.task)
+    assert (paired.document.interval, paired.document.segments) == (2 * INTERVAL, STEPS // INTERVAL // 2)
+    entry = TaskCheckpoint(6, 12, bytes(32), "")
+    assert (paired_entry(entry).index, paired_entry(entry).step) == (3, 12)
+
+
+def test_what_acts_in_the_next_segment_is_found() -> None:
+    goal, step = target("adamw"), target_tasks.captured("mlp", "adamw", STEPS)
+    honest = verified(goal, step, Forgery(honest_reruns.run(goal, "eager")))
+    assert honest.verdict.outcome is Outcome.ACCEPTED
+    assert [pair["outcome"] for pair in document(honest)["pairs"]] == ["accepted"] * 6
+    found = verified(goal, step, named("back-door-in-noise").forge(Workshop(goal)))
+    assert all(segment.verdict.outcome is Outcome.ACCEPTED for segment in found.verdict.examined)
+    assert found.verdict.outcome is Outcome.REJECTED
+    assert Reason.PAIR in found.verdict.reasons
+    rows = document(found)["pairs"]
+    assert rows[0]["segments"] == [2 * rows[0]["segment"], 2 * rows[0]["segment"] + 1]
+    assert sum(row["outcome"] == "rejected" for row in rows) > 3
+    assert "lead elsewhere" in found.verdict.detail
+
+
+def test_a_training_of_nothing_behind_a_ballast_is_found() -> None:
+    goal = ballast.ballast_target(STEPS, INTERVAL)
+    model = ballast.build()
+    order = ballast.order(STEPS, INTERVAL, late=False)
+    step = capture(model, ballast.loss, ballast.optimizer(model), digits.dataset(), order)
+    found = verified(goal, step, ballast.ATTACKS[0].forge(Workshop(goal)))
+    assert all(segment.verdict.outcome is Outcome.ACCEPTED for segment in found.verdict.examined)
+    assert found.verdict.outcome is Outcome.REJECTED
+    assert Reason.SLOT in found.verdict.reasons
+    assert "hidden.weight" in found.verdict.examined[3].verdict.detail
+
+
+def test_a_slot_is_measured_by_its_own_way_and_by_reruns() -> None:
+    goal = target("sgd")
+    examiner = SlotExaminer(goal.task, CpuExecutor)
+    start, replayed = goal.honest[:2]
+    assert examiner.unexplained(0, start, replayed, replayed) == []
+    place = goal.task.names.slots.index("output.bias")
+    way = numbers(replayed[place]) - numbers(start[place])
+    for share, expected in ((0.9 * SHARE, []), (1.1 * SHARE, ["output.bias"])):
+        moved = list(replayed)
+        moved[place] = words_of((numbers(replayed[place]) + np.float32(share) * way).astype(np.float32))
+        assert examiner.unexplained(0, start, replayed, moved) == expected
+    assert MARGIN == 64
