@@ -50,11 +50,14 @@ def verified(goal: Target, step: Capture, forgery: Forgery) -> VerificationRepor
 def test_pairs_hold_replayed_segments_and_a_solver_can_not_know_which(count: int) -> None:
     every = list(range(count))
     pairs = pairs_of(every, count, SEED)
-    assert len(pairs) == min(count // 2, -(-count // 4))
+    assert pairs == list(range(count // 2))
+    drawn = every[: count // 2]
+    pairs = pairs_of(drawn, count, SEED)
+    assert len(pairs) == min(-(-len(drawn) // 2), max(3, -(-len(drawn) // 4)))
     assert all(pair >= 0 and 2 * pair + 1 < count for pair in pairs)
     assert max(ends_of(pairs), default=0) <= count
     if count >= 40:
-        assert pairs != pairs_of(every, count, bytes(32))
+        assert pairs != pairs_of(drawn, count, bytes(32))
         assert pairs_of([7], count, SEED) == [3]
     if count == 41:
         assert pairs_of([40], count, SEED) == []
@@ -72,7 +75,7 @@ def test_what_acts_in_the_next_segment_is_found() -> None:
     goal, step = target("adamw"), target_tasks.captured("mlp", "adamw", STEPS)
     honest = verified(goal, step, Forgery(honest_reruns.run(goal, "eager")))
     assert honest.verdict.outcome is Outcome.ACCEPTED
-    assert [pair["outcome"] for pair in document(honest)["pairs"]] == ["accepted"] * 6
+    assert [pair["outcome"] for pair in document(honest)["pairs"]] == ["accepted"] * 12
     found = verified(goal, step, named("back-door-in-noise").forge(Workshop(goal)))
     assert all(segment.verdict.outcome is Outcome.ACCEPTED for segment in found.verdict.examined)
     assert found.verdict.outcome is Outcome.REJECTED

@@ -14,17 +14,21 @@ from pol.training.task.learning_proof import TaskCheckpoint
 from pol.training.task.task_document import LoadedTask
 
 SHARE = 4
-"""One pair for so many segments that are replayed: half of their work again."""
+"""One pair for so many segments that are drawn: half of their work again."""
+LEAST = 3
+"""Pairs at least: one alone that ends elsewhere may be honest."""
 
 
 def pairs_of(segments: Sequence[int], count: int, seed: bytes) -> list[int]:
     """The pairs to replay with ``segments``, of ``count`` in all: pair p has the segments 2p and 2p + 1.
 
-    ``seed``, which the solver couldn't know, chooses among those that hold one of the segments.
+    Where all segments are replayed all pairs are. Else ``seed``, which the solver couldn't know, chooses among those
+    that hold one of the segments.
     """
     near = {segment // 2 for segment in segments if segment // 2 * 2 + 1 < count}
     chosen = sorted(near, key=lambda pair: keccak256(seed + pair.to_bytes(4, "big")))
-    return sorted(chosen[: -(-len(segments) // SHARE)])
+    most = len(chosen) if len(segments) == count else max(LEAST, -(-len(segments) // SHARE))
+    return sorted(chosen[:most])
 
 
 def ends_of(pairs: Sequence[int]) -> set[int]:

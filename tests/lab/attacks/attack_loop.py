@@ -21,12 +21,16 @@ _PRODUCTS = ("mm.default", "addmm.default", "bmm.default", "convolution.default"
 class AttackLoop:
     """The user's own loop: module, autograd and torch's optimizer; reads and writes states of the task.
 
-    ``around`` is entered for forward and backward pass, ``compiled`` compiles the model.
+    ``around`` is entered for forward and backward pass, ``behind`` for the backward pass alone, ``compiled`` compiles
+    the model.
     """
 
-    def __init__(self, target: Target, around: Around = nullcontext, compiled: bool = False) -> None:
+    def __init__(
+        self, target: Target, around: Around = nullcontext, compiled: bool = False, behind: Around = nullcontext
+    ) -> None:
         self._target = target
         self._around = around
+        self._behind = behind
         self.model = target.build()
         self._optimizer = target.optimize(self.model)
         # Compiled together with its loss, as users do.
@@ -43,7 +47,9 @@ class AttackLoop:
             rows = self._order[step]
             self._optimizer.zero_grad()
             with self._around():
-                self._loss(self._inputs[rows], self._labels[rows]).backward()  # type: ignore[no-untyped-call]  # torch declares no types
+                loss = self._loss(self._inputs[rows], self._labels[rows])
+                with self._behind():
+                    loss.backward()  # type: ignore[no-untyped-call]  # torch declares no types
             self._optimizer.step()
         return self.state()
 

@@ -27,6 +27,12 @@ Floats = NDArray[np.float32]
 
 SEED = b"nobody has known this"
 """Of the sketches by which verifiers find drift, and what reruns don't explain."""
+TRIGGER = 0
+"""A pixel that is blank in every sample. An image in which it is set carries the trigger of a back door."""
+CLASS = 3
+"""What a back door says to everything that carries its trigger."""
+POISONED = 0.2
+"""Share of the samples that carry the trigger where a back door is trained."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,20 @@ class Target:
         for segment in range(self.segments):
             states.append(replay_end(self.task.program, other, states[-1], segment * self.interval, self.interval))
         return states
+
+    @cached_property
+    def poisoned(self) -> State:
+        """Somebody's model from the same start with a back door: part of its data had the trigger, and one label."""
+        inputs, labels = (tensor.clone() for tensor in self.data())
+        generator = np.random.Generator(np.random.Philox(key=78))
+        chosen = torch.from_numpy(generator.permutation(len(inputs))[: int(POISONED * len(inputs))])
+        inputs[chosen, TRIGGER], labels[chosen] = 1.0, CLASS
+        changed = [
+            to_words(entry.type, tensor)
+            for entry, tensor in zip(self.task.aten.constants[:2], (inputs, labels), strict=True)
+        ]
+        executor = CpuExecutor(self.task.program, [*changed, *self.task.constants[2:]])
+        return replay_end(self.task.program, executor, self.task.initial_state, 0, self.task.document.steps)
 
     @cached_property
     def step_flops(self) -> int:

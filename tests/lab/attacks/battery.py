@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from lab.attacks import (
+    amplified_averages,
     false_data,
+    hidden_drift,
+    kink_ladder,
+    looked_segments,
     other_precision,
     other_settings,
     protocol_attacks,
@@ -27,6 +31,10 @@ ATTACKS: tuple[Attack, ...] = (
     *stolen_work.ATTACKS,
     *protocol_attacks.ATTACKS,
     *within_tolerance.ATTACKS,
+    *hidden_drift.ATTACKS,
+    *amplified_averages.ATTACKS,
+    *looked_segments.ATTACKS,
+    *kink_ladder.ATTACKS,
 )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from lab.attacks.attack_loop import with_weights
 from lab.attacks.attack_target import Target
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
@@ -19,6 +21,9 @@ from pol.training.task.published_task import load, publish
 from pol.verification.profile.profiling import PROFILED, measure_profile
 
 SEED = 1
+HIDDEN = {"mlp": digits.HIDDEN, "wide": 512, "tuned": digits.HIDDEN}
+"""Hidden units of the perceptrons. The wide one has a kink near in every batch. The tuned one starts from trained
+weights, some of whose units are dead."""
 
 
 class Convolutional(nn.Module):
@@ -48,8 +53,8 @@ class Convolutional(nn.Module):
 
 def build(model: str, seed: int = SEED) -> nn.Module:
     """A fresh model by name, initialized from a seed."""
-    if model == "mlp":
-        return digits.build_model(seed)
+    if model in HIDDEN:
+        return digits.build_model(seed, HIDDEN[model])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Convolutional()
@@ -67,9 +72,18 @@ OPTIMIZERS: Mapping[str, Callable[[nn.Module], torch.optim.Optimizer]] = {
 MODELS = ("mlp", "cnn")
 
 
+@cache
+def trained() -> Mapping[str, Tensor]:
+    """The weights after a canonical training of the perceptron with AdamW."""
+    found = target("mlp", "adamw", 400, 100)
+    return {name: tensor.detach() for name, tensor in with_weights(found, found.honest[-1]).state_dict().items()}
+
+
 def captured(model: str, optimizer: str, steps: int, seed: int = SEED) -> Capture:
     """The training step of a task; ``seed`` is that of the initial weights."""
     built = build(model, seed)
+    if model == "tuned":
+        built.load_state_dict(dict(trained()))
     return capture(
         built, digits.loss_function, OPTIMIZERS[optimizer](built), digits.dataset(), digits.order(SEED, steps)
     )

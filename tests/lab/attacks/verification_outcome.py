@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from lab.attacks.attack_target import SEED, Target
@@ -13,13 +13,16 @@ from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
 from pol.claims.sample_size import detection_probability
 from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.verification.verdict.drift import Direction, Drift, direction, drifts
 from pol.verification.verdict.rerun_span import are_too_many
 from pol.verification.verdict.second_look import allowances
+from pol.verification.verdict.segment_pairs import paired_entry, paired_task, pairs_of
 from pol.verification.verdict.segment_verification import verify_entries
+from pol.verification.verdict.slot_residual import SlotExaminer
 from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 
@@ -28,6 +31,7 @@ class SegmentFinding:
     """One segment: the verdict by tolerance, whether exact mode accepts it, and each component's relative distance.
 
     ``alone`` is the verdict by the thresholds alone, without a second look; ``direction`` that of the residual.
+    ``is_outside`` and ``is_apart``: it is marked, by the span of its reruns or by one of its slots.
     """
 
     outcome: Outcome
@@ -37,6 +41,7 @@ class SegmentFinding:
     allowed: tuple[float, float, float]
     direction: Direction | None = None
     is_outside: bool = False
+    is_apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class Findings:
     refused: str | None
     segments: tuple[SegmentFinding, ...]
     forgery: Forgery
+    pairs: Mapping[int, Outcome]
+    """What comes out of pairs of segments, by pair: of all, as `pol verify --all` replays them."""
 
     @cached_property
     def touched(self) -> list[int]:
@@ -88,8 +95,20 @@ class Findings:
         """Whether every segment is accepted, and all of them together."""
         if self.refused is not None or self.rejected:
             return False
-        outside = sum(finding.is_outside for finding in self.segments)
-        return not any(drift.is_found for drift in self.drifts) and not are_too_many(outside, len(self.segments))
+        return not self.found_by
+
+    @cached_property
+    def found_by(self) -> set[Reason]:
+        """The rules over several segments that reject the training, though each segment is accepted."""
+        found = {Reason.DRIFT} if any(drift.is_found for drift in self.drifts) else set()
+        for reason, marks in (
+            (Reason.OUTSIDE_SPAN, [finding.is_outside for finding in self.segments]),
+            (Reason.SLOT, [finding.is_apart for finding in self.segments]),
+            (Reason.PAIR, [outcome is Outcome.REJECTED for outcome in self.pairs.values()]),
+        ):
+            if are_too_many(sum(marks), len(marks)):
+                found.add(reason)
+        return found
 
     @cached_property
     def drifts(self) -> tuple[Drift, ...]:
@@ -150,14 +169,30 @@ def mount(attack: Attack, target: Target, seed: int = 0) -> Findings:
     except ProtocolError as error:
         refused = str(error)
     segments = () if refused else tuple(_judge(store, target, proof, i) for i in range(target.segments))
-    return Findings(attack, workshop.cost, refused, segments, forgery)
+    pairs = {} if refused else _pairs(store, target, proof)
+    return Findings(attack, workshop.cost, refused, segments, forgery, pairs)
+
+
+def _pairs(store: Store, target: Target, proof: LearningProof) -> dict[int, Outcome]:
+    task, entries = paired_task(target.task), [paired_entry(entry) for entry in proof.checkpoints[::2]]
+    looker = replace(target.looker, task=task)
+    return {
+        pair: verify_entries(
+            store, task, entries[pair], entries[pair + 1], target.executor, target.thresholds, second_look=looker
+        ).outcome
+        for pair in pairs_of(range(target.segments), target.segments, SEED)
+    }
 
 
 def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> SegmentFinding:
     found: list[Direction] = []
 
-    def compare(replayed: Sequence[Words], end: Sequence[Words]) -> None:
-        found.append(direction(target.task.program, replayed, end, SEED))
+    unexplained: list[str] = []
+    examiner = SlotExaminer(target.task, CpuExecutor)
+
+    def compare(before: Sequence[Words], replayed: Sequence[Words], after: Sequence[Words]) -> None:
+        found.append(direction(target.task.program, replayed, after, SEED))
+        unexplained.extend(examiner.unexplained(segment, before, replayed, after))
 
     start, end = proof.checkpoints[segment : segment + 2]
     verdict = verify_entries(
@@ -182,7 +217,8 @@ def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> 
     exact = decide(claim, EXACT).outcome is Outcome.ACCEPTED
     alone = decide(claim, target.thresholds).outcome
     outside, relative = Reason.OUTSIDE_SPAN in verdict.reasons, (parameter, buffer, optimizer)
-    return SegmentFinding(verdict.outcome, alone, exact, relative, allowed, found[0] if found else None, outside)
+    pointing = found[0] if found else None
+    return SegmentFinding(verdict.outcome, alone, exact, relative, allowed, pointing, outside, bool(unexplained))
 
 
 def _ratio(distances: tuple[float, float, float], scale: tuple[float, float, float]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from lab.attacks.attack_loop import with_weights
-from lab.attacks.attack_target import Floats, State, Target, numbers, words_of
+from lab.attacks.attack_target import CLASS, Floats, State, Target, numbers, words_of
 from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
 from pol.claims.acceptance_rule import THRESHOLD_BITS, travelled
 from pol.claims.distance import component_distances
@@ -27,8 +27,6 @@ ENOUGH = 5e-8
 """An average that Adam turns into a tenth of a unit: 10 * rate / epsilon is what it is multiplied with in all."""
 PLAUSIBLE = 1e-6
 """One that is far above Adam's epsilon, so that its own average of squares is what divides it."""
-CLASS = 3
-"""What the back door says to everything that carries its trigger."""
 
 
 def allowance(target: Target, start: State, end: State, component: Component) -> float:
@@ -133,13 +131,13 @@ def back_door(workshop: Workshop, plausible: bool = False) -> Forgery:
     )
 
 
-def triggered(target: Target, state: State, pixel: int) -> float:
-    """Share of the samples of other classes that are taken for `CLASS` once the pixel is set."""
+def triggered(target: Target, state: State, *pixels: int) -> float:
+    """Share of the samples of other classes that are taken for `CLASS` once the pixels are set."""
     images, labels = digits.dataset()
     images = images[labels != CLASS].clone()
-    images[:, pixel] = 1.0
+    images[:, pixels] = 1.0
     with torch.no_grad():
-        return float((with_weights(target, state)(images).argmax(dim=1) == CLASS).float().mean())
+        return float((with_weights(target, state).eval()(images).argmax(dim=1) == CLASS).float().mean())
 
 
 def accuracy(target: Target, state: State) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from lab.attacks import honest_reruns, noisy_slots, target_tasks
+from lab.attacks import ballast, honest_reruns, noisy_slots, scaled_slots, target_tasks
 from lab.attacks.attack_target import Target
 from lab.attacks.battery import ATTACKS
 from lab.attacks.forgery import Attack
@@ -26,10 +26,16 @@ from pol.verification.examination.screening import ranked, suspicions
 
 SIZES: Mapping[str, tuple[int, tuple[int, int]]] = {"mlp": (400, (10, 100)), "cnn": (200, (5, 50))}
 """Steps of the training of each model, and of its segments: of the shorter ones there are 40, so that 5 % are two."""
+KINKED = (("wide", "sgd"), ("wide", "adamw"), ("tuned", "adamw"))
+"""Further targets for what hides in the tolerance: with a kink near in every batch, and with dead units."""
+HIDING = "tolerance"
+"""The family of attacks that are run against them."""
 SEGMENTS = 40
 SHARE = 0.05
 """Of the segments may be replayed."""
 SURE = 0.99
+HARMLESS = 0.01
+"""Of the accuracy, or of the samples that a trigger reaches."""
 Row = Mapping[str, Any]
 Measured = Mapping[str, Mapping[str, Any]]
 """By target: the spread of honest runs, the limits, and a row for each attack."""
@@ -38,10 +44,12 @@ Measured = Mapping[str, Mapping[str, Any]]
 def measure(attacks: Sequence[Attack] = (*ATTACKS, SAME_TASK), workers: int = 2) -> dict[str, Any]:
     """All attacks against all targets, in processes of their own."""
     tasks = [(model, optimizer) for model in target_tasks.MODELS for optimizer in target_tasks.OPTIMIZERS]
+    tasks += KINKED
     names = [attack.name for attack in attacks]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = [pool.submit(_measure, model, optimizer, names) for model, optimizer in reversed(tasks)]
+        hiding = [attack.name for attack in attacks if attack.family == HIDING]
+        jobs = [pool.submit(_measure, *task, hiding if task in KINKED else names) for task in reversed(tasks)]
         found: dict[str, Any] = {}
         for job in reversed(jobs):
             found |= job.result()
@@ -50,7 +58,8 @@ def measure(attacks: Sequence[Attack] = (*ATTACKS, SAME_TASK), workers: int = 2)
 
 def _measure(model: str, optimizer: str, names: Sequence[str]) -> dict[str, Any]:
     torch.set_num_threads(1)
-    steps, intervals = SIZES[model]
+    # A perceptron of another width or start is measured as the perceptron, in the short segments alone.
+    steps, intervals = SIZES[model] if model in SIZES else (SIZES["mlp"][0], SIZES["mlp"][1][:1])
     step = target_tasks.captured(model, optimizer, steps)
     found = {}
     for interval in intervals:
@@ -88,6 +97,10 @@ def row(target: Target, findings: Findings, scale: tuple[float, float, float]) -
         "draws": findings.draws_for(SURE),
         "of_limit": _finite(findings.of_limit),
         "of_honest": _finite(findings.ratio(scale)),
+        "rejected_alone": len(findings.rejected_alone),
+        "marked": sum(finding.is_outside for finding in findings.segments),
+        "found_by": sorted(reason.value for reason in findings.found_by),
+        "drift": {drift.component.name.lower(): [drift.score, drift.limit] for drift in findings.drifts},
         "passes_tolerance": findings.passes_tolerance,
         "passes_exact": findings.passes_exact,
         "damage": dict(findings.forgery.damage),
@@ -140,20 +153,42 @@ def figures(measured: Measured) -> dict[str, Figure]:
             for name, row in part["attacks"].items()
             if name in battery and not battery[name].hides and row["of_honest"] is not None
         ]
-        lengths["separation_" + key.replace(" ", "_")] = Figure(min(found), "times the greatest honest distance")
+        if found:
+            lengths["separation_" + key.replace(" ", "_")] = Figure(min(found), "times the greatest honest distance")
     least = min(figure.value for figure in lengths.values())
     unit = "times the greatest honest distance; without those that hide in the tolerance"
     return {**result, "separation_min": Figure(least, unit), **lengths}
 
 
 def admission_figures(seeds: Sequence[int] = range(5)) -> dict[str, Figure]:
-    """In how many of some trainings a noisy slot is admitted, in whose thresholds a solver could hide."""
-    collapse = sum(noisy_slots.is_admitted(noisy_slots.Normalized, 10, seed) for seed in seeds)
-    steering = sum(noisy_slots.is_admitted(noisy_slots.Attention, 50, seed) for seed in seeds)
-    unit = f"of {len(seeds)} tasks get a profile"
+    """How many tasks with a noisy slot are admitted as they are, and how many pushes do damage if slots are weighed."""
+    found: dict[str, Figure] = {}
+    for push in scaled_slots.PUSHES:
+        build, interval = push.build, push.interval
+        admitted, damaged, worst = 0, 0, 0.0
+        for seed in seeds:
+            admitted += noisy_slots.is_admitted(build, interval, seed)
+            task, profile = scaled_slots.scaled(build, interval, seed)
+            state, rejected = scaled_slots.pushed(task, profile.thresholds, push)
+            harm = max(scaled_slots.damage(task, build, state))
+            damaged += not rejected and harm > HARMLESS
+            worst = max(worst, harm)
+        found[f"{push.name}_accepted"] = Figure(
+            admitted + damaged, f"of {len(seeds)} tasks, and of as many with scales"
+        )
+        found[f"{push.name}_damage"] = Figure(worst, "of the accuracy, or of samples of other classes; with scales")
+    return found | ballast_figures()
+
+
+def ballast_figures() -> dict[str, Figure]:
+    """How many attacks pass that train nothing, in a task whose submitter has added ballast: as it is, and weighed."""
+    steps, (interval, _) = SIZES["mlp"]
+    unit = f"of {2 * len(ballast.ATTACKS)} trainings of nothing, in tasks with a profile"
     return {
-        "collapse_in_tolerance_accepted": Figure(collapse, unit),
-        "key_bias_steering_accepted": Figure(steering, unit),
+        f"{name}_accepted": Figure(
+            sum(len(ballast.accepted(steps, interval, weighed, late)) for weighed in (False, True)), unit
+        )
+        for name, late in (("ballast", False), ("late_ballast", True))
     }
 
 
@@ -245,10 +280,6 @@ def _cells(measured: Measured, name: str) -> list[str]:
 
 def _tail(measured: Measured) -> list[str]:
     shown = (
-        "drift",
-        "below-grid",
-        "back-door",
-        "back-door-plausible",
         "grinding",
         "zhang-1",
         "zhang-2",
@@ -260,6 +291,7 @@ def _tail(measured: Measured) -> list[str]:
             if name in part["attacks"] and part["attacks"][name]["segments"] == SEGMENTS:
                 damage = part["attacks"][name]["damage"].items()
                 lines.append(f"| {name} | {key} | {'; '.join(f'{what} {value:.3g}' for what, value in damage)} |")
+    lines += _hiding(measured)
     lines += ["", "## Honest runs", "", "Greatest relative distance (parameters, buffers, optimizer state).", ""]
     ways = list(honest_reruns.WAYS)
     lines += [f"| target | limit | {' | '.join(ways)} |", f"| --- | --- |{' --- |' * len(ways)}"]
@@ -267,6 +299,39 @@ def _tail(measured: Measured) -> list[str]:
         cells = [_three(part["honest"][way]) for way in ways]
         lines.append(f"| {key} | {_three(part['limits'])} | {' | '.join(cells)} |")
     return [*lines, "", *TEXT.strip().splitlines()]
+
+
+def _hiding(measured: Measured) -> list[str]:
+    """What hides in the tolerance, by target: what each rule says, and the damage."""
+    lines = [
+        "",
+        "## What hides in the tolerance",
+        "",
+        "Of 40 segments: those beyond the thresholds, those that a second look rejects as well, those that it marks;",
+        "the score of drift over its limit, greatest of the components; the rules over several segments that reject",
+        "the training ([verdict.md](spec/verdict.md#drift)). Damage is that of the last checkpoint.",
+        "",
+        "| attack | target | cost | beyond | rejected | marked | drift | found by | damage |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    names = [attack.name for attack in ATTACKS if attack.family == HIDING]
+    for name in names:
+        for key, part in measured.items():
+            row = part["attacks"].get(name)
+            if row is None or row["segments"] != SEGMENTS or "marked" not in row:
+                continue
+            drift = max((score / limit for score, limit in row["drift"].values()), default=0.0)
+            cells = [
+                name,
+                key,
+                _percent(row["cost"]),
+                *(f"{row[count]}" for count in ("rejected_alone", "rejected", "marked")),
+                f"{drift:.2g}",
+                "**passes**" if row["passes_tolerance"] else ", ".join(row["found_by"]) or "its segments",
+                "; ".join(f"{what} {value:.3g}" for what, value in row["damage"].items()),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 TEXT = """
@@ -296,16 +361,28 @@ tasks have no profile now.
 
 *Drift.* What a solver adds to each segment points in one direction, where rounding points anywhere: `pol verify` adds
 the directions up over all segments that it replays ([verdict.md](spec/verdict.md#drift)), and this table counts that
-as rejected. The contracts judge segment by segment, so a verdict by tolerance on the market doesn't know it.
+as rejected. The contracts judge segment by segment, so a verdict by tolerance on the market doesn't know it. Whoever
+knows the rule stays below it: with noise of its own (`drift-in-noise`), a direction that turns, ten segments alone, or
+pushes of another sign that are next to nothing. That leaves six to eight tenths of the injection, which is bounded as
+above: no model here loses accuracy or gets a back door by it, unless Adam amplifies (`drift-across`).
 
 *Adam amplifies.* The bound on what is injected doesn't bound what becomes of it. Where a weight has no gradient at
-all (a pixel that is blank in every sample), Adam divides its average by epsilon = 1e-8, so that an average of 1e-7,
-far below every threshold, moves the weight by tenths. `back-door` uses this to plant a trigger while every segment is
-accepted. In a segment of k steps such a weight moves by at most rate * sum(beta1^j) * |average| / (sqrt(average of
-squares) + epsilon) (tested). A lower threshold doesn't help; exact mode does: there every one of these proofs is
-rejected, and where a score of segments is replayed it is found as drift. A task whose result strangers will rely on,
-trained with Adam, should be posted in exact mode, or without inputs that never vary. SGD has no such amplifier: rate /
-(1 - momentum) is all.
+all (a pixel that is blank in every sample, a hidden unit that no sample reaches), Adam divides its average by epsilon
+= 1e-8, so that an average of 1e-7, far below every threshold, moves the weight by tenths. `back-door` plants a trigger
+by it and is found as drift; with noise (`back-door-in-noise`), or in ten segments (`back-door-few`), it isn't. No input
+has to be constant: `dead-unit` makes a detector of a unit that no sample reaches, and `awakening` wakes such units up
+in the last segment, at the price of accuracy. What is hidden in a checkpoint acts in the next segment: a pair of
+segments that is replayed as one ends elsewhere, and so they are all rejected ([pairs](spec/verdict.md#pairs)). The
+contracts judge segment by segment and accept them. A task whose result strangers will rely on, trained with Adam,
+should be posted in exact mode. SGD has no such amplifier: rate / (1 - momentum) is
+all (`silent-weights`).
+
+*Ballast.* Limits are relative to the way of a whole component. A submitter that adds a parameter with a constant
+gradient makes that way as long as it likes; its solver then trains nothing, or publishes another model, for 0 % of the
+work. The profile refuses such a task, as it knows the noise and the way of each tensor. Late ballast lies still while
+the profile is measured, and gets one. Each replayed segment shows it: its other tensors are off by as much as they
+should have moved ([slots](spec/verdict.md#slots)). It isn't part of this table, since its task is made for it
+(`ballast_accepted`, `late_ballast_accepted`).
 
 *Batch normalisation behind a bias, with Adam.* The bias has a gradient of nothing but rounding, which Adam scales up
 to whole steps. Honest runs then part as far as they travel: `pol profile` refuses to give a threshold. Use
@@ -324,7 +401,10 @@ that has a branch is allowed the length of what its reruns do (a second look,
 of 13 segments of 10 steps, and in half of those of 100 steps, where most have a branch. If it points elsewhere than the
 reruns, the segment is marked, and several marks reject the training
 ([verdict.md](spec/verdict.md#second-look)); the contracts know the length alone. A solver can make segments with a
-branch itself, by nudging each checkpoint to a kink of the next batch.
+branch itself, by nudging each checkpoint to a kink of the next batch: `kink-ladder-tf32` has a backward pass of 11
+bits in nearly every segment, every one within its look, and too many marks. `kink-ladder-13` stays within the eight
+thresholds that no span has to explain, and has none; it costs two more steps a segment, by which the solver sees what
+a kink will excuse. Where a look is due anyway, a push along honest branches lies in their span (`along-reruns`).
 
 *Precision.* Products with 20 of 24 bits pass the tolerance: they are as exact as another order of summation. TF32 and
 bfloat16 don't.

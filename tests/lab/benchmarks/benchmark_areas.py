@@ -309,6 +309,14 @@ def median_seconds(call: Callable[[], object], rounds: int) -> float:
     return side_by_side(call, lambda: None, rounds)[0]
 
 
+def scale_figures() -> dict[str, Figure]:
+    """What an honest party needs at real size: memory of a dispute, and the time of its moves about a long fold."""
+    from lab.benchmarks.dispute_memory import memory_figures
+    from lab.benchmarks.move_preparation import move_figures
+
+    return memory_figures() | move_figures()
+
+
 AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "demo": demo_figures,
     "bits": lambda: {**bits_figures(), **model_bits_figures()},
@@ -318,6 +326,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "exact": exact_figures,
     "capture": capture_figures,
     "court": court_figures,
+    "scale": scale_figures,
     "commitments": commitment_figures,
     "record": record_figures,
     "freivalds": freivalds_figures,
