@@ -276,8 +276,8 @@ def is_seen(honest: SegmentTrace, lie: Lie) -> bool:
 class LoudTrace(LyingTrace):
     """Says that another state comes out, whether or not the lie shows in it: samples of operations keep few outputs."""
 
-    def _state_root(self, step: int) -> bytes:
-        root = super()._state_root(step)
+    def state_root(self, step: int) -> bytes:
+        root = super().state_root(step)
         return keccak256(root) if step > self.lie.step else root
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 from functools import partial
 from random import Random
@@ -120,3 +122,24 @@ def test_executions_are_dropped_by_their_size() -> None:
     kept.get(1, lambda: execute(1))
     kept.get(2, lambda: execute(2))
     assert made == [1, 2, 3, 2, 2]
+
+
+def test_an_execution_that_is_dropped_is_freed_at_once() -> None:
+    found, _ = trace()
+    found.state_root(3 + STEPS)
+    found.node_roots(4)
+    found.sources(4, 0)
+    dropped = weakref.ref(found)
+    gc.disable()
+    try:
+        del found
+        assert dropped() is None
+    finally:
+        gc.enable()
+
+
+def test_a_segment_without_steps_has_its_start() -> None:
+    program, constants = toy_program.build(), toy_program.constants()
+    executor = CpuExecutor(program, constants)
+    found = SegmentTrace(program, constants, executor, toy_program.initial_state(), 3, 0)
+    assert found.state_root(3) == trace()[0].state_root(3)

@@ -68,6 +68,8 @@ def test_a_pair_that_ends_elsewhere_is_a_mark_and_one_that_can_not_be_read_count
     assert (whole.outcome, whole.reasons) == (REJECTED, (Reason.PAIR,))
     assert (conclude([good], [gone]).outcome, conclude([good], [gone]).reasons) == (INCONCLUSIVE, gone.reasons)
     assert (conclude([good], [broken]).outcome, conclude([good], [broken]).reasons) == (REJECTED, broken.reasons)
+    nan = replace(elsewhere, reasons=(Reason.DISTANCE_INFINITE, Reason.NOT_A_NUMBER))
+    assert (conclude([good], [nan]).outcome, conclude([good], [nan]).reasons) == (REJECTED, nan.reasons)
 
 
 def test_only_evidence_rejects() -> None:

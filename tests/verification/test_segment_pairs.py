@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,15 +17,19 @@ from lab.attacks.forgery import Forgery, Workshop, publish
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture, capture
+from pol.graph.sum_reordering import reorder
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import TaskCheckpoint
+from pol.training.task.published_task import load
 from pol.training.task.published_task import publish as publish_task
+from pol.verification.engines.engine import ReplayJob, lost_segment
 from pol.verification.examination.verification_report import VerificationReport, document
 from pol.verification.examination.verify_training import Sampling, verify
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_pairs import ends_of, paired_entry, paired_task, pairs_of
+from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.slot_residual import MARGIN, SHARE, SlotExaminer
-from pol.verification.verdict.verdict import Outcome, Reason
+from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 STEPS, INTERVAL = 48, 2
 SEED = bytes(range(32))
@@ -81,7 +86,7 @@ def test_what_acts_in_the_next_segment_is_found() -> None:
     assert found.verdict.outcome is Outcome.REJECTED
     assert Reason.PAIR in found.verdict.reasons
     rows = document(found)["pairs"]
-    assert rows[0]["segments"] == [2 * rows[0]["segment"], 2 * rows[0]["segment"] + 1]
+    assert [row["segments"] for row in rows[:2]] == [[0, 1], [2, 3]]
     assert sum(row["outcome"] == "rejected" for row in rows) > 3
     assert "lead elsewhere" in found.verdict.detail
 
@@ -110,3 +115,37 @@ def test_a_slot_is_measured_by_its_own_way_and_by_reruns() -> None:
         moved[place] = words_of((numbers(replayed[place]) + np.float32(share) * way).astype(np.float32))
         assert examiner.unexplained(0, start, replayed, moved) == expected
     assert MARGIN == 64
+
+
+def test_a_training_that_comes_back_has_gone_a_way() -> None:
+    """Two batches in turns, a step a segment: where it has settled, a pair leads back to where it began."""
+    torch.manual_seed(0)
+    x = torch.randn(64, 8)
+    y = x @ torch.randn(8, 1) + 0.5 * torch.randn(64, 1)
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    order = torch.arange(64).reshape(2, 32).repeat(200, 1)
+    step = capture(model, torch.nn.functional.mse_loss, optimizer, (x, y), order)
+    store = Store(f"memory://turns-{uuid.uuid4().hex}")
+    task = load(store, publish_task(store, step, steps=400, interval=1)[0])
+    thresholds = measure_profile(task).thresholds
+    exact, other = (CpuExecutor(p, task.constants) for p in (task.program, reorder(task.program, 99)))
+    states = [task.initial_state]
+    for number in range(400):
+        states.append(other.advance(states[-1], number)[0])
+
+    def outcomes(halves: bool) -> set[Outcome]:
+        claims = (
+            measure_segment(task.program, exact, states[2 * p], states[2 * p + 2], p, 2, halves=halves)
+            for p in range(150, 200)
+        )
+        return {decide(claim, thresholds).outcome for claim in claims}
+
+    assert outcomes(halves=True) == {Outcome.ACCEPTED}
+    assert Outcome.REJECTED in outcomes(halves=False)
+
+
+def test_a_worker_that_is_lost_at_a_pair_loses_the_pair() -> None:
+    job = ReplayJob("", "", TaskCheckpoint(6, 12, bytes(32), ""), TaskCheckpoint(8, 16, bytes(32), ""), (1, 1, 1))
+    assert lost_segment(job, "killed").verdict.segment == 6
+    assert lost_segment(replace(job, is_pair=True), "killed").verdict.segment == 3

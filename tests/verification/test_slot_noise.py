@@ -59,6 +59,20 @@ def test_zeros_integers_and_what_has_no_distance_keep_their_scale() -> None:
     assert scales_of([replace(WEIGHT, noise=1.0), zeros, endless]) == [0, 12, 3]
 
 
+def test_a_constant_decides_for_no_other() -> None:
+    """A mask of -1e9 never moves, and has no distance as soon as it did."""
+    mask = replace(WEIGHT, name="mask", noise=0.0, way=0.0, trained=0.0, length=4e9, greatest=1e9)
+    noisy = replace(WEIGHT, noise=2.0**-10)
+    assert scales_of([noisy, replace(WEIGHT, noise=2.0**-20), mask])[:2] == [0, 10]
+
+
+def test_averages_of_squares_may_grow_by_the_square_of_a_thousandfold() -> None:
+    squares = replace(WEIGHT, scale=12, noise=2.0**-40, length=2.0**-16, greatest=2.0**-17)
+    noisy = replace(WEIGHT, noise=2.0**-10)
+    assert scales_of([noisy, squares]) == [0, 23 - 20 + 17]
+    assert scales_of([noisy, replace(squares, greatest=2.0**-5)]) == [0, 12]
+
+
 def test_shares_of_a_distance() -> None:
     slots = [replace(WEIGHT, name="a", noise=1.0), replace(WEIGHT, name="b", noise=0.25, scale=3)]
     assert furthest(slots, Component.PARAMETER) == [("b", 0.8), ("a", 0.2)]

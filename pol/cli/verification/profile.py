@@ -38,7 +38,7 @@ from pol.verification.profile.profiling import (
     require_thresholds,
     rerun_programs_root,
 )
-from pol.verification.profile.slot_scales import scales_of, with_scales
+from pol.verification.profile.slot_scales import require_scaled, scales_of, with_scales
 from pol.verification.profile.torch_reruns import NativeReruns, rerun_natively
 from pol.verification.profile.torch_setting import settings_here
 
@@ -99,14 +99,14 @@ def profile(
         return CpuExecutor(program, constants, threads)
 
     if scale and not count:
-        raise click.UsageError("exact mode has no thresholds, so no tensor has a limit: leave out --scale")
+        raise click.UsageError("without profiled segments no tensor has a limit (exact mode): leave out --scale")
     with _progress(as_json) as advance:
         found = measure_profile(loaded, executor, count, reruns, margin, advance)
         if scale:
             loaded = load_task(opened, with_scales(opened, loaded, scales_of(found.slots)))
             found = measure_profile(loaded, executor, count, reruns, margin, advance)
     charges = find_false_parts(found.claim, posted.claim) if posted is not None else []
-    require_thresholds(found)
+    (require_scaled if scale else require_thresholds)(found)
     document: dict[str, Any] = {"digest": opened.put(found.encode()), "thresholds": [str(t) for t in found.thresholds]}
     if scale:
         document["task"] = loaded.digest

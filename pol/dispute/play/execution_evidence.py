@@ -5,7 +5,7 @@ computed again where a move needs them.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from weakref import ref
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pol.commitments.tensor import tensor_leaves, tensor_root, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
 from pol.dispute.play.known_element import KnownElement
+from pol.dispute.play.recent import Recent
 from pol.dispute.play.segment_states import KEPT_BYTES, SegmentStates
 from pol.dispute.position import Position
 from pol.execution.executor import Executor, Seen
@@ -79,14 +80,20 @@ class SegmentTrace:
         self.first_step = first_step
         self.steps = steps
         self.executor = executor
-        self._states = SegmentStates(program, self._advance, start, first_step, steps, kept_bytes)
+        own = ref(self)  # a circle would keep a dropped execution in memory until somebody looks for circles
+
+        def advance(state: Sequence[Words], step: int) -> list[Words]:
+            trace = own()
+            assert trace is not None, "its states are asked for through an execution"
+            return trace._advance(state, step)
+
+        self._states = SegmentStates(program, advance, start, first_step, steps, kept_bytes)
         self._outputs: tuple[int, dict[int, Words]] = (first_step, {})
         self._commitment: ProgramCommitment | None = None
-        self.state_root = lru_cache(maxsize=None)(self._state_root)
-        self.slot_roots = lru_cache(maxsize=4)(self._slot_roots)
-        self.node_roots = lru_cache(maxsize=2)(self._node_roots)
-        self.element = lru_cache(maxsize=8)(self._element)
-        self.constant_roots = lru_cache(maxsize=1)(self._constant_roots)
+        self._roots_of_slots = Recent[int, list[bytes]](4)
+        self._roots_of_nodes = Recent[int, list[bytes]](2)
+        self._roots_of_constants = Recent[int, list[bytes]](1)
+        self._elements = Recent[tuple[int, int, int], KnownElement](8)
 
     @property
     def commitment(self) -> ProgramCommitment:
@@ -183,23 +190,32 @@ class SegmentTrace:
                 siblings += branch(pick.row, (number >> pick.child_height) % len(pick.row))
                 return Opening(0, *_shown(tensor, leaves), tuple(siblings))
 
-    def _state_root(self, step: int) -> bytes:
+    def state_root(self, step: int) -> bytes:
+        """The root of the state before ``step``."""
         return self._states.root(step)
 
-    def _slot_roots(self, step: int) -> list[bytes]:
+    def slot_roots(self, step: int) -> list[bytes]:
         """The roots of the slots of the state before ``step``."""
-        return tensor_roots([slot.type for slot in self.program.slots], self.state(step))
+        types = [slot.type for slot in self.program.slots]
+        return self._roots_of_slots.get(step, lambda: tensor_roots(types, self.state(step)))
 
-    def _node_roots(self, step: int) -> list[bytes]:
+    def node_roots(self, step: int) -> list[bytes]:
+        """The roots of the outputs of a step."""
+        return self._roots_of_nodes.get(step, lambda: self._hashed_outputs(step))
+
+    def constant_roots(self) -> list[bytes]:
+        """The roots of the constants."""
+        return self._roots_of_constants.get(0, lambda: tensor_roots(self.program.constants, self.constants))
+
+    def element(self, step: int, node: int, element: int) -> KnownElement:
+        """One element of a node's output, with what is known of its fold."""
+        key = (step, node, element)
+        return self._elements.get(key, lambda: KnownElement(self.program.nodes[node], step, element))
+
+    def _hashed_outputs(self, step: int) -> list[bytes]:
         """The roots of the outputs of a step, each hashed as it is computed."""
         types, found = [node.type for node in self.program.nodes], list[bytes]()
         self._watch(
             self._states.hold(step), step, lambda number, output: found.append(tensor_root(types[number], output))
         )
         return found
-
-    def _element(self, step: int, node: int, element: int) -> KnownElement:
-        return KnownElement(self.program.nodes[node], step, element)
-
-    def _constant_roots(self) -> list[bytes]:
-        return tensor_roots(self.program.constants, self.constants)

@@ -38,7 +38,7 @@ class SegmentStates:
         size = 4 * sum(type_.numel for type_ in self._types)
         places = kept_bytes // size if size else steps
         # Every so many steps one is kept; a segment of so few steps keeps all.
-        self._stride = -(-steps // places) if places else steps + 1
+        self._stride = max(1, -(-steps // places)) if places else steps + 1
         self._kept = {first_step: list(start)}
         self._last = self._held = (first_step, self._kept[first_step])
         self._roots: dict[int, bytes] = {}

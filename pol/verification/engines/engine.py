@@ -50,6 +50,11 @@ class ReplayJob:
     sketched: bytes = b""
     is_pair: bool = False
 
+    @property
+    def segment(self) -> int:
+        """The number of the segment, or of the pair."""
+        return self.start.index // 2 if self.is_pair else self.start.index
+
 
 @dataclass(frozen=True)
 class ExaminedSegment:
@@ -81,7 +86,7 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
         store, loaded, executor = _prepare(job.store, job.task, threads)
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
         outcome, reason = outcome_of_failure(error)
-        return ExaminedSegment(Verdict(job.start.index, outcome, (reason,), f"the task: {error}"))
+        return ExaminedSegment(Verdict(job.segment, outcome, (reason,), f"the task: {error}"))
     start, end = job.start, job.end
     if job.is_pair:
         loaded, start, end = paired_task(loaded), paired_entry(start), paired_entry(end)
@@ -93,13 +98,12 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
             seen[name].append(float(value.reshape(-1).view(np.float32)[0]))
 
     found: list[Direction] = []
-    unexplained: list[str] = []
+    states: list[tuple[Sequence[Words], Sequence[Words], Sequence[Words]]] = []
     threaded = functools.partial(CpuExecutor, threads=threads)
-    slots = SlotExaminer(loaded, threaded)
 
     def compare(before: Sequence[Words], replayed: Sequence[Words], after: Sequence[Words]) -> None:
         found.append(direction(loaded.program, replayed, after, job.sketched))
-        unexplained.extend(slots.unexplained(start.index, before, replayed, after))
+        states.append((before, replayed, after))
 
     again = SecondLooker(loaded, threaded, job.thresholds, job.looks, seed=job.sketched)
     verdict = verify_entries(
@@ -111,9 +115,11 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
         job.thresholds,
         observe,
         again,
-        compare=compare if job.sketched else None,
+        compare=compare if job.sketched and not job.is_pair else None,
+        halves=job.is_pair,
     )
-    verdict = marked(verdict, unexplained)
+    if states and verdict.outcome is Outcome.ACCEPTED:
+        verdict = marked(verdict, SlotExaminer(loaded, threaded).unexplained(job.segment, *states[0]))
     return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()}, found[0] if found else None)
 
 
@@ -125,7 +131,7 @@ def forget_task() -> None:
 def lost_segment(job: ReplayJob, how: str) -> ExaminedSegment:
     """The result of a job whose process ended without one in every attempt."""
     detail = f"the process that replayed the segment ended {ATTEMPTS} times: {how}"
-    return ExaminedSegment(Verdict(job.start.index, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
+    return ExaminedSegment(Verdict(job.segment, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
 
 
 def require_shared(jobs: Sequence[ReplayJob]) -> None:

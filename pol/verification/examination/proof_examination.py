@@ -144,10 +144,11 @@ def examine_proof(
 def conclude(examined: Sequence[ExaminedSegment], pairs: Sequence[Verdict] = ()) -> ProofVerdict:
     """One verdict over several segments: one rejected is enough, or what all have in common; unseen is not accepted.
 
-    A pair whose checkpoints can't be read counts as a segment; one that ends elsewhere is a mark.
+    A pair that ends elsewhere is a mark; one that can't be read, or whose evidence is bad, counts as a segment.
     """
     verdicts = [result.verdict for result in examined]
-    verdicts += [pair for pair in pairs if pair.claim is None]
+    elsewhere = [pair for pair in pairs if pair.reasons == (Reason.DISTANCE_ABOVE_THRESHOLD,)]
+    verdicts += [pair for pair in pairs if pair.outcome is not Outcome.ACCEPTED and pair not in elsewhere]
     outcome = next(
         (o for o in (Outcome.REJECTED, Outcome.INCONCLUSIVE) if any(v.outcome is o for v in verdicts)),
         Outcome.ACCEPTED if verdicts else Outcome.INCONCLUSIVE,
@@ -169,9 +170,8 @@ def conclude(examined: Sequence[ExaminedSegment], pairs: Sequence[Verdict] = ())
     by_slot = sum(Reason.SLOT in verdict.reasons for verdict in verdicts)
     if are_too_many(by_slot, len(examined)):
         against[Reason.SLOT] = f"in {by_slot} segments a tensor diverges as no rerun of them does"
-    apart = [2 * pair.segment for pair in pairs if pair.outcome is Outcome.REJECTED and pair.claim is not None]
-    if are_too_many(len(apart), len(pairs)):
-        named = ", ".join(f"{first} and {first + 1}" for first in apart)
+    if are_too_many(len(elsewhere), len(pairs)):
+        named = ", ".join(f"{2 * pair.segment} and {2 * pair.segment + 1}" for pair in elsewhere)
         against[Reason.PAIR] = f"checkpoints within their limits lead elsewhere than replayed ones: segments {named}"
     if against:
         reasons = (*(reasons if outcome is Outcome.REJECTED else ()), *against)

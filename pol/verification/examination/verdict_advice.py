@@ -56,3 +56,15 @@ def frequent_second_looks(verdicts: Sequence[Verdict]) -> list[str]:
         "training that stands still do that, and so does lower precision. If the submitter can't tell which, ask for a "
         "profile over more segments, or for exact mode; --looks 0 shows what the thresholds alone say."
     ]
+
+
+def pairs_apart(pairs: Sequence[Verdict]) -> list[str]:
+    """A sentence if pairs of segments, replayed as one, weren't accepted; few of them reject nothing."""
+    apart = [pair for pair in pairs if pair.outcome is not Outcome.ACCEPTED]
+    if not apart:
+        return []
+    named = ", ".join(f"{2 * pair.segment} and {2 * pair.segment + 1}" for pair in apart)
+    return [
+        f"Of {len(pairs)} pairs of segments that were replayed as one, {len(apart)} weren't accepted: {named}. One in "
+        "a hundred may be honest; replay more of them (--draws, --all)."
+    ]

@@ -16,7 +16,7 @@ from pol.graph.step_program import Component
 from pol.verification.engines.engine import ExaminedSegment
 from pol.verification.examination.proof_examination import ExaminedProof, ProofVerdict, SegmentDraw
 from pol.verification.examination.screening import Suspicion
-from pol.verification.examination.verdict_advice import advice, frequent_second_looks
+from pol.verification.examination.verdict_advice import advice, frequent_second_looks, pairs_apart
 from pol.verification.verdict import second_look
 from pol.verification.verdict.verdict import Verdict
 
@@ -65,7 +65,7 @@ class VerificationReport:
     def advice(self) -> list[str]:
         """The next steps, in sentences."""
         often = frequent_second_looks([examined.verdict for examined in self.verdict.examined])
-        return [*advice(self.verdict.outcome, self.verdict.reasons), *often]
+        return [*advice(self.verdict.outcome, self.verdict.reasons), *often, *pairs_apart(self.verdict.pairs)]
 
     @property
     def named(self) -> list[Suspicion]:
@@ -132,7 +132,8 @@ def document(found: VerificationReport) -> dict[str, Any]:
         "suspicious": [{"segment": s.segment, "moved": finite(s.moved), "score": finite(s.score)} for s in found.named],
         "segments": [segment_document(result) for result in verdict.examined],
         "pairs": [
-            {**verdict_document(pair), "segments": [2 * pair.segment, 2 * pair.segment + 1]} for pair in verdict.pairs
+            {**verdict_document(pair), "segment": None, "segments": [2 * pair.segment, 2 * pair.segment + 1]}
+            for pair in verdict.pairs
         ],
         "drift": {
             "seed": found.sketched.hex() or None,

@@ -23,7 +23,8 @@ from pol.verification.profile.profiling import require_thresholds
 from pol.verification.profile.slot_noise import SlotNoise
 
 HEADROOM = 10
-"""Bits by which the numbers of a slot may grow until they have no distance: a thousandfold."""
+"""Bits by which the numbers of a slot may grow until they have no distance: a thousandfold, and the square of that for
+averages of squares, which have a scale of their own."""
 _ROUNDING = 2.0**-24
 """Noise that every number may have later, of its magnitude."""
 
@@ -36,7 +37,7 @@ def scales_of(slots: Sequence[SlotNoise]) -> list[int]:
     noise = [_noise(slot) for slot in slots]
     levels = dict.fromkeys(Component, -math.inf)
     for slot, own in zip(slots, noise, strict=True):
-        if own is not None:
+        if own is not None and (slot.noise or slot.way):  # a constant decides for no other
             levels[slot.component] = max(levels[slot.component], own + slot.scale)
     return [
         slot.scale if own is None else max(slot.scale, min(math.floor(levels[slot.component] - own), _most(slot)))
@@ -82,8 +83,20 @@ def bounded(
         tell(f"{error}\nThe task gets scales: its tensors count by their own noise")
         task = load(store, with_scales(store, task, scales_of(profile.slots)))
         profile = measure(task)
-        require_thresholds(profile)
+        require_scaled(profile)
     return task, profile
+
+
+def require_scaled(profile: Profile) -> None:
+    """Check the thresholds of a task with scales.
+
+    Raises:
+        UnsupportedError: the scales don't help.
+    """
+    try:
+        require_thresholds(profile)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"scales by the noise of each tensor don't help this task: {error}") from error
 
 
 def _noise(slot: SlotNoise) -> float | None:
@@ -94,4 +107,5 @@ def _noise(slot: SlotNoise) -> float | None:
 
 
 def _most(slot: SlotNoise) -> int:
-    return min(MAX_SCALE, RANGE_BITS - HEADROOM - math.ceil(math.log2(slot.greatest)))
+    headroom = 2 * HEADROOM if slot.scale else HEADROOM
+    return min(MAX_SCALE, RANGE_BITS - headroom - math.ceil(math.log2(slot.greatest)))

@@ -37,18 +37,25 @@ def measure_segment(
     observe: Observe | None = None,
     receipt_seed: bytes | None = None,
     compare: Compare | None = None,
+    halves: bool = False,
 ) -> SegmentClaim:
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
 
     ``observe`` receives the observed values of each step. With ``receipt_seed`` the claim has a receipt of the last
-    step, of which nothing is observed then. ``compare`` receives the start and both ends.
+    step, of which nothing is observed then. ``compare`` receives the start and both ends. With ``halves`` references
+    are the longest of the ways of both halves and of the whole: a training that comes back has gone a way.
 
     Raises:
         ProtocolError: ``start`` or ``end`` isn't a state of the program.
     """
     types = [slot.type for slot in program.slots]
     before = receipt = bytes(32)
-    if receipt_seed is None:
+    middle: Sequence[Words] | None = None
+    if halves:
+        half, first_step = interval // 2, segment * interval
+        middle = replay_end(program, executor, start, first_step, half, observe)
+        replayed = replay_end(program, executor, middle, first_step + half, interval - half, observe)
+    elif receipt_seed is None:
         replayed = replay_end(program, executor, start, segment * interval, interval, observe)
     else:
         last = (segment + 1) * interval - 1
@@ -64,10 +71,21 @@ def measure_segment(
         end=state_root(types, end),
         replay=state_root(types, replayed),
         distances=component_distances(program, replayed, end),
-        references=component_distances(program, replayed, start),
+        references=_ways(program, start, middle, replayed),
         before=before,
         receipt=receipt,
     )
+
+
+def _ways(program: StepProgram, start: Sequence[Words], middle: Sequence[Words] | None, end: Sequence[Words]) -> Three:
+    whole = component_distances(program, end, start)
+    if middle is None:
+        return whole
+    rows = zip(
+        whole, component_distances(program, middle, start), component_distances(program, end, middle), strict=True
+    )
+    parameter, buffer, optimizer = (max(row) for row in rows)
+    return parameter, buffer, optimizer
 
 
 def execute_with_receipt(
@@ -117,6 +135,7 @@ def verify_entries(
     second_look: SecondLookCallback | None = None,
     receipt_seed: bytes | None = None,
     compare: Compare | None = None,
+    halves: bool = False,
 ) -> Verdict:
     """Fetch, replay and decide the segment between two entries of a checkpoint log that follow on each other.
 
@@ -130,7 +149,7 @@ def verify_entries(
         return states
     try:
         claim = measure_segment(
-            task.program, executor, *states, segment, task.document.interval, observe, receipt_seed, compare
+            task.program, executor, *states, segment, task.document.interval, observe, receipt_seed, compare, halves
         )
         verdict = decide(claim, thresholds)
         if second_look is not None and verdict.outcome is Outcome.REJECTED:

@@ -178,7 +178,14 @@ def _pairs(store: Store, target: Target, proof: LearningProof) -> dict[int, Outc
     looker = replace(target.looker, task=task)
     return {
         pair: verify_entries(
-            store, task, entries[pair], entries[pair + 1], target.executor, target.thresholds, second_look=looker
+            store,
+            task,
+            entries[pair],
+            entries[pair + 1],
+            target.executor,
+            target.thresholds,
+            second_look=looker,
+            halves=True,
         ).outcome
         for pair in pairs_of(range(target.segments), target.segments, SEED)
     }

@@ -208,7 +208,7 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
             tally.add(claim, thresholds, again, start, end)
             tally.apart += bool(examiner.unexplained(segment, *compared.pop()))
             if segment % 2:
-                whole = measure_segment(task.program, executor, before, end, segment // 2, 2 * interval)
+                whole = measure_segment(task.program, executor, before, end, segment // 2, 2 * interval, halves=True)
                 verdict = decide(whole, thresholds)
                 if verdict.outcome is not Outcome.ACCEPTED:
                     verdict = look_at_pair(verdict, before, end)

@@ -99,18 +99,18 @@ class FarTrace(SegmentTrace):
         super().__init__(honest.program, honest.constants, honest.executor, honest.state(STEP), STEP, 1)
         self.name = name
 
-    def _state_root(self, step: int) -> bytes:
+    def state_root(self, step: int) -> bytes:
         if step == STEP:
-            return super()._state_root(step)
+            return super().state_root(step)
         return keccak256((self.name if step > STEP else b"") + step.to_bytes(8, "big"))
 
 
 class FarLiar(LyingTrace):
     """The same with a lie in the product."""
 
-    def _state_root(self, step: int) -> bytes:
+    def state_root(self, step: int) -> bytes:
         if step == STEP:
-            return super()._state_root(step)
+            return super().state_root(step)
         return keccak256((b"liar" if step > STEP else b"") + step.to_bytes(8, "big"))
 
 
