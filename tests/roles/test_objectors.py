@@ -98,6 +98,7 @@ def test_a_look_is_a_decision_of_its_own_and_the_oddest_comes_first(town: Town) 
     task_id = jumped(town, EXACT)
     sitting(town, task_id)
     seer = town.join(Whistleblower, "w")
+    seer.strategy = replace(seer.strategy, dice=40)  # some of them hit another segment that isn't drawn
     screens = next_of_whistleblower(seer, task_id)
     assert isinstance(screens, Action)
     assert screens.verb == "screen the log"
