@@ -177,7 +177,25 @@ def admission_figures(seeds: Sequence[int] = range(5)) -> dict[str, Figure]:
             admitted + damaged, f"of {len(seeds)} tasks, and of as many with scales"
         )
         found[f"{push.name}_damage"] = Figure(worst, "of the accuracy, or of samples of other classes; with scales")
-    return found | ballast_figures()
+    return found | ballast_figures() | kink_ladder_figures(range(len(seeds) + 1))
+
+
+def kink_ladder_figures(seeds: Sequence[int]) -> dict[str, Figure]:
+    """How many trainings pass whose checkpoints are nudged to kinks, so that looks excuse 11 bits."""
+    steps, (interval, _) = SIZES["mlp"]
+    attack = next(attack for attack in ATTACKS if attack.name == "kink-ladder-tf32")
+    accepted, shares = 0, list[float]()
+    for seed in seeds:
+        step = target_tasks.captured("mlp", "sgd", steps, seed + 1)
+        findings = mount(attack, target_tasks.target("mlp", "sgd", steps, interval, step))
+        shares.append(findings.forgery.damage["segments in lower precision"])
+        # Without a first rung the attack is an honest training.
+        accepted += findings.passes_tolerance and shares[-1] > 0
+    climbed = sum(share > 0 for share in shares)
+    return {
+        "kink_ladder_accepted": Figure(accepted, f"of {climbed} trainings with a ladder, of {len(seeds)} in all"),
+        "kink_ladder_segments": Figure(max(shares), "of the segments in lower precision, at most"),
+    }
 
 
 def ballast_figures() -> dict[str, Figure]:
