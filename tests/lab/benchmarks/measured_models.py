@@ -19,6 +19,8 @@ class GPTSize:
     heads: int = 6
     width: int = 384
     dropout: float = 0.0
+    joint_bias: bool = True
+    """One bias for queries, keys and values; by tolerance, with AdamW, no task with it is admitted (docs/adr/0039)."""
 
 
 class _CausalAttention(nn.Module):
@@ -28,7 +30,7 @@ class _CausalAttention(nn.Module):
         super().__init__()
         self.heads = size.heads
         self.probability = size.dropout
-        self.joint = nn.Linear(size.width, 3 * size.width)
+        self.joint = nn.Linear(size.width, 3 * size.width, bias=size.joint_bias)
         self.out = nn.Linear(size.width, size.width)
         self.dropout = nn.Dropout(size.dropout)
 

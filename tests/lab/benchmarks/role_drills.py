@@ -306,7 +306,7 @@ def transformer() -> Capture:
     """The training step of a small GPT."""
     from lab.benchmarks.training_steps import gpt
 
-    return gpt(layers=2, width=32, heads=2, tokens=32, batch=2).captured()
+    return gpt(layers=2, width=32, heads=2, tokens=32, batch=2, joint_bias=False).captured()
 
 
 def end_to_end() -> EndToEnd:

@@ -59,7 +59,13 @@ class Workload:
 
 
 def gpt(
-    layers: int = 6, width: int = 384, heads: int = 6, tokens: int = 256, batch: int = 8, vocabulary: int = 65
+    layers: int = 6,
+    width: int = 384,
+    heads: int = 6,
+    tokens: int = 256,
+    batch: int = 8,
+    vocabulary: int = 65,
+    joint_bias: bool = True,
 ) -> Workload:
     """A GPT with AdamW in its fastest form; without dropout torch takes its fused attention."""
     import torch
@@ -67,7 +73,9 @@ def gpt(
     from lab.benchmarks.measured_models import GPT, GPTSize, next_token_loss
 
     torch.manual_seed(0)
-    model = GPT(GPTSize(vocabulary=vocabulary, block=tokens, layers=layers, heads=heads, width=width))
+    model = GPT(
+        GPTSize(vocabulary=vocabulary, block=tokens, layers=layers, heads=heads, width=width, joint_bias=joint_bias)
+    )
     texts = torch.randint(0, vocabulary, (2 * batch, tokens + 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     order = torch.arange(2 * batch).reshape(2, batch)
