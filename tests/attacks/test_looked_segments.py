@@ -32,7 +32,7 @@ def marked(found: Findings) -> int:
         "along-reruns",
         "outside-reruns",
         "tf32-within-marks",
-        pytest.param("tf32-where-looked", marks=pytest.mark.slow),
+        pytest.param("tf32-where-looked", marks=pytest.mark.slow),  # looks at every segment, twice
     ],
 )
 def test_a_look_excuses_what_the_thresholds_reject_and_it_costs_reruns(name: str) -> None:
@@ -64,7 +64,7 @@ def test_low_precision_leaves_the_span_and_stops_below_the_number_that_rejects()
     assert marked(looked("13-bits-where-looked")) == 0
 
 
-@pytest.mark.slow  # another attack
+@pytest.mark.slow  # looks at every segment, twice
 def test_low_precision_in_all_looked_segments_has_too_many_marks() -> None:
     found = looked("tf32-where-looked")
     assert marked(found) > bearable(SEGMENTS)
@@ -78,6 +78,5 @@ def test_bearable_marks_are_one_below_too_many() -> None:
 
 
 def test_every_attack_of_the_family_is_covered() -> None:
-    assert {attack.name for attack in ATTACKS} == {
-        "13-bits-where-looked", "along-reruns", "outside-reruns", "tf32-within-marks", "tf32-where-looked",
-    }  # fmt: skip
+    names = "13-bits-where-looked along-reruns outside-reruns tf32-within-marks tf32-where-looked"
+    assert {attack.name for attack in ATTACKS} == set(names.split())

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.attacks.attack_target import CLASS, TRIGGER, State, Target, numbers
+from lab.attacks.attack_target import CLASS, TRIGGER, State, Target, has_hidden_units, numbers
 from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
 from lab.attacks.hidden_drift import FEW, furthest
 from lab.attacks.pushes import Vector, added, harm, mixed, noise, pushed, unit
@@ -191,10 +191,6 @@ def _has_dead_units(target: Target) -> bool:
     return _has_averages(target) and bool(dead_units(target, target.task.initial_state).any())
 
 
-def _is_perceptron(target: Target) -> bool:
-    return "hidden.weight" in target.task.names.slots
-
-
 ATTACKS = (
     Attack(
         "back-door-in-noise",
@@ -248,6 +244,6 @@ ATTACKS = (
         "weights without a gradient pushed, in noise",
         silent_weights,
         hides=True,
-        applies=_is_perceptron,
+        applies=has_hidden_units,
     ),
 )

@@ -173,6 +173,11 @@ class Target:
         return int(counter.get_total_flops())
 
 
+def has_hidden_units(target: Target) -> bool:
+    """Whether it is a perceptron: its ReLU has kinks, and units that no sample reaches."""
+    return "hidden.weight" in target.task.names.slots
+
+
 def numbers(words: Words) -> Floats:
     """Words of float32 as numbers; shares their memory."""
     return words.view(np.float32)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from lab.attacks.attack_loop import AttackLoop, RoundedProducts
-from lab.attacks.attack_target import State, Target, numbers
+from lab.attacks.attack_target import State, Target, has_hidden_units, numbers
 from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
 from lab.attacks.pushes import Vector, added, difference, distance, harm
 from lab.attacks.within_tolerance import PART, allowance
@@ -122,10 +122,6 @@ def best(target: Target, state: State, step: int, budget: float) -> Kink | None:
     return Kink(unit, dict(zip((names.index(name) for name in HIDDEN), (rows, biases), strict=True)))
 
 
-def _is_perceptron(target: Target) -> bool:
-    return "hidden.weight" in target.task.names.slots
-
-
 ATTACKS = (
     Attack(
         "kink-ladder-tf32",
@@ -134,7 +130,7 @@ ATTACKS = (
         "nudged to kinks, which excuse backward passes of 11 bits",
         functools.partial(ladder, bits=11),
         hides=True,
-        applies=_is_perceptron,
+        applies=has_hidden_units,
     ),
     Attack(
         "kink-ladder-13",
@@ -143,6 +139,6 @@ ATTACKS = (
         "the same with 13 bits: within what no span has to explain",
         functools.partial(ladder, bits=13, unmarked=True),
         hides=True,
-        applies=_is_perceptron,
+        applies=has_hidden_units,
     ),
 )

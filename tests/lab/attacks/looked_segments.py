@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from lab.attacks.attack_loop import AttackLoop, RoundedProducts
-from lab.attacks.attack_target import State, Target
+from lab.attacks.attack_target import State, Target, has_hidden_units
 from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
 from lab.attacks.hidden_drift import ALONG
 from lab.attacks.pushes import Vector, added, difference, distance, harm, length, mixed, noise, scaled, towards
@@ -112,10 +112,6 @@ def _dot(one: Vector, other: Vector) -> float:
     return sum(float((part * other[i]).sum()) for i, part in one.items())
 
 
-def _has_kinks(target: Target) -> bool:
-    return "hidden.weight" in target.task.names.slots
-
-
 ATTACKS = (
     Attack(
         "tf32-where-looked",
@@ -124,7 +120,7 @@ ATTACKS = (
         "backward passes of 11 bits where reruns part as far",
         low_precision,
         hides=True,
-        applies=_has_kinks,
+        applies=has_hidden_units,
     ),
     Attack(
         "tf32-within-marks",
@@ -133,7 +129,7 @@ ATTACKS = (
         "the same in as many segments as marks are borne",
         functools.partial(low_precision, unmarked=True),
         hides=True,
-        applies=_has_kinks,
+        applies=has_hidden_units,
     ),
     Attack(
         "13-bits-where-looked",
@@ -142,7 +138,7 @@ ATTACKS = (
         "backward passes of 13 bits, below what no span explains",
         functools.partial(low_precision, bits=13),
         hides=True,
-        applies=_has_kinks,
+        applies=has_hidden_units,
     ),
     Attack(
         "along-reruns",
@@ -151,7 +147,7 @@ ATTACKS = (
         "pushed along honest branches, by what a look allows",
         along_reruns,
         hides=True,
-        applies=_has_kinks,
+        applies=has_hidden_units,
     ),
     Attack(
         "outside-reruns",
@@ -160,6 +156,6 @@ ATTACKS = (
         "pushed by the eight thresholds that no span explains",
         outside_of_reruns,
         hides=True,
-        applies=_has_kinks,
+        applies=has_hidden_units,
     ),
 )
