@@ -18,7 +18,7 @@ from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.openings import Opening, agreed_root
 from pol.dispute.play.known_element import KnownElement
 from pol.dispute.play.recent import Recent
-from pol.dispute.play.segment_states import KEPT_BYTES, SegmentStates
+from pol.dispute.play.segment_states import KEPT_BYTES, Journal, Load, SegmentStates
 from pol.dispute.position import Position
 from pol.execution.executor import Executor, Seen
 from pol.execution.operand_sources import Sources
@@ -63,6 +63,8 @@ class SegmentTrace:
         first_step: index of the segment's first step.
         steps: steps in the segment.
         kept_bytes: of states besides the few that are needed.
+        load: gives ``start`` again, which then doesn't stay in memory.
+        journal: outlives the process.
     """
 
     def __init__(
@@ -74,6 +76,8 @@ class SegmentTrace:
         first_step: int,
         steps: int,
         kept_bytes: int = KEPT_BYTES,
+        load: Load | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.program = program
         self.constants = list(constants)
@@ -87,7 +91,7 @@ class SegmentTrace:
             assert trace is not None, "its states are asked for through an execution"
             return trace._advance(state, step)
 
-        self._states = SegmentStates(program, advance, start, first_step, steps, kept_bytes)
+        self._states = SegmentStates(program, advance, start, first_step, steps, kept_bytes, load, journal)
         self._outputs: tuple[int, dict[int, Words]] = (first_step, {})
         self._commitment: ProgramCommitment | None = None
         self._roots_of_slots = Recent[int, list[bytes]](4)

@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
 from pol.graph.step_program import StepProgram
+from pol.graph.tensor_type import TensorType
 
 KEPT_BYTES = 256 << 20
 """Of the states between the first and the last that was asked for. Large states are computed again."""
 
 Advance: TypeAlias = Callable[[Sequence[Words], int], list[Words]]
 """``advance(state, step)``: the state after a step."""
+Load: TypeAlias = Callable[[], Sequence[Words]]
+"""Gives the state before the first step again."""
+
+
+class Journal(Protocol):
+    """Knowledge about a segment that outlives the process: after a restart nothing of it is computed again."""
+
+    def roots(self) -> Mapping[int, bytes]:
+        """The noted roots, by step."""
+        ...
+
+    def note(self, step: int, root: bytes) -> None:
+        """Note the root of the state before ``step``."""
+        ...
+
+    def held(self) -> Collection[int]:
+        """The steps whose states are held."""
+        ...
+
+    def state(self, step: int, types: Sequence[TensorType]) -> list[Words] | None:
+        """The held state before ``step``; None if it can't be read. Its root is still to be checked."""
+        ...
+
+    def hold(self, step: int, state: Sequence[Words]) -> None:
+        """Hold this state; older ones may go."""
+        ...
 
 
 class SegmentStates:
     """The states before and after each step of a segment, and their roots.
 
-    Four states are in memory at most: the first, the one that is held, the last that was asked for, and the next while
-    a step is executed; and as many evenly spaced ones as fit into ``kept_bytes``. Each root is computed once.
+    In memory are the state that a dispute has come down to, the last that was asked for, the next while a step is
+    executed, the first unless it can be loaded again, and as many evenly spaced ones as fit into ``kept_bytes``. Each
+    root is computed once.
     """
 
     def __init__(
@@ -31,18 +59,22 @@ class SegmentStates:
         first_step: int,
         steps: int,
         kept_bytes: int = KEPT_BYTES,
+        load: Load | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._types = [slot.type for slot in program.slots]
-        self._advance = advance
+        self._advance, self._load, self._journal = advance, load, journal
         self._first = first_step
         size = 4 * sum(type_.numel for type_ in self._types)
         places = kept_bytes // size if size else steps
         # Every so many steps one is kept; a segment of so few steps keeps all.
         self._stride = max(1, -(-steps // places)) if places else steps + 1
-        self._kept = {first_step: list(start)}
-        self._last = self._held = (first_step, self._kept[first_step])
-        self._roots: dict[int, bytes] = {}
-        self.most_bytes = size * (4 + min(places, steps))
+        self._is_first_kept = load is None or places > 0
+        first = list(start)
+        self._kept = {first_step: first} if self._is_first_kept else {}
+        self._last = self._held = (first_step, first)
+        self._roots = {} if journal is None else dict(journal.roots())
+        self.most_bytes = size * (3 + (load is None) + min(places, steps))
 
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""
@@ -58,8 +90,16 @@ class SegmentStates:
         return self._roots[step]
 
     def hold(self, step: int) -> list[Words]:
-        """The state before ``step``, which stays in memory until another one is to: a dispute has come down to it."""
-        self._held = (step, self.state(step))
+        """The state before ``step``, which stays until another one is held: a dispute has come down to it.
+
+        The last that was asked for is let go.
+        """
+        if self._held[0] != step:
+            self._held = (step, self.state(step))
+            if self._journal is not None and step not in self._journal.held():
+                self.root(step)
+                self._journal.hold(step, self._held[1])
+        self._last = self._held
         return self._held[1]
 
     def replace(self, step: int, state: Sequence[Words]) -> None:
@@ -69,15 +109,30 @@ class SegmentStates:
         self._last = self._held = (step, self._kept[step])
 
     def _at(self, step: int, hashed: bool) -> list[Words]:
-        known = (*self._kept.items(), self._last, self._held)
-        last, state = max((each for each in known if each[0] <= step), key=lambda each: each[0])
+        last, state = self._nearest(step)
         while True:
             if hashed and last not in self._roots:
                 self._roots[last] = state_root(self._types, state)
-            if (last - self._first) % self._stride == 0:
+                if self._journal is not None:
+                    self._journal.note(last, self._roots[last])
+            if (last - self._first) % self._stride == 0 and (last > self._first or self._is_first_kept):
                 self._kept.setdefault(last, state)
             self._last = (last, state)
             if last == step:
                 return state
             state = self._advance(state, last)
             last += 1
+
+    def _nearest(self, step: int) -> tuple[int, list[Words]]:
+        """The last state at ``step`` or before it that needn't be computed."""
+        known = [each for each in (*self._kept.items(), self._last, self._held) if each[0] <= step]
+        last, state = max(known, key=lambda each: each[0], default=(self._first - 1, list[Words]()))
+        if self._journal is not None:
+            for held in sorted((held for held in self._journal.held() if last < held <= step), reverse=True):
+                found = self._journal.state(held, self._types)
+                if found is not None and state_root(self._types, found) == self._roots.get(held):
+                    return held, found
+        if last >= self._first:
+            return last, state
+        assert self._load is not None, "without it the first state is kept"
+        return self._first, list(self._load())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+from pol.arithmetic.primitives import Words
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.market import Matter
 from pol.claims.segment_claim import SecondLook, SegmentClaim
@@ -19,10 +20,12 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.execution_journal import ExecutionJournal, forget_executions
 from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.party.role import Role
 from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidence
 from pol.roles.party.trace_publications import TracePublications
+from pol.training.storage.kept_store import KeptStore
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.second_look import compare_second_looks
@@ -70,9 +73,17 @@ class ReplayingParty(Role):
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
         """A new execution of a segment, from the solver's checkpoint on. Raises as `trace`."""
         task, proof = self.task(task_id), self.proof(task_id)
-        interval, start = task.document.interval, load_checkpoint(self.store, task, proof.checkpoints[segment])
-        executor = self.replayer(task, 0)(task.program, task.constants)
-        return SegmentTrace(task.program, task.constants, executor, start, segment * interval, interval)
+        interval, executor = task.document.interval, self.replayer(task, 0)(task.program, task.constants)
+
+        def load() -> list[Words]:
+            return load_checkpoint(self.store, task, proof.checkpoints[segment])
+
+        start, about = load(), (task.program, task.constants, executor)
+        if not isinstance(self.store, KeptStore) or self.store.unkept():
+            # The solver's file may vanish.
+            return SegmentTrace(*about, start, segment * interval, interval)
+        journal = ExecutionJournal(self.store.folder, task_id, segment)
+        return SegmentTrace(*about, start, segment * interval, interval, load=load, journal=journal)
 
     def receipt_seed(self, task_id: bytes, segment: int) -> bytes | None:
         """What draws the nodes of a segment's receipt; None where claims have none.
@@ -104,6 +115,12 @@ class ReplayingParty(Role):
         self._profile_evidence.pop(task_id, None)
         self._second_looks.pop(task_id, None)
         self._traces.forget(lambda key: key[0] == task_id)
+
+    def release(self, task_id: bytes) -> None:
+        """As `Role.release`, with the journals of executions."""
+        super().release(task_id)
+        if isinstance(self.store, KeptStore):
+            forget_executions(self.store.folder, task_id)
 
     def disputed(self, task_id: bytes, number: int) -> tuple[SegmentClaim, ClaimCharge]:
         """The claim of a verdict that a dispute is about, and the charge against it.

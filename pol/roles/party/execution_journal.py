@@ -1,0 +1,91 @@
+"""A party's executions on its own disk: a process that is started again executes the disputed step, not the segment.
+
+A disk that fails costs time and no dispute: all of it can be computed again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from pol.arithmetic.primitives import Words
+from pol.errors import OperationalError
+from pol.graph.tensor_type import TensorType
+from pol.training.storage.atomic_files import LocalWriter
+
+FOLDER = "executions"
+HELD = 2
+"""States of a segment on the disk: as many disputes about it as go on without computing a state again."""
+LOG = logging.getLogger(__name__)
+_LINE = re.compile(r"(\d{1,20}) ([0-9a-f]{64})\n")
+
+
+class ExecutionJournal:
+    """The journal of one segment's execution (`pol.dispute.play.segment_states.Journal`).
+
+    ``roots`` has a line for each state, appended as it is hashed. A held state is one file, written whole or not at
+    all, and checked against its root by the reader.
+    """
+
+    def __init__(self, evidence: Path, task_id: bytes, segment: int) -> None:
+        self._folder = evidence / FOLDER / task_id.hex() / str(segment)
+
+    def roots(self) -> Mapping[int, bytes]:
+        """The noted roots, by step; a line that a kill has cut is passed over."""
+        lines: Sequence[str] = ()
+        with suppress(FileNotFoundError), _unless_the_disk_fails():
+            lines = (self._folder / "roots").read_text(errors="replace").splitlines(keepends=True)
+        return {int(match[1]): bytes.fromhex(match[2]) for line in lines if (match := _LINE.fullmatch(line))}
+
+    def note(self, step: int, root: bytes) -> None:
+        """Note the root of the state before ``step``."""
+        with _unless_the_disk_fails():
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with (self._folder / "roots").open("a") as file:
+                # On a line of its own, even after one that was cut.
+                file.write(f"\n{step} {root.hex()}\n")
+
+    def held(self) -> Collection[int]:
+        """The steps whose states are held."""
+        return [int(path.suffix[1:]) for path in self._folder.glob("state.*")]
+
+    def state(self, step: int, types: Sequence[TensorType]) -> list[Words] | None:
+        """The held state before ``step``; None if it can't be read. Its root is still to be checked."""
+        with suppress(FileNotFoundError), _unless_the_disk_fails(), self._file(step).open("rb") as file:
+            tensors = [np.fromfile(file, np.dtype("<u4"), type_.numel) for type_ in types]
+            if all(words.size == type_.numel for words, type_ in zip(tensors, types, strict=True)):
+                return [words.reshape(type_.shape) for words, type_ in zip(tensors, types, strict=True)]
+        return None
+
+    def hold(self, step: int, state: Sequence[Words]) -> None:
+        """Hold this state; the oldest is removed if there are too many."""
+        with _unless_the_disk_fails():
+            held = sorted(self._folder.glob("state.*"), key=lambda path: path.stat().st_mtime)
+            for path in held[: max(0, len(held) - HELD + 1)]:
+                path.unlink()
+            pieces = (np.ascontiguousarray(words, np.dtype("<u4")).reshape(-1).view(np.uint8).data for words in state)
+            LocalWriter().write(str(self._file(step)), pieces)
+
+    def _file(self, step: int) -> Path:
+        return self._folder / f"state.{step}"
+
+
+def forget_executions(evidence: Path, task_id: bytes) -> None:
+    """Remove the journals of a task."""
+    shutil.rmtree(evidence / FOLDER / task_id.hex(), ignore_errors=True)
+
+
+@contextmanager
+def _unless_the_disk_fails() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (OperationalError, OSError) as error:
+        LOG.warning("%s: an execution isn't noted on the disk, and takes longer after a restart", error)

@@ -1,0 +1,105 @@
+"""The journal of an execution: what a process that was killed knew about a disputed segment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toy_program
+from pol.arithmetic.primitives import Words
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.execution.cpu import CpuExecutor
+from pol.execution.executor import Seen
+from pol.roles.party.execution_journal import HELD, ExecutionJournal, forget_executions
+
+FIRST, STEPS, STEP = 3, 40, 31
+TASK = bytes(range(32))
+
+
+class CountingExecutor(CpuExecutor):
+    """Counts the steps that it watches."""
+
+    steps = 0
+
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        self.steps += 1
+        return super().watch(state, step, seen)
+
+
+def begun(evidence: Path | None) -> tuple[SegmentTrace, CountingExecutor]:
+    """An execution as a process begins it, which keeps no state in memory; with a journal if it has a disk."""
+    program, constants, start = toy_program.build(), toy_program.constants(), toy_program.initial_state()
+    executor = CountingExecutor(program, constants)
+    journal = None if evidence is None else ExecutionJournal(evidence, TASK, 1)
+    about = (program, constants, executor, start, FIRST, STEPS, 0)
+    return SegmentTrace(*about, load=toy_program.initial_state, journal=journal), executor
+
+
+def asked(trace: SegmentTrace) -> list[object]:
+    """The answers down to a node of the disputed step."""
+    roots = [trace.state_root(step) for step in range(FIRST, FIRST + STEPS + 1)]
+    return [*roots, *trace.node_roots(STEP), *trace.slot_roots(STEP + 1), trace.output_leaves(STEP, 2)]
+
+
+def test_a_restart_executes_the_disputed_step_alone(tmp_path: Path) -> None:
+    right = asked(begun(None)[0])
+    assert asked(begun(tmp_path)[0]) == right
+    again, executor = begun(tmp_path)
+    assert asked(again) == right
+    assert executor.steps <= 3  # for its row, for the state after it, and for what the node reads
+
+
+def test_roots_are_noted_as_they_are_hashed(tmp_path: Path) -> None:
+    killed, _ = begun(tmp_path)
+    killed.state_root(STEP)
+    again, executor = begun(tmp_path)
+    again.state_root(STEP)
+    assert executor.steps == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "gone", "a folder", "no roots", "cut line"])
+def test_a_damaged_disk_costs_time_only(tmp_path: Path, damage: str) -> None:
+    right = asked(begun(tmp_path)[0])
+    folder = tmp_path / "executions" / TASK.hex() / "1"
+    held, roots = folder / f"state.{STEP}", folder / "roots"
+    content = held.read_bytes()
+    match damage:
+        case "cut":
+            held.write_bytes(content[:-5])
+        case "flipped":
+            held.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+        case "gone":
+            held.unlink()
+        case "a folder":
+            held.unlink()
+            held.mkdir()
+        case "no roots":
+            roots.write_bytes(b"\0" * 100)
+        case "cut line":
+            roots.write_bytes(roots.read_bytes()[:-20])
+    assert asked(begun(tmp_path)[0]) == right
+    assert asked(begun(tmp_path)[0]) == right
+
+
+def test_a_disk_that_takes_nothing_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "executions").write_text("no folder")
+    assert asked(begun(tmp_path)[0]) == asked(begun(None)[0])
+    assert "takes longer after a restart" in caplog.text
+
+
+def test_few_states_of_a_segment_are_held_and_none_of_a_task_that_is_over(tmp_path: Path) -> None:
+    trace, _ = begun(tmp_path)
+    journal = ExecutionJournal(tmp_path, TASK, 1)
+    for step in (5, 9, 30, 7):
+        trace.node_roots(step)
+        assert step in journal.held()
+        assert len(journal.held()) <= HELD
+        state = journal.state(step, [slot.type for slot in trace.program.slots])
+        assert state is not None
+        assert all(map(np.array_equal, state, trace.state(step)))
+    forget_executions(tmp_path, TASK)
+    assert not journal.held()
+    assert not journal.roots()
