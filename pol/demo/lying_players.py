@@ -17,8 +17,8 @@ from pol.execution.cpu import CpuElement, CpuNode
 from pol.execution.executor import Executor, Seen
 from pol.execution.operand_reads import read_operands, registers
 from pol.execution.operand_sources import Sources
-from pol.execution.reference import next_state, watch_outputs
-from pol.graph.node import Node
+from pol.execution.reference import next_state
+from pol.graph.node import Node, Source
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import unravel
 
@@ -59,23 +59,43 @@ class LyingExecutor:
         if step != self.lie.step:
             return self._executor.run(state, step)
         outputs: list[Words] = []
-        sources = Sources(state, self._constants, outputs)
-        for number, node in enumerate(self._program.nodes):
-            outputs.append(CpuNode(node, self._threads).run(step, sources))
-            if number == self.lie.node:
-                outputs[-1].reshape(-1)[self.lie.element] = lied_result(node, self.lie, sources)
+        self._lied(state, step, lambda number, output: outputs.append(output))
         return outputs
 
     def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
         """The state after ``step``, and the outputs of the observed nodes."""
-        outputs = self.run(state, step)
-        return next_state(self._program, outputs), [outputs[node] for node in self._observed]
+        observed = dict[int, Words]()
+
+        def see(number: int, output: Words) -> None:
+            if number in self._observed:
+                observed[number] = output.copy()
+
+        after = self.watch(state, step, see)
+        return after, [observed[node] for node in self._observed]
 
     def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
         """The state after ``step``; ``seen(node, output)`` gets the output of each node."""
         if step != self.lie.step:
             return self._executor.watch(state, step, seen)
-        return watch_outputs(self._program, self.run(state, step), seen)
+        return self._lied(state, step, seen)
+
+    def _lied(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        """The state after the step with the lie; an output is dropped when its last reader is done."""
+        nodes, blank = self._program.nodes, np.empty(0, np.uint32)
+        reads = [{each.index for each in node.operands if each.source is Source.NODE} for node in nodes]
+        last = {read: number for number, of_node in enumerate(reads) for read in of_node}
+        last |= {slot.producer: len(nodes) for slot in self._program.slots}
+        outputs: list[Words] = []
+        sources = Sources(state, self._constants, outputs)
+        for number, node in enumerate(nodes):
+            outputs.append(CpuNode(node, self._threads).run(step, sources))
+            if number == self.lie.node:
+                outputs[-1].reshape(-1)[self.lie.element] = lied_result(node, self.lie, sources)
+            seen(number, outputs[-1])
+            for done in {number, *reads[number]}:
+                if last.get(done, number) == number:
+                    outputs[done] = blank
+        return next_state(self._program, outputs)
 
     def observing(self, nodes: Sequence[int]) -> LyingExecutor:
         """A liar that observes these nodes."""

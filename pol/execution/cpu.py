@@ -119,6 +119,11 @@ class CpuExecutor:
         check_tensors("state slot", self._state_types, state)
 
 
+def on_all_cores(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
+    """The executor of a party, which works on one step at a time: small nodes stay on one core. Raises as its class."""
+    return CpuExecutor(program, constants, threads=0)
+
+
 class CpuNode:
     """Executes one node alone; the same bits as within a step.
 

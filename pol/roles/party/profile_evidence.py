@@ -12,7 +12,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.cpu import on_all_cores
 from pol.graph.step_program import StepProgram
 from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
@@ -96,7 +96,7 @@ class ProfileEvidence:
 
     def _trace(self, program: StepProgram, segment: int, start: Sequence[Words]) -> SegmentTrace:
         interval, constants = self.task.document.interval, self.task.constants
-        executor = CpuExecutor(program, constants)
+        executor = on_all_cores(program, constants)
         return SegmentTrace(program, constants, executor, start, segment * interval, interval)
 
 

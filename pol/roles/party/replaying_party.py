@@ -16,7 +16,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.dispute.play.receipt_evidence import open_receipt
-from pol.execution.cpu import CpuExecutor
+from pol.execution.cpu import on_all_cores
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.roles.party.dispute_session import DisputeSession
@@ -58,8 +58,8 @@ class ReplayingParty(Role):
         return {}
 
     def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
-        """The executor of replays: the CPU kernels, whichever opinion is asked for."""
-        return CpuExecutor
+        """The executor of replays: all cores, whichever opinion is asked for."""
+        return on_all_cores
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
         """This party's execution of a segment, made once for as long as few others are asked for.
@@ -79,7 +79,7 @@ class ReplayingParty(Role):
             return load_checkpoint(self.store, task, proof.checkpoints[segment])
 
         start, about = load(), (task.program, task.constants, executor)
-        if not isinstance(self.store, KeptStore) or self.store.unkept():
+        if not isinstance(self.store, KeptStore) or not self.store.keeps:
             # The solver's file may vanish.
             return SegmentTrace(*about, start, segment * interval, interval)
         journal = ExecutionJournal(self.store.folder, task_id, segment)

@@ -19,7 +19,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.cpu import on_all_cores
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs
@@ -73,7 +73,7 @@ class SecondLookEvidence:
 
         def execute() -> SegmentTrace:
             program, constants = self.program(index), self.task.constants
-            executor, start = CpuExecutor(program, constants), replayed.state(replayed.first_step)
+            executor, start = on_all_cores(program, constants), replayed.state(replayed.first_step)
             return SegmentTrace(program, constants, executor, start, replayed.first_step, replayed.steps)
 
         return self._traces.get((replayed.first_step, index), execute)
@@ -85,7 +85,7 @@ class SecondLookEvidence:
         for index in range(self.terms.looks):
             # Of most reruns nobody asks for more than the end.
             program = self.program(index)
-            end = replay_end(program, CpuExecutor(program, self.task.constants), start, first, steps)
+            end = replay_end(program, on_all_cores(program, self.task.constants), start, first, steps)
             distances = component_distances(self.task.program, replayed.state(last), end)
             reruns.append(Rerun(state_root(self.task.slot_types, end), distances))
         return SecondLook(replayed.first_step // self.task.document.interval, tuple(reruns))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pol.chain.desks.task_registry import Terms
 from pol.errors import ProtocolError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.cpu import on_all_cores
 from pol.roles.party.decisions import Wait
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import wait_for_duty
@@ -64,8 +64,8 @@ def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
     if least > most:
         return least
     if task_id not in role.paces:
-        executor = CpuExecutor(task.program, task.constants)
-        role.paces[task_id] = time_step(lambda: executor.advance(task.initial_state, 0), role.timer)
+        executor, first = on_all_cores(task.program, task.constants), task.initial_state
+        role.paces[task_id] = time_step(lambda: executor.advance(first, 0), role.timer)
     return steps * role.paces[task_id]
 
 

@@ -10,7 +10,7 @@ from pol.chain.desks.task_registry import Terms
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.cpu import on_all_cores
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.roles.process.work_time import time_step
@@ -93,7 +93,7 @@ class Solver(StepProver):
                 "don't stake on them"
             )
         if recheck:
-            own = measure_profile(task, CpuExecutor, terms.profiled, terms.rerun_count, terms.margin)
+            own = measure_profile(task, on_all_cores, terms.profiled, terms.rerun_count, terms.margin)
             if own != published or (own.claim.portions, own.claim.root) != (posted.portions, posted.root):
                 raise ProtocolError("the profile was never measured: the same reruns diverge otherwise here")
 
@@ -185,8 +185,8 @@ class Solver(StepProver):
 def first_step_of(task: LoadedTask, executor: StepExecutor | None) -> Callable[[], object]:
     """A call that executes the first step of a task: natively, or with the defined bits without an executor."""
     if executor is None:
-        canonical = CpuExecutor(task.program, task.constants)
-        return lambda: canonical.advance(task.initial_state, 0)
+        canonical, first = on_all_cores(task.program, task.constants), task.initial_state
+        return lambda: canonical.advance(first, 0)
     constants, state = tensors(task)
     return lambda: executor.run(state, constants, 0)
 
@@ -198,12 +198,13 @@ def train_canonically(
 ) -> None:
     """Train all steps with the defined bits, as exact mode requires; ``on_checkpoint`` and ``last`` as in `train`."""
     document = task.document
-    executor = CpuExecutor(task.program, task.constants)
-    if last is None:
-        on_checkpoint(0, task.initial_state)
+    executor = on_all_cores(task.program, task.constants)
     index, start = last or (0, task.initial_state)
+    if last is None:
+        on_checkpoint(0, start)
     first = index * document.interval
     states = replay(task.program, executor, start, first, document.steps - first)
+    del start, last  # large states are in memory once
     for step, state in enumerate(states, first + 1):
         if step % document.interval == 0:
             on_checkpoint(step // document.interval, state)

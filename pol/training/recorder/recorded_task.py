@@ -88,15 +88,15 @@ class RecordedTask:
 
     def _words(self, arrays: Mapping[str, Array]) -> list[Words]:
         """The task's state. Optimizers make theirs at the first step; until then it is the task's initial one."""
-        found = []
-        task = self.task
+        found, task = [], self.task
+        first = None if all(entry in arrays for entry in self._entries) else task.initial_state
         for place, (name, type_, entry) in enumerate(
             zip(task.names.slots, task.slot_types, self._entries, strict=True)
         ):
             if entry in arrays:
                 words = to_words(arrays[entry], entry)
-            elif self._is_late[place]:
-                words = task.initial_state[place]
+            elif first is not None and self._is_late[place]:
+                words = first[place]
             else:
                 raise UnsupportedError(
                     f"the training has no {entry} for slot {name} of the task: record the model that was captured; "

@@ -74,6 +74,11 @@ class KeptStore(Store):
         """As `get`."""
         return self.get(digest, limit=limit)
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the disk has taken all that was read in this scope."""
+        return not self.unkept()
+
     def require_kept(self) -> None:
         """Check that all evidence of this scope is on the disk, before a signature that needs it.
 

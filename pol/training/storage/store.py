@@ -145,6 +145,11 @@ class Store:
             )
         return data
 
+    @property
+    def keeps(self) -> bool:
+        """Whether all that was read can be read again, whatever becomes of the files of others."""
+        return False
+
     def put_public(self, data: bytes) -> str:
         """As `put`; a store that seals (`pol.training.storage.sealing`) leaves this readable for everybody."""
         return Store.put(self, data)

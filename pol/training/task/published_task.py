@@ -5,6 +5,8 @@ Loading checks each claim of the document, so that solvers train exactly the com
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
@@ -24,6 +26,8 @@ from pol.training.task.task_source import GRAPH_LIMIT, TaskStep
 from pol.training.task.task_start import GIVEN, MAX_LEVELS, TaskStart
 
 PROGRAM_LIMIT = 1 << 30
+HELD_BYTES = 1 << 26
+"""Of a first state in memory."""
 SEED_CONSTANT = "seed"
 
 
@@ -116,12 +120,22 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     lineage = require_initial_state(
         store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1, most=most)
     )
-    return LoadedTask(digest, task, program, names, source, constants, state, lineage)
+    again = _again(store, task, names, slot_types, state)
+    return LoadedTask(digest, task, program, names, source, constants, again, lineage)
 
 
 def held_bytes(program: StepProgram) -> int:
     """Bytes of the data and the first state of a program in memory."""
     return 4 * sum(type_.numel for type_ in (*program.constants, *(slot.type for slot in program.slots)))
+
+
+def _again(
+    store: Store, task: TaskDocument, names: ProgramNames, types: list[TensorType], state: list[Words]
+) -> Callable[[], list[Words]]:
+    """A first state that was checked: a large one doesn't stay in memory if it can be read again for certain."""
+    if sum(words.nbytes for words in state) <= HELD_BYTES or not store.keeps:
+        return lambda: state
+    return lambda: task_tensors.load(store, task.initial_state, names.slots, types)
 
 
 def _first_state(

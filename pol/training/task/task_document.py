@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
@@ -129,7 +129,8 @@ class LineageLevel:
 class LoadedTask:
     """A task with all its parts, each checked against the document.
 
-    ``lineage`` gives the sources of its initial state: its own level, then those of its bases, down to the first.
+    ``first_state`` gives the initial state; ``lineage`` its sources: its own level, then those of its bases, down to
+    the first.
     """
 
     digest: str
@@ -138,8 +139,17 @@ class LoadedTask:
     names: ProgramNames
     source: TaskSource
     constants: list[Words]
-    initial_state: list[Words]
+    first_state: Callable[[], list[Words]]
     lineage: tuple[LineageLevel, ...]
+
+    @property
+    def initial_state(self) -> list[Words]:
+        """The state before the first step; a large one is read anew, so ask once.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        return self.first_state()
 
     @property
     def slot_types(self) -> list[TensorType]:

@@ -46,9 +46,9 @@ def train(
     """
     document = task.document
     slots = task.aten.slots
-    if last is None:
-        on_checkpoint(0, task.initial_state)
     index, words = last or (0, task.initial_state)
+    if last is None:
+        on_checkpoint(0, words)
     constants, state = tensors(task, words)
     observed: dict[str, float] = {}
     for step in range(index * document.interval, document.steps):

@@ -28,6 +28,7 @@ def replay(
     """
     require_state(program, start)
     state = list(start)
+    del start  # a large state is in memory once
     for step in range(first_step, first_step + steps):
         state, observed = executor.advance(state, step)
         if observe is not None:

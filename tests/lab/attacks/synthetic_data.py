@@ -125,7 +125,7 @@ def own_task(workshop: Workshop) -> Forgery:
         names=task.names,
         source=task.source,
         constants=target.constants_with(name, shifted),
-        initial_state=task.initial_state,
+        first_state=task.first_state,
         lineage=task.lineage,
     )
     return Forgery(workshop.run(), task=own)
