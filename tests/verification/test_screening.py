@@ -1,14 +1,20 @@
 """A screen points at segments that don't look like their neighbours, whatever the schedule; it decides nothing."""
 
 import math
+import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import toy_program
 from digits_training import checkpoints, honest, loaded, proof_over, solve
-from pol.arithmetic.primitives import Words
+from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.scalar_program import Builder
 from pol.errors import ProtocolError
+from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.step_program import Component, Slot, StepProgram
+from pol.graph.tensor_type import DType, TensorType
 from pol.verification.examination.outliers import oddness
 from pol.verification.examination.screening import SUSPICIOUS, ranked, screen, suspicions
 
@@ -133,3 +139,23 @@ def test_skipped_steps_and_repeated_checkpoints() -> None:
     first = screen(repeated.store, loaded(), repeated.proof, lambda done, total: seen.append((done, total)))[0]
     assert (first.segment, first.moved, first.score) == (4, 0.0, math.inf)
     assert seen == [(i, 13) for i in range(1, 14)]
+
+
+def test_large_states_take_no_copies() -> None:
+    """A party screens checkpoints as large as its memory admits: three of them, and no more."""
+    plain = TensorType(DType.F32, (1 << 20,))
+    move = Builder(1)
+    body = move.build(move.emit(Op.MOV, move.input(0)))
+    kept = Node(plain, (Operand(Source.STATE, 0, plain, Affine(0, (0, 1))),), (Input(InputKind.OPERAND, 0),), body)
+    program = StepProgram((Slot(Component.PARAMETER, plain, 0),), (), (kept,))
+    random = np.random.default_rng(5)
+    states = [[random.standard_normal(1 << 20, np.float32).view(np.uint32)] for _ in range(6)]
+    tracemalloc.start()
+    try:
+        found = suspicions(program, states)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < states[0][0].nbytes
+    lengths = [math.dist(one[0].view(np.float32), two[0].view(np.float32)) for one, two in pairwise(states)]
+    assert [s.moved for s in found] == pytest.approx(lengths)

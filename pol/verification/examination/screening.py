@@ -29,7 +29,8 @@ STILL = 0.1
 SUSPICIOUS = 6.0
 """Scores from here on are named: 1 is a standard deviation of what is typical."""
 _LOOKED_AT = (Component.PARAMETER, Component.OPTIMIZER)
-_UNSEEN = np.array([np.nan])
+BLOCK = 1 << 16
+"""Numbers that are compared at a time."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +70,19 @@ def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -
     and after. A segment that goes elsewhere is odd by both cosines, its neighbors by one; else the oddest of the
     numbers counts. A segment whose ends can't be seen, aren't finite or don't differ in one of these has an infinite
     score: a replay says what it is. So has the segment after which training stands still (`STILL`), however it got
-    there: all behind it may be true, and costs next to nothing. Two states are held at a time, and one update.
+    there: all behind it may be true, and costs next to nothing. Three states are held at a time.
 
     Raises:
         ProtocolError: fewer than two states, or one isn't a state of the program.
     """
     places = {component: _places(program, component) for component in _LOOKED_AT}
-    movements = {component: _Movement() for component, own in places.items() if own}
+    movements = {component: _Movement(own) for component, own in places.items() if own}
     count = 0
     for state in states:
         if state is not None:
             require_state(program, state)
-        for component, movement in movements.items():
-            movement.add(_UNSEEN if state is None else _flat(state, places[component]))
+        for movement in movements.values():
+            movement.add(state)
         count += 1
     if count < 2:
         raise ProtocolError("a screen compares the segments between checkpoints: give at least two")
@@ -109,32 +110,56 @@ def _places(program: StepProgram, component: Component) -> list[int]:
     return [i for i, slot in slots if slot.component is component and slot.type.dtype is DType.F32]
 
 
-def _flat(state: Sequence[Words], places: Sequence[int]) -> Series:
-    return np.concatenate([state[i].reshape(-1).view(np.float32).astype(np.float64) for i in places])
+def _blocks(state: Sequence[Words]) -> Iterator[Series]:
+    """The numbers of a state in binary64, so many at a time that large states take no copies."""
+    for words in state:
+        numbers = words.reshape(-1).view(np.float32)
+        for begin in range(0, numbers.size, BLOCK):
+            yield numbers[begin : begin + BLOCK].astype(np.float64)
+
+
+def _compared(
+    earlier: Sequence[Words] | None, before: Sequence[Words] | None, after: Sequence[Words] | None
+) -> tuple[float, float, float]:
+    """An update: its square, how many numbers it moves, and its product with the update before it.
+
+    NaN where a state couldn't be seen, or isn't finite.
+    """
+    if before is None or after is None:
+        return math.nan, math.nan, math.nan
+    square = moving = product = 0.0
+    with np.errstate(all="ignore"):
+        for now, last, first in zip(
+            _blocks(after), _blocks(before), _blocks(before if earlier is None else earlier), strict=True
+        ):
+            update = now - last
+            square += float(update @ update)
+            moving += float(np.count_nonzero(update))
+            product += float(update @ (last - first))
+    return square, moving, math.nan if earlier is None else product
 
 
 class _Movement:
-    """The updates of one component, one state after the other."""
+    """The updates of the slots of one component, one state after the other."""
 
-    def __init__(self) -> None:
-        self._state: Series | None = None
-        self._update: Series | None = None
+    def __init__(self, places: Sequence[int]) -> None:
+        self._places = places
+        self._states: list[Sequence[Words] | None] = []
         self._cosines: list[float] = []
         self._moving: list[float] = []
         self.lengths: list[float] = []
 
-    def add(self, state: Series) -> None:
-        if self._state is not None:
+    def add(self, state: Sequence[Words] | None) -> None:
+        self._states = [*self._states[-2:], None if state is None else [state[place] for place in self._places]]
+        if len(self._states) < 2:
+            return
+        earlier = self._states[0] if len(self._states) == 3 else None
+        square, moving, product = _compared(earlier, *self._states[-2:])
+        self.lengths.append(math.sqrt(square))
+        self._moving.append(moving if math.isfinite(square) else math.nan)
+        if len(self._states) == 3:
             with np.errstate(all="ignore"):
-                # An unreadable state is NaN, and so are the updates on both sides of it.
-                update = state - self._state
-                self.lengths.append(math.sqrt(float(update @ update)))
-                self._moving.append(float(np.count_nonzero(update)) if math.isfinite(self.lengths[-1]) else math.nan)
-                if self._update is not None:
-                    product = np.float64(self.lengths[-1]) * self.lengths[-2]
-                    self._cosines.append(float((update * self._update).sum() / product))
-            self._update = update
-        self._state = state
+                self._cosines.append(float(product / (np.float64(self.lengths[-1]) * self.lengths[-2])))
 
     def before_standstills(self) -> NDArray[np.intp]:
         """The segments after which few numbers move in all others; one that can't be seen isn't looked at."""
