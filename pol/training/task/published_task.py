@@ -5,7 +5,7 @@ Loading checks each claim of the document, so that solvers train exactly the com
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
@@ -27,7 +27,7 @@ from pol.training.task.task_start import GIVEN, MAX_LEVELS, TaskStart
 
 PROGRAM_LIMIT = 1 << 30
 HELD_BYTES = 1 << 26
-"""Of a first state in memory."""
+"""Of a first state in memory, where it can be read again for certain."""
 SEED_CONSTANT = "seed"
 
 
@@ -120,8 +120,9 @@ def load(store: Store, digest: str, *, levels: int = MAX_LEVELS, most: int | Non
     lineage = require_initial_state(
         store, digest, task.start, first, lambda base: load(store, base, levels=levels - 1, most=most)
     )
-    again = _again(store, task, names, slot_types, state)
-    return LoadedTask(digest, task, program, names, source, constants, again, lineage)
+    loaded = LoadedTask(digest, task, program, names, source, constants, lambda: state, lineage)
+    is_large = sum(words.nbytes for words in state) > HELD_BYTES
+    return let_go(loaded, store) if is_large and store.keeps else loaded
 
 
 def held_bytes(program: StepProgram) -> int:
@@ -129,13 +130,10 @@ def held_bytes(program: StepProgram) -> int:
     return 4 * sum(type_.numel for type_ in (*program.constants, *(slot.type for slot in program.slots)))
 
 
-def _again(
-    store: Store, task: TaskDocument, names: ProgramNames, types: list[TensorType], state: list[Words]
-) -> Callable[[], list[Words]]:
-    """A first state that was checked: a large one doesn't stay in memory if it can be read again for certain."""
-    if sum(words.nbytes for words in state) <= HELD_BYTES or not store.keeps:
-        return lambda: state
-    return lambda: task_tensors.load(store, task.initial_state, names.slots, types)
+def let_go(task: LoadedTask, store: Store) -> LoadedTask:
+    """The task without its first state in memory: whoever asks for that reads it from the store."""
+    document, names, types = task.document, task.names.slots, task.slot_types
+    return replace(task, first_state=lambda: task_tensors.load(store, document.initial_state, names, types))
 
 
 def _first_state(

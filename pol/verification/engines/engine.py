@@ -151,7 +151,8 @@ def require_shared(jobs: Sequence[ReplayJob]) -> None:
 def _prepare(url: str, digest: str, threads: int) -> tuple[Store, LoadedTask, CpuExecutor]:
     """Store, task and executor, which all jobs of one proof share."""
     store = Store(url)
-    loaded = published_task.load(store, digest)
+    # A replay begins at a checkpoint, also the first one.
+    loaded = published_task.let_go(published_task.load(store, digest), store)
     places = [loaded.names.observed[name] for name in _scalars(loaded)]
     return store, loaded, CpuExecutor(loaded.program, loaded.constants, threads, places)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,10 +22,21 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.replay.canonical_replay import Observe, replay_end
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide, outcome_of_failure
 
+T = TypeVar("T")
 Compare: TypeAlias = Callable[[Sequence[Words], Sequence[Words], Sequence[Words]], None]
 """``compare(start, replayed, end)``: the solver's start, the end of the replay from it, and the solver's."""
 SecondLookCallback: TypeAlias = Callable[[Verdict, Sequence[Words], Sequence[Words]], Verdict]
 """``second_look(verdict, start, end)``: optional second look at a rejected segment (`second_look.SecondLooker`)."""
+
+
+@dataclass(frozen=True)
+class ReplayedSegment:
+    """The replay of a segment: its last state, that in the middle if references are those of halves, and a receipt."""
+
+    state: Sequence[Words]
+    middle: Sequence[Words] | None = None
+    before: bytes = bytes(32)
+    receipt: bytes = bytes(32)
 
 
 def measure_segment(
@@ -34,46 +46,65 @@ def measure_segment(
     end: Sequence[Words],
     segment: int,
     interval: int,
-    observe: Observe | None = None,
     receipt_seed: bytes | None = None,
-    compare: Compare | None = None,
     halves: bool = False,
 ) -> SegmentClaim:
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
 
-    ``observe`` receives the observed values of each step. With ``receipt_seed`` the claim has a receipt of the last
-    step, of which nothing is observed then. ``compare`` receives the start and both ends. With ``halves`` references
-    are the longest of the ways of both halves and of the whole: a training that comes back has gone a way.
+    ``receipt_seed`` and ``halves`` as in `replay_from`.
 
     Raises:
         ProtocolError: ``start`` or ``end`` isn't a state of the program.
     """
-    types = [slot.type for slot in program.slots]
-    before = receipt = bytes(32)
-    middle: Sequence[Words] | None = None
+    replayed = replay_from(program, executor, start, segment, interval, None, receipt_seed, halves)
+    return measure(program, start, replayed, end, segment)
+
+
+def replay_from(
+    program: StepProgram,
+    executor: Executor,
+    start: Sequence[Words],
+    segment: int,
+    interval: int,
+    observe: Observe | None = None,
+    receipt_seed: bytes | None = None,
+    halves: bool = False,
+) -> ReplayedSegment:
+    """Replay a segment from ``start``.
+
+    ``observe`` receives the observed values of each step. With ``receipt_seed`` the claim has a receipt of the last
+    step, of which nothing is observed.
+    With ``halves`` references are the longest of the ways of both halves and of the whole: a training that comes back
+    has gone a way.
+    """
+    first = segment * interval
     if halves:
-        half, first_step = interval // 2, segment * interval
-        middle = replay_end(program, executor, start, first_step, half, observe)
-        replayed = replay_end(program, executor, middle, first_step + half, interval - half, observe)
-    elif receipt_seed is None:
-        replayed = replay_end(program, executor, start, segment * interval, interval, observe)
-    else:
-        last = (segment + 1) * interval - 1
-        drawing = executor.observing(receipt_nodes(receipt_seed, len(program.nodes)))
-        first = drawing if observe is None else executor
-        state = replay_end(program, first, start, segment * interval, interval - 1, observe)
-        before, receipt, replayed = execute_with_receipt(program, drawing, state, last, receipt_seed)
-    if compare is not None:
-        compare(start, replayed, end)
+        half = interval // 2
+        middle = replay_end(program, executor, start, first, half, observe)
+        return ReplayedSegment(replay_end(program, executor, middle, first + half, interval - half, observe), middle)
+    if receipt_seed is None:
+        return ReplayedSegment(replay_end(program, executor, start, first, interval, observe))
+    drawing = executor.observing(receipt_nodes(receipt_seed, len(program.nodes)))
+    own = drawing if observe is None else executor
+    state = replay_end(program, own, start, first, interval - 1, observe)
+    before, receipt, end = execute_with_receipt(program, drawing, state, first + interval - 1, receipt_seed)
+    return ReplayedSegment(end, None, before, receipt)
+
+
+def measure(
+    program: StepProgram, start: Sequence[Words], replayed: ReplayedSegment, end: Sequence[Words], segment: int
+) -> SegmentClaim:
+    """The claim that follows from a replay and the solver's states."""
+    types = [slot.type for slot in program.slots]
     return SegmentClaim(
         segment=segment,
         start=state_root(types, start),
         end=state_root(types, end),
-        replay=state_root(types, replayed),
-        distances=component_distances(program, replayed, end),
-        references=_ways(program, start, middle, replayed),
-        before=before,
-        receipt=receipt,
+        replay=state_root(types, replayed.state),
+        distances=component_distances(program, replayed.state, end),
+        references=_ways(program, start, replayed.middle, replayed.state),
+        before=replayed.before,
+        receipt=replayed.receipt,
     )
 
 
@@ -144,13 +175,30 @@ def verify_entries(
     a second look.
     """
     segment = start.index
-    states = load_evidence(segment, lambda: (load_checkpoint(store, task, start), load_checkpoint(store, task, end)))
-    if isinstance(states, Verdict):
-        return states
+    first = load_evidence(segment, lambda: load_checkpoint(store, task, start))
+    if isinstance(first, Verdict):
+        return first
+    if not store.exists(end.object):
+        # Before a replay in vain.
+        missing = load_evidence(segment, lambda: load_checkpoint(store, task, end))
+        if isinstance(missing, Verdict):
+            return missing
     try:
-        claim = measure_segment(
-            task.program, executor, *states, segment, task.document.interval, observe, receipt_seed, compare, halves
+        replayed = replay_from(
+            task.program, executor, first, segment, task.document.interval, observe, receipt_seed, halves
         )
+    except (OperationalError, MemoryError) as error:
+        return Verdict(segment, Outcome.INCONCLUSIVE, (Reason.NOT_AVAILABLE,), f"couldn't replay: {error}")
+    # Read only now: during a replay a state less is in memory.
+    last = load_evidence(segment, lambda: load_checkpoint(store, task, end))
+    if isinstance(last, Verdict):
+        return last
+    states = first, last
+    try:
+        if compare is not None:
+            compare(first, replayed.state, last)
+        claim = measure(task.program, first, replayed, last, segment)
+        del replayed
         verdict = decide(claim, thresholds)
         if second_look is not None and verdict.outcome is Outcome.REJECTED:
             verdict = second_look(verdict, *states)
@@ -180,9 +228,7 @@ def _worst(words: Words) -> Reason:
     return Reason.INFINITE if np.isinf(numbers).any() else Reason.OUT_OF_RANGE
 
 
-def load_evidence(
-    segment: int, load: Callable[[], tuple[list[Words], list[Words]]]
-) -> tuple[list[Words], list[Words]] | Verdict:
+def load_evidence(segment: int, load: Callable[[], T]) -> T | Verdict:
     """The evidence that ``load`` fetches, or the verdict that follows from the way it failed."""
     try:
         return load()

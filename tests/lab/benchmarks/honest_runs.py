@@ -34,7 +34,7 @@ from pol.verification.profile.profiling import PROFILED, measure_profile
 from pol.verification.profile.slot_scales import bounded
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares
 from pol.verification.verdict.segment_pairs import paired_task
-from pol.verification.verdict.segment_verification import measure_segment
+from pol.verification.verdict.segment_verification import measure, measure_segment, replay_from
 from pol.verification.verdict.slot_residual import SlotExaminer
 from pol.verification.verdict.verdict import Outcome, decide
 
@@ -188,7 +188,6 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
     again = SecondLooker(task, _Executors(), thresholds, seed=SEED)
     pairs, examiner = paired_task(task), SlotExaminer(task, _Executors())
     look_at_pair = SecondLooker(pairs, _Executors(), thresholds)
-    compared: list[tuple[Sequence[Words], Sequence[Words], Sequence[Words]]] = []
     tally = Tally()
     start = before = task.initial_state
     with _switched(training, kind):
@@ -202,11 +201,9 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
                 training.step(step)
             end = training.words(task.names.slots)
             interval = task.document.interval
-            claim = measure_segment(
-                task.program, executor, start, end, segment, interval, compare=lambda *states: compared.append(states)
-            )
-            tally.add(claim, thresholds, again, start, end)
-            tally.apart += bool(examiner.unexplained(segment, *compared.pop()))
+            replayed = replay_from(task.program, executor, start, segment, interval)
+            tally.add(measure(task.program, start, replayed, end, segment), thresholds, again, start, end)
+            tally.apart += bool(examiner.unexplained(segment, start, replayed.state, end))
             if segment % 2:
                 whole = measure_segment(task.program, executor, before, end, segment // 2, 2 * interval, halves=True)
                 verdict = decide(whole, thresholds)
