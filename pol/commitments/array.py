@@ -125,8 +125,13 @@ class Array:
                 f"an array of type {self.type.element.name} {self.type.shape} has {self.type.nbytes} bytes, "
                 f"{data.size} were given"
             )
-        if self.type.element is ElementType.BOOL and data.size and int(data.max()) > 1:
-            raise ProtocolError("a boolean is the byte 0 or 1")
+        require_elements(self.type.element, data)
+
+
+def require_elements(element: ElementType, data: Bytes) -> None:
+    """ProtocolError if a boolean among these bytes of an array is neither 0 nor 1."""
+    if element is ElementType.BOOL and data.size and int(data.max()) > 1:
+        raise ProtocolError("a boolean is the byte 0 or 1")
 
 
 def array_root(array: Array, threads: int = 0) -> bytes:

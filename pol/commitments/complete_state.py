@@ -89,10 +89,7 @@ class CompleteState:
         So every pair of numbers names a leaf, and nobody needs to know the content of the state. An array without
         bytes has the leaf 0, which is empty.
         """
-        entry = self.entries[position % len(self.entries)]
-        data = _bytes_of(self.documents[entry.name]) if entry.type is None else self.arrays[entry.name].data
-        leaves = -(-data.size // LEAF_SIZE)
-        return prove_chunk(self.entries, entry.name, data, index % leaves if leaves else 0)
+        return prove_at(self.entries, self.documents, self.arrays, position, index)
 
 
 @dataclass(frozen=True)
@@ -224,6 +221,20 @@ def prove_chunk(entries: Sequence[StateEntry], name: str, data: Bytes, index: in
         count=len(entries),
         state_branch=tuple(merkle.branch([entry.hash for entry in entries], position)),
     )
+
+
+def prove_at(
+    entries: Sequence[StateEntry],
+    documents: Mapping[str, bytes],
+    arrays: Mapping[str, Array],
+    position: int,
+    index: int,
+) -> ChunkProof:
+    """As `CompleteState.prove`, of a state whose entries are known; one array is looked up."""
+    entry = entries[position % len(entries)]
+    data = _bytes_of(documents[entry.name]) if entry.type is None else arrays[entry.name].data
+    leaves = -(-data.size // LEAF_SIZE)
+    return prove_chunk(entries, entry.name, data, index % leaves if leaves else 0)
 
 
 def _bytes_of(document: bytes) -> Bytes:

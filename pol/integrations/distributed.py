@@ -13,7 +13,8 @@ it: only subtree roots and a few border bytes are exchanged (docs/spec/complete_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -118,7 +119,8 @@ class DistributedRecorder(Recorder):
             )
         return self.epoch
 
-    def _read(self, store: Store, saved: StoredCheckpoint) -> CompleteState:
+    @contextmanager
+    def _read(self, store: Store, saved: StoredCheckpoint) -> Iterator[CompleteState]:
         """The state of this process if the cut is unchanged, else the whole one. `resume` checks the roots."""
         size = dist.get_world_size(self._group)
         self.state.by_rows = (
@@ -127,8 +129,10 @@ class DistributedRecorder(Recorder):
             and self.state.is_cut_into_rows()
         )
         if not self.state.by_rows:
-            return super()._read(store, saved)
-        return CompleteState(sharded_files.read_run(store, saved.types, saved.data, self._rank), saved.documents)
+            with super()._read(store, saved) as state:
+                yield state
+            return
+        yield CompleteState(sharded_files.read_run(store, saved.types, saved.data, self._rank), saved.documents)
 
     def _now(self) -> CompleteState:
         self._rows = {}

@@ -78,13 +78,75 @@ def test_a_folder_has_the_root_of_the_whole_however_it_is_cut(model: Path, tmp_p
     assert json.loads(pol("commit", folder, "--json").out)["root"] == whole["root"]
     index.write_text(json.dumps({"weight_map": placed | {"mask": "model-1.safetensors"}}))
     assert pol("commit", folder) == Said(1, match="'mask' is in model-1.safetensors, it is in model-2.safetensors")
-    index.write_text(json.dumps({"weight_map": placed | {"mask": "../gone.safetensors"}}))
-    assert pol("commit", folder) == Said(3, match="lacks ../gone.safetensors")
-    index.write_text('{"weight_map": 3}')
-    assert pol("commit", folder) == Said(1, match="no weight_map")
     index.unlink()
     save_file({"mask": np.zeros(3)}, folder / "twice.safetensors")
     assert pol("commit", folder) == Said(1, match="both hold a tensor 'mask'")
+
+
+def sharded(folder: Path) -> tuple[Path, dict[str, str]]:
+    """The model in three shards with an index, as Hugging Face writes it; the index and its map."""
+    folder.mkdir()
+    placed = {}
+    for number, part in enumerate((["a.weight"], ["a.bias", "count"], ["empty", "mask"]), 1):
+        file = f"model-{number:05}-of-00003.safetensors"
+        save_file({name: WEIGHTS[name] for name in part}, folder / file, metadata={"format": "pt"})
+        placed |= dict.fromkeys(part, file)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 77}, "weight_map": placed}))
+    return index, placed
+
+
+def test_an_index_and_its_folder_are_one_state(model: Path, tmp_path: Path) -> None:
+    index, _ = sharded(tmp_path / "model")
+    commitment = tmp_path / "commitment.json"
+    whole = pol("commit", model, "--json", "--out", commitment)
+    for path in (index, index.parent):
+        assert json.loads(pol("commit", path, "--json").out)["root"] == json.loads(whole.out)["root"]
+        assert pol("check", path, commitment) == Said(0, match="equal: all 5 entries")
+        assert pol("diff", path, model) == Said(0, match="5 of 5 tensors are equal")
+        assert len(json.loads(pol("inspect", path, "--json").out)["tensors"]) == 5
+    # A folder of links, as the cache of Hugging Face keeps a model.
+    links = tmp_path / "links"
+    links.mkdir()
+    for file in index.parent.iterdir():
+        (links / file.name).symlink_to(file)
+    assert pol("check", links, commitment).code == 0
+
+
+def test_an_index_that_does_not_fit_its_files(tmp_path: Path) -> None:
+    index, placed = sharded(tmp_path / "model")
+    second = index.parent / "model-00002-of-00003.safetensors"
+
+    def told(**other: object) -> Said:
+        index.write_text(json.dumps({"weight_map": {**placed, **other}}))
+        return pol("commit", index.parent)
+
+    assert told(gone=second.name) == Said(1, match="'gone' is in model-00002-of-00003.safetensors, it is in no file")
+    assert told(gone=second.name) == Said(1, match="move the index away")
+    assert told(gone="model-00009-of-00003.safetensors") == Said(
+        3, match="3 of 4 files are there): download model-0000"
+    )
+    for file in ("../../secret.safetensors", "/etc/passwd", "sub/x.safetensors", "..", "", "config.json"):
+        assert told(mask=file) == Said(1, match="without a folder; take the model from its author again")
+    for document in ({"weight_map": 3}, {"weight_map": {"a": 1}}, {"weight_map": {}}, []):
+        index.write_text(json.dumps(document))
+        assert pol("commit", index) == Said(1, match="name the safetensors files")
+    index.write_text('{"weight_map": {"mask": "a.safetensors", "mask": "b.safetensors"}}')
+    assert pol("commit", index) == Said(1, match="stands there twice")
+    assert told() == Said(0)
+    save_file({"count": WEIGHTS["count"], "mask": WEIGHTS["mask"]}, second)
+    assert told() == Said(1, match="both hold a tensor 'mask'")
+    second.unlink()
+    assert told() == Said(3, match="2 of 3 files are there): download model-00002-of-00003.safetensors into it")
+    index.unlink()
+    assert pol("commit", index.parent) == Said(3, match="lacks model-00002-of-00003.safetensors: download all 3 files")
+    (index.parent / "model-00003-of-00003.safetensors").unlink()
+    assert pol("commit", index.parent) == Said(3, match="download all 3 files of the model, or name one file")
+    save_file({"x": np.zeros(2)}, index.parent / "model-00001-of-999999999.safetensors")
+    assert pol("commit", index.parent) == Said(3, match="lacks model-00002-of-")
+    for kind in ("model", "other"):
+        (index.parent / f"{kind}.safetensors.index.json").write_text("{}")
+    assert pol("commit", index.parent) == Said(1, match="name that of one model")
 
 
 def test_check_names_every_entry_that_is_not_what_was_committed_to(model: Path, tmp_path: Path) -> None:

@@ -178,9 +178,9 @@ def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: Case, tmp_
 def _forged(store: Store, last: Any) -> dict[str, Any]:
     """The last checkpoint with one weight changed and everything consistent in itself."""
     from pol.commitments.complete_state import CompleteState
-    from pol.training.storage import stored_checkpoint
+    from pol.training.storage import checkpoint_tensors, stored_checkpoint
 
-    state = stored_checkpoint.load(store, stored_checkpoint.load_document(store, last.object))
+    state = checkpoint_tensors.load(store, stored_checkpoint.load_document(store, last.object))
     arrays = dict(state.arrays)
     name = next(name for name in arrays if name.startswith("parameters/"))
     data = arrays[name].data.copy()

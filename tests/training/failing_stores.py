@@ -15,7 +15,7 @@ from pol.errors import OperationalError
 from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import stored_checkpoint
+from pol.training.storage import checkpoint_tensors, stored_checkpoint
 from pol.training.storage.store import Store
 
 WAITING = Checkpoints(background=False)
@@ -166,5 +166,5 @@ def require_whole(store: Store) -> LearningRecord | None:
     for checkpoint in record.checkpoints:
         saved = stored_checkpoint.load_document(store, checkpoint.object)
         assert (saved.step, saved.root) == (checkpoint.step, checkpoint.root)
-        assert stored_checkpoint.load(store, saved).root == checkpoint.root
+        assert checkpoint_tensors.load(store, saved).root == checkpoint.root
     return record

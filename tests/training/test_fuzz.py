@@ -31,9 +31,10 @@ from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
-from pol.training.storage import safetensors_format, stored_checkpoint, updates
+from pol.training.storage import checkpoint_tensors, safetensors_format, stored_checkpoint, updates
+from pol.training.storage.checkpoint_tensors import CheckpointTensors
 from pol.training.storage.commitment import array_entry
-from pol.training.storage.store import Store
+from pol.training.storage.store import OpenFile, Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 Files = dict[str, bytes]
@@ -88,7 +89,7 @@ def read_everything(store: Store, record: LearningRecord) -> int:
             saved = stored_checkpoint.load_document(store, checkpoint.object)
             if saved.root != checkpoint.root:
                 continue
-            state = stored_checkpoint.load(store, saved)
+            state = checkpoint_tensors.load(store, saved)
         except (ProtocolError, OperationalError):
             continue
         assert CompleteState(state.arrays, state.documents).root == checkpoint.root
@@ -286,7 +287,7 @@ def test_documents_of_an_attacker(honest: Files) -> None:
         store = open_files({**honest, f"{digest[:2]}/{digest}": data})
         try:
             saved = stored_checkpoint.load_document(store, digest)
-            state = stored_checkpoint.load(store, saved)
+            state = checkpoint_tensors.load(store, saved)
             assert CompleteState(state.arrays, state.documents).root == saved.root
             components.decode(state)
             opened += 1
@@ -301,7 +302,7 @@ def test_plain_data_of_an_attacker(honest: Files) -> None:
     draw = random.Random(3)
     store = open_files(honest)
     record = learning_record.load_record(store)
-    state = stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[-1].object))
+    state = checkpoint_tensors.load(store, stored_checkpoint.load_document(store, record.checkpoints[-1].object))
     opened = refused = 0
     for _ in range(1000):
         name = draw.choice(sorted(state.documents))
@@ -386,7 +387,10 @@ def test_tensor_files_of_an_attacker(honest: Files) -> None:
     for _ in range(500):
         changed = mutate_bytes(draw, data, [honest["record.json"]])
         try:
-            arrays = safetensors_format.read(io.BytesIO(changed), saved.types, "the file")
+            file = safetensors_format.KnownFile(
+                OpenFile(io.BytesIO(changed), len(changed), "read the file"), saved.types, "the file"
+            )
+            arrays = {name: file.array(name) for name in saved.types}
         except ProtocolError:
             continue
         assert changed[:head] == data[:head]
@@ -414,7 +418,7 @@ def test_update_objects_of_an_attacker(honest: Files) -> None:
         document["data"]["arrays"][number]["bytes"] = len(changed)
         store = open_files({**honest, f"{digest[:2]}/{digest}": data})
         try:
-            state = stored_checkpoint.load(store, StoredCheckpoint.decode(rfc8785.dumps(document)))
+            state = checkpoint_tensors.load(store, StoredCheckpoint.decode(rfc8785.dumps(document)))
         except ProtocolError:
             continue
         # A frame may be written in several ways; what it says is the same.
@@ -436,7 +440,12 @@ def test_memory_that_a_document_asks_for(honest: Files, form: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolError):
-            stored_checkpoint.load(store, stored_checkpoint.load_document(store, digest))
+            checkpoint_tensors.load(store, stored_checkpoint.load_document(store, digest))
+        with (
+            pytest.raises(ProtocolError),
+            CheckpointTensors(store, stored_checkpoint.load_document(store, digest)) as tensors,
+        ):
+            print(tensors[name])
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:
         tracemalloc.stop()
@@ -451,7 +460,7 @@ def test_memory_of_a_bomb(tmp_path: Any) -> None:
         try:
             part = updates.UpdatePart("x", updates.XOR, len(bomb))
             try:
-                found = updates.decode(bomb, [part], types, {})["x"].data
+                found = updates.decode(bomb, part, types["x"], None).data
                 assert found.size == 4000
             except ProtocolError:
                 pass

@@ -22,7 +22,7 @@ from pol.training import Checkpoints, Sealing
 from pol.training.lineage.base_training import from_record
 from pol.training.lineage.lineage import verify_lineage
 from pol.training.record import learning_record
-from pol.training.storage import sealing, stored_checkpoint
+from pol.training.storage import checkpoint_tensors, sealing, stored_checkpoint
 from pol.training.storage.key_file import load_opening_key
 from pol.training.storage.sealing import SEGMENT, SealedFile, SealedStore, open_sealed, seal
 from pol.training.storage.store import Store
@@ -187,7 +187,7 @@ def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
     data[-20] ^= 1
     path.write_bytes(data)
     with pytest.raises(ProtocolError, match=f"segment 0 of file {name[:64]}"):
-        stored_checkpoint.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
+        checkpoint_tensors.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
 
 
 @pytest.mark.parametrize("base_is_sealed", [False, True])

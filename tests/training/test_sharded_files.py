@@ -10,7 +10,7 @@ import pytest
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage import sharded_files, stored_checkpoint
+from pol.training.storage import checkpoint_tensors, sharded_files
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
@@ -49,7 +49,7 @@ def stored(folder: Path) -> tuple[Store, StoredCheckpoint]:
 
 def test_what_several_stored_is_read_as_one(tmp_path: Path) -> None:
     store, saved = stored(tmp_path)
-    found = stored_checkpoint.load(store, StoredCheckpoint.decode(saved.encode()))
+    found = checkpoint_tensors.load(store, StoredCheckpoint.decode(saved.encode()))
     assert found.root == STATE.root
     assert all(np.array_equal(found.arrays[name].data, WHOLE[name].data) for name in WHOLE)
 
@@ -78,7 +78,7 @@ def test_documents_that_lie_are_refused(tmp_path: Path, change: Callable[[list[A
     store, saved = stored(tmp_path)
     change(saved.data["files"])
     with pytest.raises(ProtocolError, match=message):
-        stored_checkpoint.load(store, saved)
+        checkpoint_tensors.load(store, saved)
 
 
 def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
@@ -89,15 +89,15 @@ def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
         data[-1] ^= 1
         path.write_bytes(data)
         with pytest.raises(ProtocolError, match="isn't the one that the checkpoint commits to"):
-            stored_checkpoint.load(store, saved)
+            checkpoint_tensors.load(store, saved)
         path.write_bytes(data[:-1])
         with pytest.raises(ProtocolError, match="bytes, not"):
-            stored_checkpoint.load(store, saved)
+            checkpoint_tensors.load(store, saved)
         path.unlink()
         with pytest.raises(OperationalError):
-            stored_checkpoint.load(store, saved)
+            checkpoint_tensors.load(store, saved)
         path.write_bytes(honest)
-    assert stored_checkpoint.load(store, saved).root == STATE.root
+    assert checkpoint_tensors.load(store, saved).root == STATE.root
 
 
 def test_equal_runs_are_read_one_by_one(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import torch
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.errors import ProtocolError
 from pol.training.state.tensors import DTYPES, of_tensor
-from pol.verification.runs import tensor_difference
-from pol.verification.runs.tensor_difference import measure_difference, values_of
+from pol.verification.runs.tensor_difference import BLOCK, TensorDistance, measure_difference, values_of
 
 INF, NAN = math.inf, math.nan
 
@@ -19,14 +18,21 @@ def array(values: object, dtype: torch.dtype = torch.float32) -> Array:
     return of_tensor(torch.tensor(values, dtype=dtype), "x")
 
 
-@pytest.mark.parametrize("block", [7, 1 << 20])
-def test_norms_are_those_of_numpy(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensor_difference, "BLOCK", block)
+def distance(a: Array, b: Array, block: int = BLOCK) -> TensorDistance:
+    pieces = []
+    for side in (a, b):
+        size = block * side.type.element.size
+        pieces.append([side.data[first : first + size] for first in range(0, side.data.size, size)])
+    return measure_difference(a.type, b.type, zip(*pieces, strict=True))
+
+
+@pytest.mark.parametrize("block", [7, BLOCK])
+def test_norms_are_those_of_numpy(block: int) -> None:
     draw = np.random.default_rng(0)
     a = draw.standard_normal((13, 11)).astype(np.float32)
     b = np.where(draw.random(a.shape) < 0.3, a + draw.standard_normal(a.shape).astype(np.float32), a)
     gap = a.astype(np.float64) - b.astype(np.float64)
-    found = measure_difference(of_tensor(torch.from_numpy(a), "a"), of_tensor(torch.from_numpy(b), "b"))
+    found = distance(of_tensor(torch.from_numpy(a), "a"), of_tensor(torch.from_numpy(b), "b"), block)
     assert found.differing == np.count_nonzero(a != b)
     assert found.l2 == pytest.approx(np.linalg.norm(gap), rel=1e-14)
     assert found.linf == np.abs(gap).max()
@@ -47,15 +53,15 @@ def test_norms_are_those_of_numpy(block: int, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_what_is_not_a_plain_number(a: list[float], b: list[float], differing: int, l2: float, relative: float) -> None:
-    found = measure_difference(array(a), array(b))
+    found = distance(array(a), array(b))
     assert (found.differing, found.l2, found.relative) == (differing, l2, relative)
     assert (found.position is None) == (differing == 0)
 
 
 def test_great_and_small_numbers_neither_overflow_nor_vanish() -> None:
-    found = measure_difference(array([3e300, 4e300], torch.float64), array([0.0, 0.0], torch.float64))
+    found = distance(array([3e300, 4e300], torch.float64), array([0.0, 0.0], torch.float64))
     assert (found.l2, found.relative) == (pytest.approx(5e300), pytest.approx(1.0))
-    found = measure_difference(array([3e-310, 4e-310], torch.float64), array([0.0, 0.0], torch.float64))
+    found = distance(array([3e-310, 4e-310], torch.float64), array([0.0, 0.0], torch.float64))
     assert found.l2 == pytest.approx(5e-310)
 
 
@@ -71,21 +77,21 @@ def test_great_and_small_numbers_neither_overflow_nor_vanish() -> None:
     ],
 )
 def test_integers_are_compared_exactly(a: complex, b: complex, dtype: torch.dtype, linf: float) -> None:
-    found = measure_difference(array([a], dtype), array([b], dtype))
+    found = distance(array([a], dtype), array([b], dtype))
     assert (found.linf, found.differing, found.values) == (linf, 1, (a, b))
 
 
 @pytest.mark.parametrize("element", [e for e in ElementType if e.name.startswith(("F8", "BF", "F16"))])
 def test_all_values_of_short_formats_are_those_of_torch(element: ElementType) -> None:
     codes = np.arange(1 << 8 * element.size, dtype=f"<u{element.size}").view(np.uint8)
-    found = values_of(Array(ArrayType(element, (1 << 8 * element.size,)), codes), 0, 1 << 8 * element.size)
+    found = values_of(element, codes)
     expected = torch.from_numpy(codes.copy()).view(DTYPES[element]).to(torch.float32).numpy()
     assert np.array_equal(found, expected, equal_nan=True)
 
 
 def test_a_tensor_and_its_rounded_copy_are_compared_as_numbers() -> None:
     wide = torch.tensor([1.0, 1.001, NAN])
-    found = measure_difference(of_tensor(wide, "a"), of_tensor(wide.to(torch.bfloat16), "b"))
+    found = distance(of_tensor(wide, "a"), of_tensor(wide.to(torch.bfloat16), "b"))
     assert (found.differing, found.position) == (1, (1,))
     assert found.linf == pytest.approx(0.001, rel=1e-3)
 
@@ -94,9 +100,9 @@ def test_data_at_an_odd_address() -> None:
     buffer = np.zeros(17, np.uint8)
     buffer[1:] = np.frombuffer(np.array([1, 2, 3, 4], np.float32).tobytes(), np.uint8)
     odd = Array(ArrayType(ElementType.F32, (4,)), buffer[1:])
-    assert measure_difference(odd, array([1.0, 2.0, 3.0, 5.0])).linf == 1.0
+    assert distance(odd, array([1.0, 2.0, 3.0, 5.0])).linf == 1.0
 
 
 def test_shapes_that_differ_have_no_distance() -> None:
     with pytest.raises(ProtocolError, match="no distance between the shapes"):
-        measure_difference(array([1.0]), array([[1.0]]))
+        distance(array([1.0]), array([[1.0]]))

@@ -60,7 +60,7 @@ def entries_of(path: str) -> tuple[tuple[StateEntry, ...], tuple[str, ...]]:
         return tensors.entries(), tensors.left_out
     run = open_run(place)
     saved = run.document(run.checkpoint(step))
-    run.state(saved)
+    run.verify(saved)
     return saved.entries, ()
 
 

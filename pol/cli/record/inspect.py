@@ -23,7 +23,7 @@ from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun, is_run, open_run, open_store, split_step
 from pol.training.state import readable
 from pol.training.storage.commitment import Commitment
-from pol.training.storage.tensor_folder import ENDING, open_tensors
+from pol.training.storage.tensor_folder import ENDING, INDEX, open_tensors
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import TaskDocument
 
@@ -69,7 +69,7 @@ def describe(path: str, digest: str | None = None) -> dict[str, Any]:
         run = open_run(place)
         return _record(run.record, run) if step is None else _checkpoint(run, step)
     file = Path(path)
-    if file.is_file() and file.suffix != ENDING and _is_json(file):
+    if file.is_file() and not file.name.endswith((ENDING, INDEX)) and _is_json(file):
         return _document(read_file(file, limit=DOCUMENT_LIMIT), str(file))
     try:
         tensors = open_tensors(file)

@@ -13,16 +13,18 @@ from typing import Any
 
 from aiohttp import web
 
-from pol.commitments.complete_state import CompleteState
+from pol.commitments.complete_state import prove_at
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import learning_record, recorded_chunks
 from pol.training.storage import stored_checkpoint
+from pol.training.storage.checkpoint_tensors import CheckpointTensors
 from pol.training.storage.store import OpenFile, Store
+from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 PIECE = 1 << 20
 MAX_STREAMS = 64
 MAX_PROOFS = 8
-"""The most requests for chunks at a time: each may have to read a whole checkpoint."""
+"""The most requests for chunks at a time: each has to read and hash a whole tensor."""
 
 _FILE = r"/{folder:[0-9a-f]{2}}/{name:[0-9a-f]{64}(\.[a-z]{1,16})?}"
 _CHUNK = "/chunk/{checkpoint:[0-9]{1,9}}/{position:[0-9]{1,15}}/{leaf:[0-9]{1,15}}"
@@ -35,11 +37,12 @@ class StoreServer:
         self._store = store
         self._streams = self._proofs = 0
         self._lock = threading.Lock()
-        self._newest_read: tuple[bytes, CompleteState] | None = None
+        self._last: tuple[StoredCheckpoint, CheckpointTensors] | None = None
 
     def application(self) -> web.Application:
         """The aiohttp application; every other path is answered with 404, every other method with 405."""
         application = web.Application(client_max_size=1)
+        application.on_cleanup.append(self._close)
         application.add_routes(
             [
                 web.get(f"/{learning_record.HEAD}", self._record),
@@ -89,19 +92,28 @@ class StoreServer:
         return web.Response(body=data, content_type="application/json")
 
     def _prove(self, checkpoint: int, position: int, leaf: int) -> bytes:
-        """The proof of a chunk. Runs one at a time; the checkpoint that was read last is cached."""
+        """The proof of a chunk. Runs one at a time; the checkpoint that was read last stays open."""
         with self._lock:
             record = learning_record.load_record(self._store)
             if checkpoint >= len(record.checkpoints):
                 raise ProtocolError(f"there is no checkpoint {checkpoint}")
             entry = record.checkpoints[checkpoint]
-            if self._newest_read is None or self._newest_read[0] != entry.root:
-                self._newest_read = None
+            if self._last is None or self._last[0].root != entry.root:
+                self._forget()
                 saved = stored_checkpoint.load_document(self._store, entry.object)
                 if saved.root != entry.root:
                     raise ProtocolError("the checkpoint isn't the one in the log")
-                self._newest_read = entry.root, stored_checkpoint.load(self._store, saved)
-            return recorded_chunks.encode(self._newest_read[1].prove(position, leaf))
+                self._last = saved, CheckpointTensors(self._store, saved)
+            saved, tensors = self._last
+            return recorded_chunks.encode(prove_at(saved.entries, saved.documents, tensors, position, leaf))
+
+    def _forget(self) -> None:
+        if self._last is not None:
+            self._last[1].close()
+            self._last = None
+
+    async def _close(self, _: web.Application) -> None:
+        await asyncio.to_thread(self._forget)
 
 
 async def serve(store: Store, host: str, port: int, ready: Any) -> None:

@@ -19,7 +19,7 @@ from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import plain_data, tensors
 from pol.training.state.words import of_words
-from pol.training.storage import stored_checkpoint
+from pol.training.storage.checkpoint_tensors import CheckpointTensors
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 from pol.training.task import initialization
@@ -83,9 +83,8 @@ class FromRecord:
             ProtocolError: a tensor of the same name has another type, none has the same name, or the lineage is false.
             OperationalError: a store failed.
         """
-        arrays = stored_checkpoint.load(self.store, self.saved).arrays
         names = {}
-        with torch.no_grad():
+        with torch.no_grad(), CheckpointTensors(self.store, self.saved) as arrays:
             for kind, name, target in _arrays(model):
                 source = f"{kind}/{plain_data.segment(self.rename(name))}"
                 if source in arrays and name not in self.left_out:

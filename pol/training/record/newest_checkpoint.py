@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.state import components
-from pol.training.storage import stored_checkpoint
+from pol.training.storage.checkpoint_tensors import open_state
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
@@ -27,11 +28,11 @@ class NewestCheckpoint:
 
 
 def load_newest_checkpoint(
-    store: Store, read: Callable[[Store, StoredCheckpoint], CompleteState] = stored_checkpoint.load
+    store: Store, read: Callable[[Store, StoredCheckpoint], AbstractContextManager[CompleteState]] = open_state
 ) -> NewestCheckpoint | None:
     """The newest checkpoint in a store; None if no record has been published.
 
-    ``read`` loads the state of a checkpoint.
+    ``read`` opens the state of a checkpoint.
 
     Raises:
         ProtocolError: the checkpoint isn't the one in the record.
@@ -41,7 +42,8 @@ def load_newest_checkpoint(
         return None
     run = RecordedRun(store, learning_record.load_record(store))
     saved = run.document(run.checkpoint())
-    return NewestCheckpoint(run.record, saved.step, components.decode(read(store, saved)))
+    with read(store, saved) as state:
+        return NewestCheckpoint(run.record, saved.step, components.decode(state))
 
 
 def components_of(store: Store, trainer: str) -> Mapping[str, Any] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pol.commitments import canonical_json
 from pol.commitments.array import LEAF_SIZE, ArrayType, ElementType
-from pol.commitments.complete_state import ChunkProof, DocumentType
+from pol.commitments.complete_state import ChunkProof, DocumentType, prove_at
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
@@ -18,14 +18,16 @@ KIND, VERSION = "pol/chunk", 1
 def prove_recorded(store: Store, record: LearningRecord, index: int, position: int, leaf: int) -> ChunkProof:
     """The proof of a leaf of checkpoint ``index``; position and leaf wrap around at their counts.
 
-    The whole checkpoint is read and hashed, so that no false leaf is sent to a chain.
+    The array that holds the leaf is read and hashed, so that no false leaf is sent to a chain.
 
     Raises:
         ProtocolError: no such checkpoint, or it isn't what the record says.
         OperationalError: the store failed.
     """
     run = RecordedRun(store, record)
-    return run.state(run.document(run.at(index))).prove(position, leaf)
+    saved = run.document(run.at(index))
+    with run.tensors(saved) as tensors:
+        return prove_at(saved.entries, saved.documents, tensors, position, leaf)
 
 
 def encode(proof: ChunkProof) -> bytes:

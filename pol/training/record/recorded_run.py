@@ -13,7 +13,7 @@ from pol.training.record.learning_record import LearningRecord, RecordedCheckpoi
 from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
-    from pol.commitments.complete_state import CompleteState
+    from pol.training.storage.checkpoint_tensors import CheckpointTensors
     from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 
@@ -72,16 +72,27 @@ class RecordedRun:
             )
         return saved
 
-    def state(self, saved: StoredCheckpoint) -> CompleteState:
-        """The state of a checkpoint, every tensor hashed and compared.
+    def verify(self, saved: StoredCheckpoint) -> None:
+        """Hash every tensor of a checkpoint and compare it with its root; none stays in memory.
 
         Raises:
             ProtocolError: a tensor isn't what the document says.
             OperationalError: the store failed.
         """
-        from pol.training.storage import stored_checkpoint
+        from pol.training.storage import checkpoint_tensors
 
-        return stored_checkpoint.load(self.store, saved)
+        checkpoint_tensors.verify(self.store, saved)
+
+    def tensors(self, saved: StoredCheckpoint) -> CheckpointTensors:
+        """The tensors of a checkpoint, to be read one at a time.
+
+        Raises:
+            ProtocolError: the document doesn't say how they are stored.
+            OperationalError: the store failed.
+        """
+        from pol.training.storage.checkpoint_tensors import CheckpointTensors
+
+        return CheckpointTensors(self.store, saved)
 
 
 def split_step(text: str) -> tuple[str, int | None]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -35,7 +36,7 @@ from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
 from pol.training.state import components
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
-from pol.training.storage import stored_checkpoint
+from pol.training.storage import checkpoint_tensors, stored_checkpoint
 from pol.training.storage.key_file import load_signing_key
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
@@ -237,8 +238,8 @@ class Recorder:
         else:
             self._background.start(lambda: self._store(steps, state))
 
-    def _read(self, store: Store, saved: stored_checkpoint.StoredCheckpoint) -> CompleteState:
-        return stored_checkpoint.load(store, saved)
+    def _read(self, store: Store, saved: stored_checkpoint.StoredCheckpoint) -> AbstractContextManager[CompleteState]:
+        return checkpoint_tensors.open_state(store, saved)
 
     def _now(self) -> CompleteState:
         return components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})

@@ -70,6 +70,10 @@ class KeptStore(Store):
         self._write(digest, data)
         return data
 
+    def pieces(self, digest: str, *, limit: int = LIMIT) -> Iterator[bytes]:
+        """As `get`, in one piece."""
+        yield self.get(digest, limit=limit)
+
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """As `get`."""
         return self.get(digest, limit=limit)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, Bytes, ElementType
 from pol.commitments.complete_state import encode_name
 from pol.errors import ProtocolError
-from pol.training.storage.store import ReadableFile, Store, read_up_to
+from pol.training.storage.store import OpenFile, ReadableFile, Store, read_up_to
 
 Types: TypeAlias = Mapping[str, ArrayType]
 Order: TypeAlias = Callable[[Types], list[str]]
@@ -29,7 +30,7 @@ HEADER_LIMIT = 1 << 25
 """Bytes of a parsed header at most: 200,000 tensors with names of 80 letters. The safetensors package takes 100 MB."""
 METADATA = "__metadata__"
 PIECE = 1 << 24
-"""Bytes that are read at a time."""
+"""Bytes that are read or written at a time; whole leaves, and whole elements of every type."""
 
 
 def by_size(types: Types) -> list[str]:
@@ -66,46 +67,67 @@ def pieces(arrays: Mapping[str, Array], order: Order = by_size) -> Iterator[byte
     types = {name: array.type for name, array in arrays.items()}
     yield header(types, order)
     for name in order(types):
-        if types[name].nbytes:
-            yield arrays[name].data.data
+        data = arrays[name].data
+        # A filesystem over a network holds each piece in memory until it is sent.
+        yield from (data[first : first + PIECE].data for first in range(0, data.size, PIECE))
 
 
-def read(file: ReadableFile, types: Types, what: str) -> dict[str, Array]:
-    """The arrays of a file of these names and types; ``what`` names it in errors. Their roots are still to be checked.
+class KnownFile:
+    """An open file of tensors whose names and types are known: each one, or a piece of it, is read by its place.
 
-    Raises:
-        ProtocolError: another header, too few bytes or too many, or a boolean that is neither 0 nor 1.
-    """
-    expected = header(types)
-    if _take(file, len(expected), f"the header of {what}") != expected:
-        raise ProtocolError(f"{what} has another header than its names and types give: other tensors, or metadata")
-    arrays = {}
-    for name in by_size(types):
-        where = f"{what}, tensor {name}"
-        data = np.empty(types[name].nbytes, np.uint8)
-        _fill(file, data, where)
-        try:
-            arrays[name] = Array(types[name], data)
-        except ProtocolError as error:
-            raise ProtocolError(f"{where}: {error}") from error
-    if file.read(1):
-        raise ProtocolError(f"{what} goes on after its last tensor")
-    return arrays
-
-
-def load(store: Store, name: str, types: Types) -> dict[str, Array]:
-    """As `read`, of a file of a store.
+    ``what`` names it in errors. Roots are still to be checked.
 
     Raises:
-        ProtocolError: as `read`.
+        ProtocolError: the file has another size or another header.
         OperationalError: the store failed.
     """
-    with store.open_file(name) as file:
-        if file.size != (expected := size(types)):
+
+    def __init__(self, file: OpenFile, types: Types, what: str):
+        expected = header(types)
+        self._file, self._types, self._what = file, types, what
+        self._begin, end = {}, len(expected)
+        for name in by_size(types):
+            self._begin[name] = end
+            end += types[name].nbytes
+        if file.size != end:
             # Compared before memory is taken for the sizes that a document states.
-            kind = "is truncated" if file.size < expected else "goes on after its last tensor"
-            raise ProtocolError(f"checkpoint file {name} {kind}: it has {file.size} bytes, not {expected}")
-        return read(file, types, f"checkpoint file {name}")
+            kind = "is truncated" if file.size < end else "goes on after its last tensor"
+            raise ProtocolError(f"{what} {kind}: it has {file.size} bytes, not {end}")
+        if _take(file, len(expected), f"the header of {what}") != expected:
+            raise ProtocolError(f"{what} has another header than its names and types give: other tensors, or metadata")
+
+    def read(self, name: str, first: int, size: int) -> Bytes:
+        """``size`` bytes of a tensor from ``first`` on.
+
+        Raises:
+            ProtocolError: the file ends before them.
+            OperationalError: the store failed.
+        """
+        self._file.seek(self._begin[name] + first)
+        return np.frombuffer(_take(self._file, size, f"{self._what}, tensor {name}"), np.uint8)
+
+    def array(self, name: str) -> Array:
+        """A whole tensor.
+
+        Raises:
+            ProtocolError: the file ends before it, or a boolean is neither 0 nor 1.
+            OperationalError: the store failed.
+        """
+        try:
+            return Array(self._types[name], self.read(name, 0, self._types[name].nbytes))
+        except ProtocolError as error:
+            raise ProtocolError(f"{self._what}, tensor {name}: {error}") from error
+
+
+@contextmanager
+def open_known(store: Store, name: str, types: Types) -> Iterator[KnownFile]:
+    """A file of a store that holds tensors of these names and types.
+
+    Raises:
+        ProtocolError, OperationalError: as `KnownFile`.
+    """
+    with store.open_file(name) as file:
+        yield KnownFile(file, types, f"checkpoint file {name}")
 
 
 def split(data: bytes | memoryview, what: str) -> tuple[int, Header]:
@@ -176,9 +198,3 @@ def _take(file: ReadableFile, count: int, what: str) -> bytes:
     if len(found) != count:
         raise ProtocolError(f"{what} is truncated: {len(found)} of {count} bytes are there")
     return found
-
-
-def _fill(file: ReadableFile, target: Bytes, what: str) -> None:
-    for first in range(0, target.size, PIECE):
-        piece = target[first : first + PIECE]
-        piece[:] = np.frombuffer(_take(file, piece.size, what), np.uint8)

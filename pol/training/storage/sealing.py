@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.atomic_files import Pieces
-from pol.training.storage.store import LIMIT, OpenFile, ReadableFile, Store, read_up_to
+from pol.training.storage.store import LIMIT, OpenFile, ReadableFile, SeekableFile, Store, read_up_to
 
 MAGIC = b"pol/sealed/1"
 SEGMENT = 1 << 16
@@ -51,19 +51,20 @@ def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], b
 
 
 class SealedFile:
-    """The plaintext of a sealed file, read in order; a segment is authenticated before any of it is given out.
+    """The plaintext of a sealed file; a segment is authenticated before any of it is given out.
 
     Raises:
         ProtocolError: not a sealed file; from `read`: changed, cut, or reassembled.
         OperationalError: not sealed to this key.
     """
 
-    def __init__(self, file: ReadableFile, key: X25519PrivateKey, what: str):
+    def __init__(self, file: SeekableFile, key: X25519PrivateKey, what: str):
         self._file, self._what = file, what
         header, fresh = _open_header(file, key, what)
         self._begin, self._cipher = len(header), ChaCha20Poly1305(fresh)
         self._counter, self._ready = 0, bytearray()
         self._ahead: bytes | None = read_up_to(file, SEGMENT + _TAG)
+        self._position = 0
 
     def read(self, size: int = -1, /) -> bytes:
         """At most ``size`` bytes, fewer only at the end; all that is left if it is negative."""
@@ -72,7 +73,19 @@ class SealedFile:
         count = len(self._ready) if size < 0 else size
         found = bytes(self._ready[:count])
         del self._ready[:count]
+        self._position += len(found)
         return found
+
+    def seek(self, position: int) -> None:
+        """Go to a position, counted from the start. One past the end is found when it is read."""
+        if position == self._position:
+            return
+        self._counter, skipped = divmod(position, SEGMENT)
+        self._file.seek(self._begin + self._counter * (SEGMENT + _TAG))
+        self._ready.clear()
+        self._ahead = read_up_to(self._file, SEGMENT + _TAG)
+        self._position = position - skipped
+        self.read(skipped)
 
     def size_within(self, size: int) -> int:
         """Bytes of the plaintext in a sealed file of this size."""
@@ -149,6 +162,14 @@ class SealedStore(Store):
         if not stored.startswith(MAGIC) and len(stored) <= limit:
             return stored
         return open_sealed(stored, self._require_key(), f"object {digest}")
+
+    def pieces(self, digest: str, *, limit: int = LIMIT) -> Iterator[bytes]:
+        """As `get`, in one piece."""
+        yield self.get(digest, limit=limit)
+
+    def require(self, digest: str, *, limit: int = LIMIT) -> None:
+        """As `Store.require`, of the sealed bytes; ``limit`` is for the plaintext."""
+        super().require(digest, limit=sealed_size(limit, MAX_RECIPIENTS))
 
     def put_file(self, name: str, pieces: Pieces) -> None:
         """Seal and store a file, under another ending."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pol.commitments import canonical_json
-from pol.commitments.array import Array, ArrayType, Bytes
+from pol.commitments.array import Array, ArrayType
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.training.storage import safetensors_format
@@ -87,31 +87,35 @@ def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, 
     return {name: safetensors_format.size(_held(types, name, pieces)) for name, pieces in _files(data)}
 
 
-def read(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, Array]:
-    """The arrays assembled from all files. Their roots are still to be checked.
+@dataclass(frozen=True)
+class Place:
+    """A run of bytes of an array: the file that holds it, under the array's name."""
+
+    file: str
+    first: int
+    size: int
+
+
+def places(
+    types: Mapping[str, ArrayType], data: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, ArrayType]], dict[str, list[Place]]]:
+    """What each file holds, and the places of each array in the order of its bytes.
 
     Raises:
-        ProtocolError: malformed, a file whose content differs from the document, or missing rows.
-        OperationalError: the store failed.
+        ProtocolError: malformed, or missing rows.
     """
-    files = _files(data)
-    ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in types}
-    for name, pieces in files:
-        _held(types, name, pieces)
+    files: dict[str, dict[str, ArrayType]] = {}
+    found: dict[str, list[Place]] = {name: [] for name in types}
+    for name, pieces in _files(data):
+        if name in files:
+            raise ProtocolError(f"the checkpoint names the file {name} twice")
+        files[name] = _held(types, name, pieces)
         for rows in pieces:
-            first = rows.first_byte(types[rows.array])
-            ranges[rows.array].append((first, first + rows.type_in(types[rows.array]).nbytes))
-    for name, found in ranges.items():
-        _require_whole(name, sorted(found), types[name].nbytes)
-    wholes: dict[str, Bytes] = {}
-    for name, pieces in files:
-        arrays = safetensors_format.load(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
-        for rows in pieces:
-            first, part = rows.first_byte(types[rows.array]), arrays[rows.array].data
-            if rows.array not in wholes:
-                wholes[rows.array] = np.empty(types[rows.array].nbytes, np.uint8)
-            wholes[rows.array][first : first + part.size] = part
-    return {name: Array(type_, wholes.get(name, np.empty(0, np.uint8))) for name, type_ in types.items()}
+            found[rows.array].append(Place(name, rows.first_byte(types[rows.array]), files[name][rows.array].nbytes))
+    for array, parts in found.items():
+        parts.sort(key=lambda place: (place.first, place.size))
+        _require_whole(array, parts, types[array].nbytes)
+    return files, found
 
 
 def are_equal_runs(types: Mapping[str, ArrayType], data: Mapping[str, Any], count: int) -> bool:
@@ -148,8 +152,8 @@ def read_run(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, An
     found: dict[str, Array] = {}
     for at in sorted({0, number}):
         name, pieces = files[at]
-        arrays = safetensors_format.load(store, name, {rows.array: rows.type_in(types[rows.array]) for rows in pieces})
-        found |= {rows.array: arrays[rows.array] for rows in pieces if rows.count is None or at == number}
+        with safetensors_format.open_known(store, name, _held(types, name, pieces)) as file:
+            found |= {rows.array: file.array(rows.array) for rows in pieces if rows.count is None or at == number}
     for name, type_ in types.items():
         if name not in found:
             found[name] = Array(ArrayType(type_.element, (0, *type_.shape[1:])), np.empty(0, np.uint8))
@@ -169,12 +173,12 @@ def _held(types: Mapping[str, ArrayType], name: str, pieces: Sequence[Rows]) -> 
     return {rows.array: rows.type_in(types[rows.array]) for rows in pieces}
 
 
-def _require_whole(name: str, ranges: list[tuple[int, int]], size: int) -> None:
+def _require_whole(name: str, found: Sequence[Place], size: int) -> None:
     end = 0
-    for first, last in ranges:
-        if first != end:
-            raise ProtocolError(f"the files of the checkpoint leave a gap or overlap at byte {first} of {name}")
-        end = last
+    for place in found:
+        if place.first != end:
+            raise ProtocolError(f"the files of the checkpoint leave a gap or overlap at byte {place.first} of {name}")
+        end += place.size
     if end != size:
         raise ProtocolError(f"the files of the checkpoint hold {end} of the {size} bytes of {name}")
 

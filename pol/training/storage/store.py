@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import fsspec
+import sha3
 
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
@@ -14,6 +15,8 @@ from pol.training.storage.atomic_files import WHOLE_AT_CLOSE, Pieces, writer_for
 from pol.training.storage.http_files import DEFAULT_PATIENCE, HttpFiles, HttpPatience, TooLongError
 
 LIMIT = 1 << 34
+PIECE = 1 << 24
+"""Bytes of an object that are read at a time."""
 AT_ONCE = 1 << 30
 """Bytes that a read without a size gives at most."""
 INNER = frozenset({"fo", "fs", "remote_protocol", "target_protocol"})
@@ -38,6 +41,14 @@ class ReadableFile(Protocol):
 
     def read(self, size: int = -1, /) -> bytes:
         """At most ``size`` bytes, fewer only at the end."""
+        ...
+
+
+class SeekableFile(ReadableFile, Protocol):
+    """A file open for reading at any position."""
+
+    def seek(self, position: int, /) -> object:
+        """Go to a position, counted from the start."""
         ...
 
 
@@ -135,20 +146,39 @@ class Store:
             try:
                 data = self._content(path, limit)
             except TooLongError as error:
-                # Not read, so not hashed: the store may have put any file there.
-                problem = f"object {digest} in {self.url} has more than the {limit} bytes expected at most"
-                raise CorruptObjectError(f"{problem}; fetch another copy") from error
-        actual = keccak256(data).hex()
-        if actual != digest:
-            raise CorruptObjectError(
-                f"object {digest} in {self.url} is corrupt: its bytes hash to {actual}; fetch another copy"
-            )
+                raise _too_long(digest, self.url, limit) from error
+        _require_digest(digest, keccak256(data).hex(), self.url)
         return data
 
     @property
     def keeps(self) -> bool:
         """Whether all that was read can be read again, whatever becomes of the files of others."""
         return False
+
+    def pieces(self, digest: str, *, limit: int = LIMIT) -> Iterator[bytes]:
+        """The bytes whose keccak-256 is ``digest``, piece by piece; only after the last one are they known to be those.
+
+        Raises:
+            ProtocolError, CorruptObjectError, OperationalError: as `get`.
+        """
+        digest_so_far, size = sha3.keccak_256(), 0
+        with Store.open_file(self, digest) as file:
+            while piece := file.read(PIECE):
+                size += len(piece)
+                if size > limit:
+                    raise _too_long(digest, self.url, limit)
+                digest_so_far.update(piece)
+                yield piece
+        _require_digest(digest, digest_so_far.hexdigest(), self.url)
+
+    def require(self, digest: str, *, limit: int = LIMIT) -> None:
+        """Check that the bytes of an object hash to its digest, in the memory of a piece.
+
+        Raises:
+            ProtocolError, CorruptObjectError, OperationalError: as `get`.
+        """
+        for _ in Store.pieces(self, digest, limit=limit):
+            pass
 
     def put_public(self, data: bytes) -> str:
         """As `put`; a store that seals (`pol.training.storage.sealing`) leaves this readable for everybody."""
@@ -265,6 +295,17 @@ def _mutable(name: str) -> str:
     if not _MUTABLE.fullmatch(name):
         raise ProtocolError(f"{name!r} isn't the name of a file that can change")
     return name
+
+
+def _too_long(digest: str, url: str, limit: int) -> CorruptObjectError:
+    """Not read to its end, so not hashed: the store may have put any file there."""
+    problem = f"object {digest} in {url} has more than the {limit} bytes expected at most"
+    return CorruptObjectError(f"{problem}; fetch another copy")
+
+
+def _require_digest(digest: str, actual: str, url: str) -> None:
+    if actual != digest:
+        raise CorruptObjectError(f"object {digest} in {url} is corrupt: its bytes hash to {actual}; fetch another copy")
 
 
 def _require_single(url: str, options: Mapping[str, Any]) -> None:

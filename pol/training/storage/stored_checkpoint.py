@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pol.commitments import canonical_json
-from pol.commitments.array import Array, ArrayType, array_root
+from pol.commitments.array import ArrayType
 from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage import safetensors_format, sharded_files, updates
@@ -56,6 +56,11 @@ class StoredCheckpoint:
     def types(self) -> dict[str, ArrayType]:
         """The types of the arrays by name."""
         return {entry.name: entry.type for entry in self.entries if entry.type is not None}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(type_.nbytes for type_ in self.types.values())
 
     def encode(self) -> bytes:
         """The canonical bytes of the document."""
@@ -102,7 +107,7 @@ def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None 
     """
     data: dict[str, Any] = {"form": FULL}
     if base is None:
-        store.put_file(_file_name(state.root), safetensors_format.pieces(state.arrays))
+        store.put_file(full_file(state.root), safetensors_format.pieces(state.arrays))
     else:
         known = {entry.name: entry for entry in base.state.entries}
         changed = [e.name for e in state.entries if e.type is not None and known.get(e.name) != e]
@@ -130,24 +135,6 @@ def load_document(store: Store, digest: str) -> StoredCheckpoint:
     return StoredCheckpoint.decode(data)
 
 
-def load(store: Store, saved: StoredCheckpoint) -> CompleteState:
-    """The state of a checkpoint, every array hashed and compared; bases are followed.
-
-    Raises:
-        ProtocolError: the file holds other tensors than the document says; the message names the first.
-        OperationalError: the store failed, or memory ran out.
-    """
-    chain = bases(store, saved)
-    try:
-        arrays = _read_full(store, chain[-1])
-        for before, after in zip(chain[:0:-1], chain[-2::-1], strict=True):
-            arrays = _read_update(store, before, after, arrays)
-    except MemoryError as error:
-        size = sum(type_.nbytes for type_ in saved.types.values())
-        raise OperationalError(f"no memory for the {size} bytes of the checkpoint of step {saved.step}") from error
-    return CompleteState(arrays, saved.documents)
-
-
 def sizes(saved: StoredCheckpoint) -> dict[str, int]:
     """Names and sizes of the files that hold the tensors of a checkpoint, without those of its bases.
 
@@ -158,8 +145,8 @@ def sizes(saved: StoredCheckpoint) -> dict[str, int]:
     if form == sharded_files.FORM:
         return sharded_files.sizes(saved.types, saved.data)
     if form == FULL:
-        return {_file_name(saved.root): safetensors_format.size(saved.types)}
-    fields = _update(saved)
+        return {full_file(saved.root): safetensors_format.size(saved.types)}
+    fields = update_fields(saved)
     return {fields.digest("object"): sum(updates.UpdatePart.of_json(item).size for item in fields.items("arrays"))}
 
 
@@ -173,7 +160,7 @@ def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
     chain = [saved]
     while chain[-1].data.get("form") not in (FULL, sharded_files.FORM):
         after = chain[-1]
-        before = load_document(store, _update(after).digest("base"))
+        before = load_document(store, update_fields(after).digest("base"))
         if before.step >= after.step:
             raise ProtocolError(f"the checkpoint of step {after.step} is an update of one of step {before.step}")
         if len(chain) > MAX_UPDATES:
@@ -184,44 +171,13 @@ def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
     return chain
 
 
-def _file_name(root: bytes) -> str:
+def full_file(root: bytes) -> str:
+    """The name of the file that holds all tensors of the state with this complete root."""
     return f"{root.hex()}.safetensors"
 
 
-def _read_full(store: Store, saved: StoredCheckpoint) -> dict[str, Array]:
-    if saved.data["form"] == sharded_files.FORM:
-        arrays = sharded_files.read(store, saved.types, saved.data)
-        _require_roots(saved, arrays, "the files of several processes")
-        return arrays
-    name = _file_name(saved.root)
-    arrays = safetensors_format.load(store, name, saved.types)
-    _require_roots(saved, arrays, name)
-    return arrays
-
-
-def _read_update(
-    store: Store, before: StoredCheckpoint, after: StoredCheckpoint, arrays: Mapping[str, Array]
-) -> dict[str, Array]:
-    fields = _update(after)
-    parts = [updates.UpdatePart.of_json(item) for item in fields.items("arrays")]
-    name = fields.digest("object")
-    content = store.get(name, limit=sum(part.size for part in parts))
-    changed = updates.decode(content, parts, after.types, arrays)
-    known = {entry.name: entry for entry in before.entries}
-    for entry in after.entries:
-        if entry.type is not None and entry.name not in changed and known.get(entry.name) != entry:
-            raise ProtocolError(f"tensor {entry.name} isn't that of the base, and the update {name} lacks it")
-    _require_roots(after, changed, name)
-    return {name: changed[name] if name in changed else arrays[name] for name in after.types}
-
-
-def _require_roots(saved: StoredCheckpoint, arrays: Mapping[str, Array], where: str) -> None:
-    for entry in saved.entries:
-        if entry.name in arrays and array_root(arrays[entry.name]) != entry.content:
-            raise ProtocolError(f"tensor {entry.name} in {where} isn't the one that the checkpoint commits to")
-
-
-def _update(saved: StoredCheckpoint) -> canonical_json.Fields:
+def update_fields(saved: StoredCheckpoint) -> canonical_json.Fields:
+    """The members that describe an update; ProtocolError if the tensors are stored in another form."""
     if saved.data.get("form") != UPDATES:
         raise ProtocolError(f"the checkpoint of step {saved.step} is stored in an unknown form")
     return canonical_json.Fields(saved.data, "the data of the checkpoint", ["form", "base", "object", "arrays"])

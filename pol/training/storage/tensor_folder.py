@@ -1,15 +1,16 @@
-"""Tensors in a safetensors file, or in a folder of them such as a Hugging Face model.
+"""Tensors in a safetensors file, or in several, as a Hugging Face model has: one state, read from memory maps.
 
 A model may be cut into files in any way: each name of a tensor stands once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pol.commitments import canonical_json
-from pol.commitments.array import Array, ArrayType
+from pol.commitments.array import ArrayType, Bytes
 from pol.commitments.complete_state import StateEntry
 from pol.commitments.distributed_array import describe_part, root_of_parts
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
@@ -18,9 +19,11 @@ from pol.training.storage.safetensors_format import HEADER_LIMIT
 
 ENDING = ".safetensors"
 INDEX = ".safetensors.index.json"
-PIECE = 1 << 26
+PIECE = 1 << 24
 """Bytes that are hashed at a time; whole leaves."""
 PICKLED = frozenset({".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"})
+_SHARD = re.compile(r"(.*-)(\d{1,9})-of-(\d{1,9})\.safetensors")
+"""A file of a model that is cut into several, as Hugging Face names them."""
 _MAGIC = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -38,18 +41,22 @@ class TensorFiles:
                 if (other := self._files.setdefault(name, file)) is not file:
                     raise ProtocolError(
                         f"{other.path.name} and {file.path.name} both hold a tensor {name!r}: these are two models in "
-                        "one folder; name one of the files"
+                        "one folder, or a file was renamed; name one of the files, or its model's index"
                     )
         self.types: Mapping[str, ArrayType] = {name: file.types[name] for name, file in self._files.items()}
         self.left_out = left_out
 
-    def array(self, name: str) -> Array:
-        """A tensor, without a copy; ProtocolError for a boolean that is neither 0 nor 1."""
-        return self._files[name].array(name)
+    def pieces(self, name: str, size: int = PIECE) -> Iterator[Bytes]:
+        """The bytes of a tensor, ``size`` at a time; the system may take each piece back after the next is asked for.
 
-    def release(self, name: str) -> None:
-        """Say that a tensor isn't needed for now."""
-        self._files[name].release(name)
+        Raises:
+            ProtocolError: a boolean that is neither 0 nor 1.
+        """
+        file = self._files[name]
+        data = file.array(name).data
+        for first in range(0, data.size, size):
+            yield data[first : first + size]
+            file.release(name, first, size)
 
     def entries(self, threads: int = 0) -> tuple[StateEntry, ...]:
         """The entries of the complete state that holds these tensors and nothing else.
@@ -61,21 +68,21 @@ class TensorFiles:
 
     def _root(self, name: str, threads: int) -> bytes:
         """Hashed piece by piece: a tensor of any size takes the memory of one piece."""
-        data = self.array(name).data
-        parts = []
-        for first in range(0, data.size, PIECE):
-            parts.append(describe_part(first, data[first : first + PIECE], threads))
-            self._files[name].release(name, first, PIECE)
+        parts, first = [], 0
+        for piece in self.pieces(name):
+            parts.append(describe_part(first, piece, threads))
+            first += piece.size
         return root_of_parts(self.types[name], parts)
 
 
 def open_tensors(path: Path) -> TensorFiles:
-    """The tensors of a safetensors file, or of a folder of them.
+    """The tensors of a safetensors file, of a folder of them, or of an index (``model.safetensors.index.json``).
 
-    In a folder with an index (``model.safetensors.index.json``) they are those that it names, else those of all files.
+    In a folder with an index they are those that it names, else those of all files.
 
     Raises:
-        ProtocolError: a malformed file, two tensors of one name, or an index that doesn't fit the files.
+        ProtocolError: a malformed file, two tensors of one name, a shard that is missing, or an index that doesn't fit
+            the files.
         UnsupportedError: a pickled checkpoint.
         OperationalError: nothing there, or it can't be read.
     """
@@ -85,40 +92,82 @@ def open_tensors(path: Path) -> TensorFiles:
         if path.exists():
             raise OperationalError(f"{path} is neither a file nor a folder")
         raise OperationalError(f"there is no file or folder {path}")
+    if path.name.endswith(INDEX):
+        return _open_index(path)
     _refuse_pickle(path)
     return TensorFiles([SafetensorsFile(path)])
 
 
 def _open_folder(folder: Path) -> TensorFiles:
-    try:
-        names = sorted(item.name for item in folder.iterdir() if item.is_file())
-    except OSError as error:
-        raise OperationalError(f"can't read {folder}: {error}") from error
+    names = _files_in(folder)
     files = [name for name in names if name.endswith(ENDING)]
     indexes = [name for name in names if name.endswith(INDEX)]
-    if not files:
+    if not files and not indexes:
         for name in names:
             _refuse_pickle(folder / name)
         raise OperationalError(f"{folder} holds no safetensors file and no learning record")
     if len(indexes) > 1:
-        raise ProtocolError(f"{folder} holds the indexes {', '.join(indexes)}: name the files of one model")
-    if not indexes:
-        used, opened = files, [SafetensorsFile(folder / name) for name in files]
-        return TensorFiles(opened, tuple(name for name in names if name not in used))
-    placed = _read_index(folder / indexes[0])
-    if missing := sorted(set(placed.values()) - set(files)):
-        raise OperationalError(f"{folder} lacks {missing[0]}, which its index names")
-    used = sorted(set(placed.values()))
-    opened = [SafetensorsFile(folder / name) for name in used]
-    found = {tensor: file.path.name for file in opened for tensor in file.types}
-    tensors = TensorFiles(opened, tuple(name for name in names if name not in used))
-    if found != placed:
-        name = sorted(dict(found.items() ^ placed.items()))[0]
         raise ProtocolError(
-            f"{indexes[0]} says that tensor {name!r} is in {placed.get(name, 'no file')}, it is in "
-            f"{found.get(name, 'no file')}"
+            f"{folder} holds the indexes {', '.join(indexes)}: name that of one model, such as {folder / indexes[0]}"
+        )
+    if indexes:
+        return _open_index(folder / indexes[0])
+    _require_shards(folder, files)
+    return TensorFiles([SafetensorsFile(folder / name) for name in files], _others(names, files))
+
+
+def _open_index(index: Path) -> TensorFiles:
+    """The tensors that an index names; they have to be all tensors of its files."""
+    placed, folder = _read_index(index), index.parent
+    names, used = _files_in(folder), sorted(set(placed.values()))
+    for name in used:
+        # A stranger's index must not lead to other folders of this machine.
+        if Path(name).name != name or not name.endswith(ENDING):
+            raise ProtocolError(
+                f"{index} names the file {name!r}: an index names safetensors files beside it, without a folder; take "
+                "the model from its author again"
+            )
+    if missing := sorted(set(used) - set(names)):
+        raise OperationalError(
+            f"{folder} lacks {missing[0]}, which {index.name} names ({len(used) - len(missing)} of {len(used)} files "
+            f"are there): download {', '.join(missing[:3])}{' and the others' if len(missing) > 3 else ''} into it"
+        )
+    files = [SafetensorsFile(folder / name) for name in used]
+    tensors = TensorFiles(files, _others(names, used))
+    found = {tensor: file.path.name for file in files for tensor in file.types}
+    if found != placed:
+        name = min(dict(found.items() ^ placed.items()))
+        raise ProtocolError(
+            f"{index.name} says that tensor {name!r} is in {placed.get(name, 'no file')}, it is in "
+            f"{found.get(name, 'no file')}: index and files are of two models, or one file was replaced; take all of "
+            "them from one source, or move the index away to take every file as it is"
         )
     return tensors
+
+
+def _files_in(folder: Path) -> list[str]:
+    try:
+        return sorted(item.name for item in folder.iterdir() if item.is_file())
+    except OSError as error:
+        raise OperationalError(f"can't read {folder}: {error}") from error
+
+
+def _others(names: Sequence[str], used: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in used)
+
+
+def _require_shards(folder: Path, files: Sequence[str]) -> None:
+    """Files without an index whose names count them, model-00001-of-00003.safetensors, are all there."""
+    for match in filter(None, map(_SHARD.fullmatch, files)):
+        stem, count = match[1], match[3]
+        # As many as the folder holds files, plus one, are looked for, whatever number a name states.
+        for number in range(1, min(int(count), len(files) + 1) + 1):
+            shard = f"{stem}{number:0{len(match[2])}}-of-{count}{ENDING}"
+            if shard not in files:
+                raise OperationalError(
+                    f"{folder} holds {match[0]} and lacks {shard}: download all {int(count)} files of the model, or "
+                    "name one file to take it alone"
+                )
 
 
 def _read_index(path: Path) -> dict[str, str]:
@@ -131,7 +180,11 @@ def _read_index(path: Path) -> dict[str, str]:
         raise OperationalError(f"can't read {path}: {error}") from error
     placed = document.get("weight_map") if isinstance(document, dict) else None
     if not isinstance(placed, dict) or not all(isinstance(file, str) for file in placed.values()):
-        raise ProtocolError(f"{path} has no weight_map from tensors to files")
+        raise ProtocolError(
+            f"{path} has no weight_map from tensors to files: not an index of Hugging Face; name the safetensors files"
+        )
+    if not placed:
+        raise ProtocolError(f"{path} names no tensor: name the safetensors files, or take the model again")
     return placed
 
 

@@ -55,7 +55,7 @@ def encode(
     parts, data = [], bytearray()
     for name in names:
         array = arrays[name]
-        before, start = len(data), _base_of(name, array.type, base)
+        before, start = len(data), _base_of(array.type, base.get(name))
         # A small array isn't worth a frame; one that grows is written as it is.
         for piece in _compress(array, start):
             data += piece
@@ -70,43 +70,44 @@ def encode(
     return parts, data
 
 
-def decode(
-    data: bytes, parts: Iterable[UpdatePart], types: Mapping[str, ArrayType], base: Mapping[str, Array]
-) -> dict[str, Array]:
-    """The arrays in an update object; their roots are still to be checked.
-
-    Memory is bounded by the types.
+def offsets(parts: Iterable[UpdatePart], types: Mapping[str, ArrayType]) -> dict[str, tuple[int, UpdatePart]]:
+    """Where each part begins in the update object; ``types`` are those of the checkpoint.
 
     Raises:
-        ProtocolError: the bytes don't fit the parts; the message names the tensor.
+        ProtocolError: a name twice, or one that isn't in the checkpoint.
     """
-    arrays, offset, view = {}, 0, memoryview(data)
+    found: dict[str, tuple[int, UpdatePart]] = {}
+    begin = 0
     for part in parts:
-        if part.name not in types or part.name in arrays:
+        if part.name not in types or part.name in found:
             raise ProtocolError(f"the update holds {part.name!r} twice, or the checkpoint has no such tensor")
-        type_, content = types[part.name], view[offset : offset + part.size]
-        if len(content) != part.size:
-            raise ProtocolError(f"the update ends before tensor {part.name}")
-        offset += part.size
-        if part.coding == RAW:
-            if part.size != type_.nbytes:
-                raise ProtocolError(f"tensor {part.name} has {type_.nbytes} bytes, the update holds {part.size}")
-            values = np.frombuffer(content, np.uint8).copy()
-        else:
-            values = _decompress(content, type_, _base_of(part.name, type_, base), part.name)
-        try:
-            arrays[part.name] = Array(type_, values)
-        except ProtocolError as error:
-            raise ProtocolError(f"tensor {part.name} of the update: {error}") from error
-    if offset != len(data):
-        raise ProtocolError("the update goes on after its last tensor")
-    return arrays
+        found[part.name], begin = (begin, part), begin + part.size
+    return found
 
 
-def _base_of(name: str, type_: ArrayType, base: Mapping[str, Array]) -> Bytes | None:
+def decode(content: bytes, part: UpdatePart, type_: ArrayType, base: Array | None) -> Array:
+    """The array in the bytes of its part of an update object; its root is still to be checked.
+
+    Memory is bounded by the type.
+
+    Raises:
+        ProtocolError: the bytes don't fit the part; the message names the tensor.
+    """
+    if part.coding == RAW:
+        if part.size != type_.nbytes:
+            raise ProtocolError(f"tensor {part.name} has {type_.nbytes} bytes, the update holds {part.size}")
+        values = np.frombuffer(content, np.uint8)
+    else:
+        values = _decompress(content, type_, _base_of(type_, base), part.name)
+    try:
+        return Array(type_, values)
+    except ProtocolError as error:
+        raise ProtocolError(f"tensor {part.name} of the update: {error}") from error
+
+
+def _base_of(type_: ArrayType, base: Array | None) -> Bytes | None:
     """The bytes to combine with: those of the base's array if it has the same type, else none, for zeros."""
-    array = base.get(name)
-    return array.data if array is not None and array.type == type_ else None
+    return base.data if base is not None and base.type == type_ else None
 
 
 def _compress(array: Array, base: Bytes | None) -> Iterator[bytes]:
@@ -120,7 +121,7 @@ def _compress(array: Array, base: Bytes | None) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def _decompress(content: memoryview, type_: ArrayType, base: Bytes | None, name: str) -> Bytes:
+def _decompress(content: bytes, type_: ArrayType, base: Bytes | None, name: str) -> Bytes:
     try:
         if zstandard.get_frame_parameters(content).content_size != type_.nbytes:
             raise ProtocolError(f"tensor {name} of the update isn't one frame of {type_.nbytes} bytes")

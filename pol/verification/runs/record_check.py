@@ -138,12 +138,12 @@ CHECKS: Sequence[Check] = (check_log, check_signatures, check_checkpoints, check
 
 def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str:
     saved = run.document(checkpoint)
-    state = run.state(saved)
+    run.verify(saved)
     if "progress" in saved.documents:
         form = canonical_json.decode(saved.documents["progress"], "document progress")
         if form != {"value": {"dict": [["steps", checkpoint.step]]}}:
             raise ProtocolError(f"its count of steps isn't the {checkpoint.step} of the log")
-    return f"{len(saved.types)} tensors, {len(saved.documents)} documents, {state.nbytes} bytes"
+    return f"{len(saved.types)} tensors, {len(saved.documents)} documents, {saved.nbytes} bytes"
 
 
 def _require_stored(store: Store, digest: str) -> str:

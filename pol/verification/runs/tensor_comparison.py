@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pol.commitments.array import Array, ArrayType
+from pol.commitments.array import ArrayType, Bytes
 from pol.training.record.recorded_run import RecordedRun, is_run, open_run, split_step
 from pol.training.storage.tensor_folder import open_tensors
-from pol.verification.runs.tensor_difference import TensorDistance, measure_difference
+from pol.verification.runs.tensor_difference import BLOCK, TensorDistance, measure_difference
 
 if TYPE_CHECKING:
     from pol.training.storage.stored_checkpoint import StoredCheckpoint
@@ -27,8 +26,8 @@ class NamedTensors:
     label: str
     types: Mapping[str, ArrayType]
     roots: Mapping[str, bytes]
-    load: Callable[[str], Array]
-    release: Callable[[str], None]
+    pieces: Callable[[str, int], Iterator[Bytes]]
+    close: Callable[[], None]
     run: RecordedRun | None = None
     saved: StoredCheckpoint | None = None
 
@@ -54,28 +53,17 @@ def open_named_tensors(text: str) -> NamedTensors:
     if is_run(place):
         return recorded_tensors(open_run(place), step, place)
     tensors = open_tensors(Path(text))
-    return NamedTensors(text, tensors.types, {}, tensors.array, tensors.release)
+    return NamedTensors(text, tensors.types, {}, tensors.pieces, lambda: None)
 
 
 def recorded_tensors(run: RecordedRun, step: int | None, label: str) -> NamedTensors:
-    """A recorded checkpoint; its tensors are loaded, and checked, when the first one is asked for."""
+    """A recorded checkpoint; each tensor is read, and compared with its root, when it is asked for."""
     checkpoint = run.checkpoint(step)
     saved = run.document(checkpoint)
-
-    @cache
-    def arrays() -> Mapping[str, Array]:
-        return run.state(saved).arrays
-
+    tensors = run.tensors(saved)
     roots = {entry.name: entry.content for entry in saved.entries if entry.type is not None}
-    return NamedTensors(
-        f"{label}@{checkpoint.step}",
-        saved.types,
-        roots,
-        lambda name: arrays()[name],
-        lambda _: None,
-        run,
-        saved,
-    )
+    label = f"{label}@{checkpoint.step}"
+    return NamedTensors(label, saved.types, roots, tensors.pieces, tensors.close, run, saved)
 
 
 def aligned(a: NamedTensors, b: NamedTensors) -> tuple[NamedTensors, NamedTensors, int]:
@@ -93,7 +81,7 @@ def aligned(a: NamedTensors, b: NamedTensors) -> tuple[NamedTensors, NamedTensor
         a,
         types={name: a.types[full] for name, full in own.items()},
         roots={name: a.roots[full] for name, full in own.items()},
-        load=lambda name: a.load(own[name]),
+        pieces=lambda name, size: a.pieces(own[name], size),
     )
     return weights, b, len(a.types) - len(own)
 
@@ -105,13 +93,17 @@ def compare_tensors(a: NamedTensors, b: NamedTensors) -> Iterator[TensorComparis
         ProtocolError: a malformed tensor.
         OperationalError: a store failed.
     """
-    for name in sorted(a.types.keys() | b.types.keys(), key=str.encode):
-        if name not in b.types:
-            yield TensorComparison(name, "missing")
-        elif name not in a.types:
-            yield TensorComparison(name, "extra")
-        else:
-            yield _compare(a, b, name)
+    try:
+        for name in sorted(a.types.keys() | b.types.keys(), key=str.encode):
+            if name not in b.types:
+                yield TensorComparison(name, "missing")
+            elif name not in a.types:
+                yield TensorComparison(name, "extra")
+            else:
+                yield _compare(a, b, name)
+    finally:
+        a.close()
+        b.close()
 
 
 def _compare(a: NamedTensors, b: NamedTensors, name: str) -> TensorComparison:
@@ -119,9 +111,8 @@ def _compare(a: NamedTensors, b: NamedTensors, name: str) -> TensorComparison:
         return TensorComparison(name, "another type")
     if name in a.roots and a.roots[name] == b.roots.get(name):
         return TensorComparison(name, "equal")
-    distance = measure_difference(a.load(name), b.load(name))
-    a.release(name)
-    b.release(name)
+    blocks = (side.pieces(name, BLOCK * side.types[name].element.size) for side in (a, b))
+    distance = measure_difference(a.types[name], b.types[name], zip(*blocks, strict=True))
     if a.types[name] != b.types[name]:
         return TensorComparison(name, "another type", distance)
     return TensorComparison(name, "differs" if distance.differing else "equal", distance)

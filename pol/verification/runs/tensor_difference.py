@@ -1,20 +1,22 @@
 """Norms of the difference of two tensors, for people; the court compares `pol.claims.distance`.
 
-Works in blocks, so that two memory-mapped files of any size need little memory.
+Works in blocks, so that tensors of any size need little memory.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from pol.commitments.array import Array, ElementType
+from pol.commitments.array import ArrayType, Bytes, ElementType
 from pol.errors import ProtocolError
 
 BLOCK = 1 << 20
+"""Elements that are compared at a time."""
 
 _PLAIN = {
     ElementType.F64: "<f8",
@@ -52,40 +54,38 @@ class TensorDistance:
     values: tuple[complex | float | int, complex | float | int] | None
 
 
-def measure_difference(a: Array, b: Array) -> TensorDistance:
-    """The distance of two arrays.
+def measure_difference(a: ArrayType, b: ArrayType, blocks: Iterable[tuple[Bytes, Bytes]]) -> TensorDistance:
+    """The distance of two arrays that are given in blocks of `BLOCK` elements, of which the last may have fewer.
 
     Raises:
         ProtocolError: they have different shapes.
     """
-    if a.type.shape != b.type.shape:
-        raise ProtocolError(f"no distance between the shapes {a.type.shape} and {b.type.shape}")
-    count = math.prod(a.type.shape)
-    differing, norm, size, largest, where = 0, 0.0, 0.0, -1.0, -1
-    for low in range(0, count, BLOCK):
-        high = min(count, low + BLOCK)
-        unequal, gaps, x = _block(a, b, low, high)
-        size = math.hypot(size, _norm(np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))))
-        if not unequal.any():
-            continue
-        differing += int(np.count_nonzero(unequal))
-        norm = math.hypot(norm, _norm(gaps))
-        gaps = np.where(unequal, gaps, -1.0)  # two zeros of different sign are 0 apart and still differ
-        peak = int(np.argmax(gaps))
-        if gaps[peak] > largest:
-            largest, where = float(gaps[peak]), low + peak
+    if a.shape != b.shape:
+        raise ProtocolError(f"no distance between the shapes {a.shape} and {b.shape}")
+    low, differing, norm, size, largest, where = 0, 0, 0.0, 0.0, -1.0, -1
+    values: tuple[complex | float | int, complex | float | int] | None = None
+    for x, y in blocks:
+        unequal, gaps, numbers = _block(a.element, b.element, x, y)
+        wide = np.complex128 if numbers.dtype.kind == "c" else np.float64
+        size = math.hypot(size, _norm(np.abs(numbers.astype(wide))))
+        if unequal.any():
+            differing += int(np.count_nonzero(unequal))
+            norm = math.hypot(norm, _norm(gaps))
+            gaps = np.where(unequal, gaps, -1.0)  # two zeros of different sign are 0 apart and still differ
+            peak = int(np.argmax(gaps))
+            if gaps[peak] > largest:
+                largest, where = float(gaps[peak]), low + peak
+                values = numbers[peak].item(), values_of(b.element, y)[peak].item()
+        low += numbers.size
     if where < 0:
-        return TensorDistance(count, 0, 0.0, 0.0, 0.0, None, None)
+        return TensorDistance(low, 0, 0.0, 0.0, 0.0, None, None)
     relative = norm / size if 0 < size < math.inf else 0.0 if norm == 0 else math.inf
-    position = tuple(int(i) for i in np.unravel_index(where, a.type.shape)) if a.type.shape else ()
-    values = values_of(a, where, where + 1)[0].item(), values_of(b, where, where + 1)[0].item()
-    return TensorDistance(count, differing, norm, largest, relative, position, values)
+    position = tuple(int(i) for i in np.unravel_index(where, a.shape)) if a.shape else ()
+    return TensorDistance(low, differing, norm, largest, relative, position, values)
 
 
-def values_of(array: Array, low: int, high: int) -> npt.NDArray[np.generic]:
-    """The elements ``low`` to ``high`` as numbers of a type that holds each of them exactly."""
-    element = array.type.element
-    data = array.data[low * element.size : high * element.size]
+def values_of(element: ElementType, data: Bytes) -> npt.NDArray[np.generic]:
+    """Elements as numbers of a type that holds each of them exactly."""
     if element in _PLAIN:
         return _aligned(data, _PLAIN[element])
     if element is ElementType.BF16:
@@ -100,17 +100,18 @@ def _aligned(data: npt.NDArray[np.uint8], code: str) -> npt.NDArray[np.generic]:
 
 
 def _block(
-    a: Array, b: Array, low: int, high: int
+    a: ElementType, b: ElementType, left: Bytes, right: Bytes
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64], npt.NDArray[np.generic]]:
     """Which elements differ, how far, and the first array's numbers."""
-    x, y = values_of(a, low, high), values_of(b, low, high)
-    if a.type.element is b.type.element:
-        unequal = _bytes_differ(a, b, low, high)
+    x, y = values_of(a, left), values_of(b, right)
+    if a is b:
+        code = f"<u{a.size}"
+        unequal = np.asarray(_aligned(left, code) != _aligned(right, code))
     else:
         with np.errstate(invalid="ignore"):
             unequal = ~((x == y) | ((x != x) & (y != y)))  # noqa: PLR0124  # NaN is what differs from itself
     if not unequal.any():
-        return unequal, np.zeros(high - low), x
+        return unequal, np.zeros(x.size), x
     with np.errstate(invalid="ignore", over="ignore"):
         if x.dtype.kind in "iu" and y.dtype.kind in "iu":
             gaps = _integer_gaps(x, y)
@@ -121,12 +122,6 @@ def _block(
         gaps[np.isnan(gaps)] = math.inf
     gaps[~unequal] = 0.0
     return unequal, gaps, x
-
-
-def _bytes_differ(a: Array, b: Array, low: int, high: int) -> npt.NDArray[np.bool_]:
-    size = a.type.element.size
-    x, y = (_aligned(array.data[low * size : high * size], f"<u{size}") for array in (a, b))
-    return np.asarray(x != y)
 
 
 def _integer_gaps(x: npt.NDArray[np.generic], y: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
