@@ -42,6 +42,13 @@ def draw(generator: np.random.Generator, near: dict[str, Array] | None = None) -
     return arrays
 
 
+def encoded(
+    arrays: dict[str, Array], base: dict[str, Array], names: list[str]
+) -> tuple[list[updates.UpdatePart], bytes]:
+    parts, data = zip(*updates.encode(arrays, base, names), strict=True)
+    return list(parts), b"".join(data)
+
+
 def as_bytes(arrays: dict[str, Array]) -> dict[str, tuple[ArrayType, bytes]]:
     return {name: (array.type, array.data.tobytes()) for name, array in arrays.items()}
 
@@ -52,11 +59,11 @@ def test_every_element_type_survives() -> None:
     arrays = draw(generator, base)
     arrays["new"] = Array(ArrayType(ElementType.F32, (500,)), np.zeros(2000, np.uint8))
     arrays["I64/matrix"] = Array(ArrayType(ElementType.F64, (7, 5)), base["I64/matrix"].data)
-    parts, data = updates.encode(arrays, base, sorted(arrays))
+    parts, data = encoded(arrays, base, sorted(arrays))
     types = {name: array.type for name, array in arrays.items()}
     found = {}
     for name, (first, part) in updates.offsets(parts, types).items():
-        found[name] = updates.decode(bytes(data[first : first + part.size]), part, types[name], base.get(name))
+        found[name] = updates.decode(data[first : first + part.size], part, types[name], base.get(name))
     assert as_bytes(found) == as_bytes(arrays)
     assert {part.coding for part in parts} == {updates.RAW, updates.XOR}
     assert len(data) <= sum(type_.nbytes for type_ in types.values())
@@ -194,7 +201,7 @@ def test_what_an_update_may_not_say(tmp_path: Path) -> None:
         with pytest.raises(ProtocolError, match=message):
             checkpoint_tensors.load(store, stored(store, changed(saved, **members)))
     wrong = {"weights": Array(ArrayType(ElementType.F32, (1000,)), np.zeros(4000, np.uint8))}
-    parts, data = updates.encode(wrong, {}, ["weights"])
+    parts, data = encoded(wrong, {}, ["weights"])
     members = {"object": store.put(data), "arrays": [part.to_json() for part in parts]}
     with pytest.raises(ProtocolError, match=r"tensor weights in .* isn't the one"):
         checkpoint_tensors.load(store, stored(store, changed(saved, **members)))

@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import tempfile
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
@@ -24,6 +25,8 @@ WHOLE_AT_CLOSE = frozenset(
 )
 """Protocols that show an object only when its upload has ended."""
 
+PIECE = 1 << 24
+"""Bytes that are uploaded at a time."""
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}")
 
 
@@ -32,6 +35,10 @@ class FileWriter(Protocol):
 
     def write(self, path: str, pieces: Pieces) -> None:
         """Give the file this content; a reader sees the old content or all of the new one."""
+        ...
+
+    def write_named(self, folder: str, pieces: Pieces, path: Callable[[], str]) -> None:
+        """As `write`, of a file below ``folder`` whose path is known only after the last piece."""
         ...
 
     def clean(self, root: str) -> int:
@@ -52,7 +59,10 @@ class LocalWriter:
 
     def write(self, path: str, pieces: Pieces) -> None:
         """Write, flush, rename, flush the folder."""
-        folder = os.path.dirname(path)
+        self.write_named(os.path.dirname(path), pieces, lambda: path)
+
+    def write_named(self, folder: str, pieces: Pieces, path: Callable[[], str]) -> None:
+        """Write in ``folder``, flush, rename, flush the folder of the path."""
         _make_folder(folder)
         descriptor, temporary = _open_temporary(folder)
         try:
@@ -62,8 +72,10 @@ class LocalWriter:
                 file.flush()
                 # A name that reaches the disk before the data would show an empty file after a power cut.
                 os.fsync(descriptor)
-                os.replace(temporary, path)
-            _flush_folder(folder)
+                final = path()
+                _make_folder(os.path.dirname(final))
+                os.replace(temporary, final)
+            _flush_folder(os.path.dirname(final))
         except BaseException:
             # The first error is raised; `clean` removes the file if this fails.
             with suppress(OSError):
@@ -89,6 +101,14 @@ class UploadWriter:
         else:
             _write(self._files, path, pieces)
 
+    def write_named(self, folder: str, pieces: Pieces, path: Callable[[], str]) -> None:
+        """Collect the pieces in a temporary file of this machine, then upload."""
+        with tempfile.TemporaryFile() as file:
+            for piece in pieces:
+                file.write(piece)
+            file.seek(0)
+            self.write(path(), iter(lambda: file.read(PIECE), b""))
+
     def clean(self, root: str) -> int:
         """Nothing is left."""
         return 0
@@ -102,12 +122,17 @@ class MoveWriter:
 
     def write(self, path: str, pieces: Pieces) -> None:
         """Write under a temporary name, then move."""
-        folder = path.rpartition("/")[0]
+        self.write_named(path.rpartition("/")[0], pieces, lambda: path)
+
+    def write_named(self, folder: str, pieces: Pieces, path: Callable[[], str]) -> None:
+        """As `write`; the temporary name is in ``folder``."""
         self._files.makedirs(folder, exist_ok=True)
         temporary = f"{folder}/.{uuid.uuid4().hex}"
         try:
             _write(self._files, temporary, pieces)
-            self._files.mv(temporary, path)
+            final = path()
+            self._files.makedirs(final.rpartition("/")[0], exist_ok=True)
+            self._files.mv(temporary, final)
         except BaseException:
             # The first error is raised; a store that has failed may fail with anything again.
             with suppress(Exception):

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from pol.training.storage.http_files import HttpPatience, TooLongError, wait
 
 PIECE = 1 << 20
+"""Bytes that are asked for at a time."""
 
 
 def read(files: Any, path: str, size: int, limit: int, patience: HttpPatience) -> bytes:
@@ -22,30 +24,38 @@ def read(files: Any, path: str, size: int, limit: int, patience: HttpPatience) -
         TooLongError: more than ``limit`` bytes come; at most one byte beyond it is kept.
         OSError: the filesystem fails or is too slow. Its library may raise other errors.
     """
+    # Room for one more, so that a file of the size stated needs one read and one that finds the end.
+    found = list(pieces(files, path, limit, patience, size + 1))
+    return found[0] if len(found) == 1 else b"".join(found)
+
+
+def pieces(files: Any, path: str, limit: int, patience: HttpPatience, first: int = PIECE) -> Iterator[bytes]:
+    """The bytes of a file, piece by piece; the first piece has at most ``first``.
+
+    Raises:
+        TooLongError, OSError: as `read`.
+    """
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
-    taken = ReceivedBytes(path, limit, patience)
+    taken = _Taken(path, limit, patience)
     if "memory" in protocols:
         # Its open files share one position. The file is in this process, so it has an end.
-        taken.add(files.cat_file(path))
+        yield taken.counted(files.cat_file(path))
     elif protocols & {"s3", "s3a"} and files.async_impl:
         # Its open file takes any answer to a range as a block, so its stream is read piece by piece.
-        wait(_stream, files, path, taken)
+        yield from _stream(files, path, taken)
     else:
         with files.open(path, "rb") as file:
-            # Room for one more, so that a file of the size stated needs one read and one that finds the end.
-            while piece := file.read(min(taken.room, max(size + 1 - taken.size, PIECE if taken.size else 0))):
-                taken.add(piece)
-    return taken.content()
+            while piece := file.read(min(taken.room, max(first - taken.size, PIECE if taken.size else 0))):
+                yield taken.counted(piece)
 
 
-class ReceivedBytes:
-    """The pieces of a file that have arrived. The least rate is that of a store over HTTP."""
+class _Taken:
+    """The number of bytes that have arrived. The least rate is that of a store over HTTP."""
 
     def __init__(self, path: str, limit: int, patience: HttpPatience) -> None:
         self.size = 0
         self.patience = patience
         self._path, self._limit = path, limit
-        self._pieces: list[bytes] = []
         self._began = time.monotonic()
 
     @property
@@ -53,9 +63,8 @@ class ReceivedBytes:
         """Bytes to ask for at most: one beyond the limit shows that there are more."""
         return self._limit + 1 - self.size
 
-    def add(self, piece: bytes) -> None:
-        """Take a piece. Raises TooLongError beyond the limit, OSError below the least rate."""
-        self._pieces.append(bytes(piece))
+    def counted(self, piece: bytes) -> bytes:
+        """The piece. Raises TooLongError beyond the limit, OSError below the least rate."""
         self.size += len(piece)
         if self.size > self._limit:
             raise TooLongError(f"{self._path} has more than the {self._limit} bytes expected at most")
@@ -64,22 +73,22 @@ class ReceivedBytes:
                 f"{self._path} arrives with less than {self.patience.rate} bytes a second: try again later, or use "
                 "another server"
             )
-
-    def content(self) -> bytes:
-        """All of them."""
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        return bytes(piece)
 
 
-async def _stream(files: Any, path: str, taken: ReceivedBytes) -> None:
-    file = await files.open_async(path, "rb")
+def _stream(files: Any, path: str, taken: _Taken) -> Iterator[bytes]:
+    file = wait(files.open_async, path, "rb")
     try:
-        async with asyncio.timeout(taken.patience.answer):
-            piece = await file.read(min(PIECE, taken.room))
-        while piece:
-            taken.add(piece)
-            async with asyncio.timeout(taken.patience.idle):
-                piece = await file.read(min(PIECE, taken.room))
+        seconds = taken.patience.answer
+        while piece := wait(_next, file, min(PIECE, taken.room), seconds):
+            yield taken.counted(piece)
+            seconds = taken.patience.idle
     finally:
         # The file of s3fs leaves its connection open, and one that isn't at its end would send for ever.
         with suppress(AttributeError):
             file.r.close()
+
+
+async def _next(file: Any, size: int, seconds: float) -> bytes:
+    async with asyncio.timeout(seconds):
+        return bytes(await file.read(size))

@@ -71,8 +71,17 @@ class KeptStore(Store):
         return data
 
     def pieces(self, digest: str, *, limit: int = LIMIT) -> Iterator[bytes]:
-        """As `get`, in one piece."""
-        yield self.get(digest, limit=limit)
+        """As `get`, piece by piece. A damaged copy on the own disk is an error here; `get` replaces it."""
+        if not self._own.exists(digest):
+            try:
+                self._own.copy(self, digest, limit=limit)
+            except OperationalError:
+                # The disk, or the store: `get` knows what to do.
+                yield self.get(digest, limit=limit)
+                return
+        self._used(digest)
+        self._is_kept(digest)
+        yield from self._own.pieces(digest, limit=limit)
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """As `get`."""

@@ -146,7 +146,11 @@ class SealedStore(Store):
 
     def put(self, data: bytes | bytearray) -> str:
         """Seal and store; the digest of the sealed bytes. Each call stores a new object under a fresh key."""
-        return super().put(b"".join(seal([data], self._recipients, self._entropy)))
+        return self.put_pieces([data])
+
+    def put_pieces(self, pieces: Pieces) -> str:
+        """As `put`, of bytes that come piece by piece."""
+        return super().put_pieces(seal(pieces, self._recipients, self._entropy))
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """The plaintext of an object, with the digest of its stored bytes checked.

@@ -16,7 +16,7 @@ from pol.training.storage.http_files import DEFAULT_PATIENCE, HttpFiles, HttpPat
 
 LIMIT = 1 << 34
 PIECE = 1 << 24
-"""Bytes of an object that are read at a time."""
+"""Bytes of an object that are requested over HTTP at a time."""
 AT_ONCE = 1 << 30
 """Bytes that a read without a size gives at most."""
 INNER = frozenset({"fo", "fs", "remote_protocol", "target_protocol"})
@@ -128,10 +128,32 @@ class Store:
         digest = keccak256(data).hex()
         final = self._path(digest)
         with _operational(f"write object {digest} to {self.url}"):
-            if self._exists(final) and self._holds(final, data):
+            if self._exists(final) and self._holds(digest, len(data)):
                 return digest
             self._writer.write(final, [data])
         return digest
+
+    def put_pieces(self, pieces: Pieces) -> str:
+        """As `put`, of bytes that come piece by piece: no more than one piece is in memory."""
+        so_far = sha3.keccak_256()
+
+        def hashed() -> Iterator[bytes | bytearray | memoryview]:
+            for piece in pieces:
+                so_far.update(piece)
+                yield piece
+
+        with _operational(f"write an object to {self.url}"):
+            self._writer.write_named(self._root, hashed(), lambda: self._path(so_far.hexdigest()))
+        return str(so_far.hexdigest())
+
+    def copy(self, source: "Store", digest: str, *, limit: int = LIMIT) -> None:
+        """Store an object of another store as it is there, checked on the way.
+
+        Raises:
+            ProtocolError, CorruptObjectError, OperationalError: as `get` of the source, or this store failed.
+        """
+        with _operational(f"write object {digest} to {self.url}"):
+            self._writer.write(self._path(digest), Store.pieces(source, digest, limit=limit))
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """The bytes whose keccak-256 is ``digest``.
@@ -161,15 +183,15 @@ class Store:
         Raises:
             ProtocolError, CorruptObjectError, OperationalError: as `get`.
         """
-        digest_so_far, size = sha3.keccak_256(), 0
-        with Store.open_file(self, digest) as file:
-            while piece := file.read(PIECE):
-                size += len(piece)
-                if size > limit:
-                    raise _too_long(digest, self.url, limit)
-                digest_so_far.update(piece)
-                yield piece
-        _require_digest(digest, digest_so_far.hexdigest(), self.url)
+        path, so_far = self._path(digest), sha3.keccak_256()
+        with _operational(f"read object {digest} from {self.url}"):
+            try:
+                for piece in self._pieces(path, limit):
+                    so_far.update(piece)
+                    yield piece
+            except TooLongError as error:
+                raise _too_long(digest, self.url, limit) from error
+        _require_digest(digest, so_far.hexdigest(), self.url)
 
     def require(self, digest: str, *, limit: int = LIMIT) -> None:
         """Check that the bytes of an object hash to its digest, in the memory of a piece.
@@ -259,20 +281,33 @@ class Store:
     def _exists(self, path: str) -> bool:
         return bool(self._files.exists(path)) if self._http is None else self._http.exists(path)
 
-    def _holds(self, path: str, data: bytes | bytearray) -> bool:
+    def _holds(self, digest: str, size: int) -> bool:
         try:
-            return self._content(path, len(data)) == data
-        except TooLongError:
+            Store.require(self, digest, limit=size)
+        except CorruptObjectError:
             return False
+        return True
 
     def _content(self, path: str, limit: int) -> bytes:
         """All bytes of a file. Raises TooLongError for more than ``limit``, of which no more are read."""
         if self._http is not None:
             return self._http.read(path, limit)
+        return bounded_read.read(self._files, path, self._size_within(path, limit), limit, self.patience)
+
+    def _pieces(self, path: str, limit: int) -> Iterator[bytes]:
+        """As `_content`, piece by piece."""
+        size = self._size_within(path, limit)
+        if self._http is None:
+            yield from bounded_read.pieces(self._files, path, limit, self.patience)
+            return
+        file = self._http.open(path)
+        yield from (file.read(min(PIECE, size - first)) for first in range(0, size, PIECE))
+
+    def _size_within(self, path: str, limit: int) -> int:
         size = self._size(path)
         if size > limit:
             raise TooLongError(f"{path} has {size} bytes, {limit} are expected at most")
-        return bounded_read.read(self._files, path, size, limit, self.patience)
+        return size
 
     def _size(self, path: str) -> int:
         size = self._files.size(path) if self._http is None else self._http.size(path)

@@ -6,7 +6,7 @@ named by the complete root, or in an object that updates an earlier checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,11 +111,18 @@ def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None 
     else:
         known = {entry.name: entry for entry in base.state.entries}
         changed = [e.name for e in state.entries if e.type is not None and known.get(e.name) != e]
-        parts, content = updates.encode(state.arrays, base.state.arrays, changed)
+        parts: list[updates.UpdatePart] = []
+
+        def content() -> Iterator[bytes | memoryview]:
+            for part, encoded in updates.encode(state.arrays, base.state.arrays, changed):
+                parts.append(part)
+                yield encoded
+
+        object_ = store.put_pieces(content())
         data = {
             "form": UPDATES,
             "base": base.object,
-            "object": store.put(content),
+            "object": object_,
             "arrays": [part.to_json() for part in parts],
         }
     saved = StoredCheckpoint(step, tuple(state.entries), state.documents, data)

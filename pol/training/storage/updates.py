@@ -50,24 +50,18 @@ class UpdatePart:
 
 def encode(
     arrays: Mapping[str, Array], base: Mapping[str, Array], names: Iterable[str]
-) -> tuple[list[UpdatePart], bytearray]:
-    """The update object that holds these arrays against those of the base, and its parts."""
-    parts, data = [], bytearray()
+) -> Iterator[tuple[UpdatePart, bytes | memoryview]]:
+    """The parts of the update object that holds these arrays against those of the base, and the bytes of each."""
     for name in names:
-        array = arrays[name]
-        before, start = len(data), _base_of(array.type, base.get(name))
+        array, data = arrays[name], bytearray()
         # A small array isn't worth a frame; one that grows is written as it is.
-        for piece in _compress(array, start):
+        for piece in _compress(array, _base_of(array.type, base.get(name))):
             data += piece
-            if len(data) - before >= array.type.nbytes:
+            if len(data) >= array.type.nbytes:
+                yield UpdatePart(name, RAW, array.type.nbytes), array.data.data
                 break
-        coding = XOR
-        if len(data) - before >= array.type.nbytes:
-            del data[before:]
-            data += array.data.data
-            coding = RAW
-        parts.append(UpdatePart(name, coding, len(data) - before))
-    return parts, data
+        else:
+            yield UpdatePart(name, XOR, len(data)), memoryview(data)
 
 
 def offsets(parts: Iterable[UpdatePart], types: Mapping[str, ArrayType]) -> dict[str, tuple[int, UpdatePart]]:

@@ -33,7 +33,7 @@ class TaskRecorder:
         if index != len(self.checkpoints):
             raise ProtocolError(f"checkpoint {index} recorded after {len(self.checkpoints)} others; they come in order")
         task = self.task
-        digest = self._store.put(task_tensors.encode(task.names.slots, task.slot_types, state))
+        digest = self._store.put_pieces(task_tensors.pieces(task.names.slots, task.slot_types, state))
         root = state_root(task.slot_types, state)
         self.log.append(root)
         self.checkpoints.append(TaskCheckpoint(index, index * task.document.interval, root, digest))

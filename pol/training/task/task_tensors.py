@@ -3,16 +3,17 @@
 The container is only transport. Roots commit to the content.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.array import Array, ArrayType, ElementType
-from pol.errors import EvidenceError, Fault, ProtocolError
+from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError
 from pol.graph.tensor_type import TensorType
 from pol.training.storage import safetensors_format
-from pol.training.storage.store import Store
+from pol.training.storage.store import CorruptObjectError, Store
 
 SPARE = 1 << 20
 """Bytes that a small file may be too long and is still looked at."""
@@ -24,6 +25,11 @@ def encode(names: Sequence[str], types: Sequence[TensorType], tensors: Sequence[
     Raises:
         ProtocolError: names repeat, or a tensor isn't an array of words of its type's shape.
     """
+    return b"".join(pieces(names, types, tensors))
+
+
+def pieces(names: Sequence[str], types: Sequence[TensorType], tensors: Sequence[Words]) -> Iterator[bytes | memoryview]:
+    """As `encode`, piece by piece: only the header is copied."""
     if not len(names) == len(types) == len(tensors):
         raise ProtocolError(f"no file of tensors: {len(names)} names, {len(types)} types, {len(tensors)} tensors")
     arrays = {}
@@ -34,17 +40,45 @@ def encode(names: Sequence[str], types: Sequence[TensorType], tensors: Sequence[
             )
         # A view moves bits, so NaN payloads survive.
         arrays[name] = Array(element, np.ascontiguousarray(words).reshape(-1).view(np.uint8))
-    return b"".join(safetensors_format.pieces(arrays, _by_type))
+    yield from safetensors_format.pieces(arrays, _by_type)
 
 
 def load(store: Store, digest: str, names: Sequence[str], types: Sequence[TensorType]) -> list[Words]:
-    """The tensors in an object of a store.
+    """The tensors in an object of a store. The file isn't in memory beside them.
 
     Raises:
         EvidenceError: as `decode`.
         OperationalError: the store failed.
     """
-    return decode(store.get(digest, limit=limit(names, types)), names, types)
+    most = limit(names, types)
+    with suppress(MemoryError, CorruptObjectError, OperationalError):
+        if (found := _read(store.pieces(digest, limit=most), names, types)) is not None:
+            return found
+    # Says what is wrong with the file; a party's own store has fetched another copy by now.
+    return decode(store.get(digest, limit=most), names, types)
+
+
+def _read(data: Iterable[bytes], names: Sequence[str], types: Sequence[TensorType]) -> list[Words] | None:
+    """The tensors in a file that comes piece by piece; None if it isn't the one that `encode` gives for some words."""
+    expected = _typed(names, types)
+    header = safetensors_format.header(expected, _by_type)
+    tensors = {name: np.empty(type_.shape, np.uint32) for name, type_ in expected.items()}
+    head = np.empty(len(header), np.uint8)
+    targets = [head, *(tensors[name].reshape(-1).view(np.uint8) for name in _by_type(expected))]
+    number, at = 0, 0
+    for piece in data:
+        rest = np.frombuffer(piece, np.uint8)
+        while rest.size:
+            if number == len(targets):
+                return None
+            part = rest[: targets[number].size - at]
+            targets[number][at : at + part.size] = part
+            rest, at = rest[part.size :], at + part.size
+            if at == targets[number].size:
+                number, at = number + 1, 0
+    if any(target.size for target in targets[number:]) or head.tobytes() != header:
+        return None
+    return [tensors[name] for name in names]
 
 
 def limit(names: Sequence[str], types: Sequence[TensorType]) -> int:
@@ -74,7 +108,7 @@ def decode(data: bytes, names: Sequence[str], types: Sequence[TensorType]) -> li
     offset = len(header)
     for name in _by_type(expected):
         type_ = expected[name]
-        # Copied, as `data` is read-only: twice the file is the most that a reader holds.
+        # Copied, as `data` is read-only.
         words = np.frombuffer(data, np.uint32, type_.nbytes // 4, offset).copy()
         tensors[name], offset = words.reshape(type_.shape), offset + type_.nbytes
     return [tensors[name] for name in names]
