@@ -32,7 +32,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations.distributed_state import DistributedState, gather
 from pol.training.record.learning_record import HEAD, RecordedCheckpoint
-from pol.training.recorder.recorder import PROGRESS, Recorder
+from pol.training.recorder.recorder import Recorder
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints
 from pol.training.state import components as state_components
 from pol.training.state import tensors
@@ -136,8 +136,7 @@ class DistributedRecorder(Recorder):
 
     def _now(self) -> CompleteState:
         self._rows = {}
-        found = {**self.state.components(), PROGRESS: {"steps": self.steps}}
-        return state_components.encode(found, take=self._take)
+        return state_components.encode(self._components(), take=self._take)
 
     @torch.no_grad()
     def _take(self, tensor: Tensor, path: str) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -40,14 +40,16 @@ class Staging:
     def __init__(self) -> None:
         self._buffers: dict[str, Bytes] = {}
 
-    def copy(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Copies of the arrays; they live until the next call."""
-        buffers = {name: self._buffer(name, array.data.size) for name, array in arrays.items()}
-        self._buffers = buffers
-        for name, array in arrays.items():
-            np.copyto(buffers[name], array.data)
-        return {name: Array(array.type, buffers[name]) for name, array in arrays.items()}
+    def copies(self) -> Callable[[str, Array], Array]:
+        """Copies arrays by name, one at a time; the copies live until this is called again."""
+        known, self._buffers = self._buffers, {}
 
-    def _buffer(self, name: str, size: int) -> Bytes:
-        known = self._buffers.get(name)
-        return known if known is not None and known.size == size else np.empty(size, np.uint8)
+        def copy(name: str, array: Array) -> Array:
+            buffer = known.pop(name, None)
+            if buffer is None or buffer.size != array.data.size:
+                buffer = np.empty(array.data.size, np.uint8)
+            np.copyto(buffer, array.data)
+            self._buffers[name] = buffer
+            return Array(array.type, buffer)
+
+        return copy

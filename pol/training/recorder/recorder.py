@@ -229,10 +229,12 @@ class Recorder:
         """Record the present state; the copy is taken before this returns."""
         self._recorded = steps = self.steps
         self.flush()
-        state = self._now()
         if self._background is not None or self._options.updates:
-            copies = self._staging.copy(state.arrays)
-            state = CompleteState(copies, state.documents, threads=0 if self._background is None else 1)
+            # One tensor at a time, so that of a state on a device, which is brought here, no two copies are here.
+            found, threads = self._components(), 0 if self._background is None else 1
+            state = components.encode(found, threads, keep=self._staging.copies())
+        else:
+            state = self._now()
         if self._background is None:
             self._store(steps, state)
         else:
@@ -241,8 +243,11 @@ class Recorder:
     def _read(self, store: Store, saved: stored_checkpoint.StoredCheckpoint) -> AbstractContextManager[CompleteState]:
         return checkpoint_tensors.open_state(store, saved)
 
+    def _components(self) -> dict[str, object]:
+        return {**self.state.components(), PROGRESS: {"steps": self.steps}}
+
     def _now(self) -> CompleteState:
-        return components.encode({**self.state.components(), PROGRESS: {"steps": self.steps}})
+        return components.encode(self._components())
 
     def _store(self, steps: int, state: CompleteState) -> None:
         if self._task is not None:

@@ -24,11 +24,14 @@ _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in vars(torch).val
 
 
 def encode(
-    components: Mapping[str, object], threads: int = 0, take: Callable[[Tensor, str], Array] = tensors.of_tensor
+    components: Mapping[str, object],
+    threads: int = 0,
+    take: Callable[[Tensor, str], Array] = tensors.of_tensor,
+    keep: Callable[[str, Array], Array] = lambda _, array: array,
 ) -> CompleteState:
     """The state that holds these components; tensors aren't copied where possible.
 
-    ``take`` gives the bytes of a tensor at a path.
+    ``take`` gives the bytes of a tensor at a path; ``keep`` what the state holds of them, such as a copy.
 
     Raises:
         UnsupportedError: a value without a form; the message names it.
@@ -40,10 +43,10 @@ def encode(
         if "/" not in path:  # the component's own document has this name
             path = f"{path}/value"
         if isinstance(value, Tensor):
-            arrays[path] = take(value, path)
+            arrays[path] = keep(path, take(value, path))
             return "Tensor", path
         if isinstance(value, np.ndarray):
-            arrays[path] = tensors.of_numpy(value, path)
+            arrays[path] = keep(path, tensors.of_numpy(value, path))
             return "Array", path
         if isinstance(value, np.generic):
             one = tensors.of_numpy(np.asarray(value), path)

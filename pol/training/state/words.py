@@ -12,14 +12,14 @@ I32_RANGE = (-(2**31), 2**31 - 1)
 
 
 def to_words(array: Array, name: str) -> Words:
-    """The words that hold an array.
+    """The words that hold an array: its own bytes where they are words, so they must not change while they are used.
 
     Raises:
         ProtocolError: elements without words, or an integer that doesn't fit one; the message has ``name``.
     """
     element, shape, data = array.type.element, array.type.shape, array.data
     if element in (ElementType.F32, ElementType.I32):
-        words = data.view("<u4").copy()
+        words = data.view("<u4")
     elif element is ElementType.BF16:
         words = data.view("<u2").astype(np.uint32) << np.uint32(16)
     elif element is ElementType.BOOL:

@@ -360,4 +360,5 @@ def _operational(action: str) -> Iterator[None]:
     except PolError:
         raise
     except Exception as error:  # filesystems raise what their libraries raise
-        raise OperationalError(f"can't {action}: {error}") from error
+        # Some say nothing, such as one about memory.
+        raise OperationalError(f"can't {action}: {str(error) or type(error).__name__}") from error

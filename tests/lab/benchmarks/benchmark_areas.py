@@ -222,7 +222,7 @@ def record_figures() -> dict[str, Figure]:
             f"updates_vs_full_{component}": Figure(share, "of the bytes of full checkpoints")
             for component, share in updates.items()
         },
-        "commit_memory": Figure(recording_cost.memory(), "of a state of 1.6 GB, beyond it"),
+        "root_memory": Figure(recording_cost.memory(), "of a state of 1.6 GB, beyond it"),
     }
 
 
@@ -310,11 +310,12 @@ def median_seconds(call: Callable[[], object], rounds: int) -> float:
 
 
 def scale_figures() -> dict[str, Figure]:
-    """What an honest party needs at real size: memory of a dispute, and the time of its moves about a long fold."""
+    """What an honest party needs at real size: memory of checkpoints and disputes, time of moves about a long fold."""
+    from lab.benchmarks import checkpoint_memory
     from lab.benchmarks.dispute_memory import memory_figures
     from lab.benchmarks.move_preparation import move_figures
 
-    return memory_figures() | move_figures()
+    return checkpoint_memory.memory_figures() | memory_figures() | move_figures()
 
 
 AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
