@@ -146,11 +146,11 @@ def _record(way: str, folder: str) -> dict[str, float]:
     from pol.training.recorder.recorder import Recorder
 
     torch.set_num_threads(1)
-    model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048, bias=False) for _ in range(10)))
+    model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024, bias=False) for _ in range(40)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
     def step() -> None:
-        model(torch.ones(1, 2048)).sum().backward()
+        model(torch.ones(1, 1024)).sum().backward()
         optimizer.step()
 
     def recorder() -> Recorder:
@@ -162,7 +162,11 @@ def _record(way: str, folder: str) -> dict[str, float]:
         first = recorder()
         first.resume()
         first.close()
-    before = _reset_peak()
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    step()
+    before = _peak()  # the training's own
     recording_ = recorder()
     recording_.resume()
     if way != "resume":
@@ -171,13 +175,6 @@ def _record(way: str, folder: str) -> dict[str, float]:
     recording_.close()
     state = 2 * sum(parameter.nbytes for parameter in model.parameters())
     return {"bytes": _peak() - before, "state": state}
-
-
-def _reset_peak() -> float:
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return _peak()
 
 
 def _peak() -> float:
