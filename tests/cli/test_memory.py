@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab.benchmarks.checkpoint_memory import COUNT, TENSOR, write_model, write_record
+import pytest
+
+from lab.benchmarks.checkpoint_memory import COUNT, TENSOR, recording, write_model, write_record
 from pol.training.record.recorded_run import open_run
 
 LIMIT = 256 << 20
@@ -58,3 +60,14 @@ def test_one_false_byte_is_found_in_little_memory(tmp_path: Path) -> None:
     code, said = limited("check", folder, "--json")
     assert code == 1, said
     assert f"tensor {last} in {file.name} isn't the one that the checkpoint commits to" in said
+
+
+@pytest.mark.long
+def test_updates_take_the_memory_of_a_tensor(tmp_path: Path) -> None:
+    assert recording("updates", tmp_path)["state"] > LIMIT
+    folder = tmp_path / "updates"
+    code, said = limited("check", folder)
+    assert code == 0, said
+    run = open_run(str(folder))
+    assert run.document(run.checkpoint()).data["form"] == "updates"
+    assert limited("diff", f"{folder}@0", f"{folder}@1")[0] == 1

@@ -135,3 +135,26 @@ def test_half_a_note_spoils_no_other(store: KeptStore, source: Path, tmp_path: P
     with store.about("1"):
         store.get(digest)
     assert KeptStore(f"file://{source}", tmp_path / "own").release("1") == 1
+
+
+def test_pieces_are_kept_as_they_are_read(
+    store: KeptStore, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest, lost = store.put(LARGE), store.put(SMALL)
+    with store.about("task"):
+        assert b"".join(store.pieces(digest)) == LARGE
+        with monkeypatch.context() as full:
+            for name in ("put", "copy"):
+                full.setattr(store._own, name, no_room)
+            assert b"".join(store.pieces(lost)) == SMALL
+            with pytest.raises(OperationalError, match="No space left"):
+                store.require_kept()
+        store.require_kept()
+        shutil.rmtree(source)
+        assert [b"".join(store.pieces(each)) for each in (digest, lost)] == [LARGE, SMALL]
+    assert store.release("task") == 2
+    assert not list((tmp_path / "own").glob("??/*"))
+
+
+def no_room(*_: object, **__: object) -> None:
+    raise OperationalError("No space left on device")

@@ -56,6 +56,24 @@ def test_round_trip(size: int) -> None:
         open_sealed(data, KEYS[2], "x")
 
 
+def test_any_place_is_read() -> None:
+    draw = random.Random(3)
+    plain = draw.randbytes(3 * SEGMENT)
+    data = bytearray(sealed(plain))
+    opened = SealedFile(io.BytesIO(data), KEYS[0], "x")
+    for _ in range(50):
+        place, size = draw.randrange(len(plain)), draw.choice([0, 1, 100, SEGMENT, 2 * SEGMENT])
+        opened.seek(place)
+        assert opened.read(size) == plain[place : place + size]
+    opened.seek(len(plain))
+    data[-1] ^= 1
+    opened = SealedFile(io.BytesIO(data), KEYS[0], "x")
+    opened.seek(SEGMENT)
+    assert opened.read(SEGMENT) == plain[SEGMENT : 2 * SEGMENT]
+    with pytest.raises(ProtocolError, match="segment 2 of x was changed"):
+        opened.seek(2 * SEGMENT + 5)
+
+
 def test_another_implementation_opens_it() -> None:
     """The rules of the specification, followed with another library."""
     plain = bytes(range(256)) * 300

@@ -26,6 +26,42 @@ def test_round_trip(store: Store) -> None:
     assert store.get(store.put(b"")) == b""
 
 
+def test_pieces_are_the_object(store: Store) -> None:
+    pieces = [b"some ", b"", bytearray(b"by"), memoryview(b"tes")]
+    assert store.put_pieces(iter(pieces)) == store.put(DATA)
+    digest = store.put_pieces(iter([b"another"]))
+    assert b"".join(store.pieces(digest)) == store.get(digest) == b"another"
+    assert store.get(store.put_pieces([])) == b""
+    store.require(digest, limit=7)
+    with pytest.raises(CorruptObjectError, match="more than the 6 bytes"):
+        store.require(digest, limit=6)
+
+
+def test_pieces_that_fail_leave_nothing(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield DATA
+        raise OSError("the source is gone")
+
+    store = Store(f"file://{tmp_path}")
+    with pytest.raises(OperationalError, match="the source is gone"):
+        store.put_pieces(pieces())
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_copy_is_checked_before_it_is_there(tmp_path: Path) -> None:
+    source, target = (Store(f"file://{tmp_path}/{name}") for name in ("source", "target"))
+    digest = source.put(DATA)
+    file = tmp_path / "source" / digest[:2] / digest
+    file.write_bytes(b"SOME BYTES")
+    for use in (lambda: list(source.pieces(digest)), lambda: target.copy(source, digest)):
+        with pytest.raises(CorruptObjectError, match="corrupt"):
+            use()
+    assert not target.exists(digest)
+    file.write_bytes(DATA)
+    target.copy(source, digest)
+    assert target.get(digest) == DATA
+
+
 def test_the_name_is_the_keccak_of_the_bytes(store: Store) -> None:
     assert store.put(b"") == "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
 

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
+from pol.errors import EvidenceError, OperationalError, ProtocolError
 from pol.graph.tensor_type import DType, TensorType
-from pol.training.task.task_tensors import decode, encode
+from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.store import Store
+from pol.training.task.task_tensors import decode, encode, load, pieces
 
 NAMES = ("weight", "step", "momentum")
 SHAPE = st.lists(st.integers(1, 3), max_size=3).map(tuple)
@@ -34,6 +37,33 @@ def test_every_bit_survives() -> None:
         assert after.shape == before.shape
         assert np.array_equal(before, after)
     assert encode(NAMES, TYPES, back) == data
+
+
+@pytest.mark.parametrize("folder", ["kept", None])
+def test_a_file_in_a_store_is_read_into_its_tensors(folder: str | None, tmp_path: Path) -> None:
+    """Not beside them. A damaged copy of one's own is replaced; what isn't the file is said as `decode` says it."""
+    store = Store(f"file://{tmp_path}/store")
+    names, types = ("w", "step", "none"), (TensorType(DType.F32, (5 << 20,)), TensorType(DType.I32, ()), TYPES[2])
+    words = [np.arange(5 << 20, dtype=np.uint32), np.array(7, np.uint32), np.ones(5, np.uint32)]
+    digest = store.put_pieces(pieces(names, types, words))
+    assert digest == store.put(encode(names, types, words))
+    reader = store if folder is None else KeptStore(store.url, tmp_path / folder)
+    tracemalloc.start()
+    try:
+        found = load(reader, digest, names, types)
+        assert tracemalloc.get_traced_memory()[1] < 1.4 * (20 << 20)
+    finally:
+        tracemalloc.stop()
+    assert all(np.array_equal(a, b) for a, b in zip(found, words, strict=True))
+    if folder is not None:
+        (tmp_path / folder / digest[:2] / digest).write_bytes(b"damaged")
+        assert np.array_equal(load(reader, digest, names, types)[0], words[0])
+    data = encode(names, types, words)
+    for changed in (data[:-1], data + b"\0", data[:8] + b" " + data[9:], b""):
+        with pytest.raises(EvidenceError):
+            load(reader, store.put(changed), names, types)
+    with pytest.raises(OperationalError, match="0" * 64):
+        load(reader, "0" * 64, names, types)
 
 
 def test_the_bytes_depend_on_the_content_only() -> None:
