@@ -321,10 +321,11 @@ def test_a_disk_that_a_hostile_task_fills_keeps_nobody_from_its_verdict(
     seated_with_duty(verifier, proven, forced=False)
     assert isinstance(verifier.store, KeptStore)
 
-    def refuse(_data: bytes) -> str:
+    def refuse(*_: object, **__: object) -> str:
         raise OperationalError("No space left on device")
 
-    monkeypatch.setattr(verifier.store._own, "put", refuse)
+    for way in ("put", "copy"):
+        monkeypatch.setattr(verifier.store._own, way, refuse)
     desk = Desk(town)
     desk.submit(desk.replaced("program", b"\0" * 2_000_000))
     process = Process(verifier, next_of_verifier, Mode.PROPOSE)

@@ -149,10 +149,11 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     full = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert isinstance(full.store, KeptStore)
 
-    def refuse(_data: bytes) -> str:
+    def refuse(*_: object, **__: object) -> str:
         raise OperationalError("No space left on device")
 
-    monkeypatch.setattr(full.store._own, "put", refuse)
+    for way in ("put", "copy"):
+        monkeypatch.setattr(full.store._own, way, refuse)
     defence, attack, game = (
         full.sessions(proven)[0],
         seer.session(proven, dispute),

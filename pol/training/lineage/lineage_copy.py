@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pol.training.lineage import lineage
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
@@ -20,6 +22,11 @@ class CopyingStore(Store):
         """As `Store.get` of the source."""
         self.get_public(digest, limit=sealed_size(limit, MAX_RECIPIENTS))
         return self._source.get(digest, limit=limit)
+
+    def pieces(self, digest: str, *, limit: int = LIMIT) -> Iterator[bytes]:
+        """As `Store.pieces` of the source."""
+        self._target.copy(self._source, digest, limit=sealed_size(limit, MAX_RECIPIENTS))
+        yield from self._source.pieces(digest, limit=limit)
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """As `Store.get_public` of the source."""
