@@ -12,7 +12,7 @@ from torch import nn
 from pol import Recorder
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
@@ -99,6 +99,20 @@ def test_what_did_not_change_takes_no_bytes(tmp_path: Path) -> None:
     assert saved.data["arrays"][0]["bytes"] < 100
     loaded = checkpoint_tensors.load(store, stored_checkpoint.load_document(store, digest))
     assert loaded.root == state(1.01).root == saved.root
+
+
+@pytest.mark.parametrize("updated", [False, True])
+def test_a_file_that_holds_no_byte_has_to_be_there_too(tmp_path: Path, updated: bool) -> None:
+    store = Store(f"file://{tmp_path}")
+    empty = CompleteState({"none": Array(ArrayType(ElementType.F32, (0,)), np.empty(0, np.uint8))}, {"other": b"{}"})
+    digest, saved = stored_checkpoint.save(store, 0, empty)
+    if updated:
+        _, saved = stored_checkpoint.save(store, 1, empty, UpdateBase(digest, empty))
+    (file,) = stored_checkpoint.sizes(saved)
+    checkpoint_tensors.verify(store, saved)
+    (tmp_path / file[:2] / file).unlink()
+    with pytest.raises(OperationalError, match=file):
+        checkpoint_tensors.verify(store, saved)
 
 
 def train(store: str, steps: int, updated: bool, background: bool = True) -> LearningRecord:

@@ -77,6 +77,17 @@ class CheckpointTensors(Mapping[str, Array]):
         data = self[name].data
         yield from (data[first : first + size] for first in range(0, data.size, size))
 
+    def open(self) -> None:
+        """Open all files now and check what is known of each, also of those that hold no byte.
+
+        Raises:
+            ProtocolError: a file has another size or header, or another digest.
+            OperationalError: the store failed, or a file is missing.
+        """
+        self._full.open()
+        for update in self._updates:
+            update.open()
+
     def close(self) -> None:
         """Close the files; they are opened again when needed."""
         self._full.close()
@@ -111,6 +122,7 @@ def load(store: Store, saved: StoredCheckpoint) -> CompleteState:
         OperationalError: the store failed, or memory ran out.
     """
     with CheckpointTensors(store, saved) as tensors:
+        tensors.open()
         # In the order of the file: stores over a network read ahead.
         arrays = {name: tensors[name] for name in safetensors_format.by_size(saved.types)}
     return CompleteState(arrays, saved.documents)
@@ -123,6 +135,7 @@ def verify(store: Store, saved: StoredCheckpoint) -> None:
         ProtocolError, OperationalError: as `load`.
     """
     with CheckpointTensors(store, saved) as tensors:
+        tensors.open()
         for name in safetensors_format.by_size(saved.types):
             for _ in tensors.pieces(name, safetensors_format.PIECE):
                 pass
@@ -165,6 +178,10 @@ class _FullTensors:
             parts.append(describe_part(first, piece))
             yield piece
         _require_root(self._entries[name], root_of_parts(type_, parts), self._where)
+
+    def open(self) -> None:
+        for file in self._files:
+            self._file(file)
 
     def close(self) -> None:
         self._open.clear()
@@ -210,7 +227,7 @@ class _Update:
         if name not in self._parts:
             return base
         offset, part = self._parts[name]
-        file = self._opened()
+        file = self.open()
         file.seek(offset)
         array = updates.decode(read_up_to(file, part.size), part, entry.type, base)
         _require_root(entry, array_root(array), self._object)
@@ -220,7 +237,7 @@ class _Update:
         self._file = None
         self._stack.close()
 
-    def _opened(self) -> OpenFile:
+    def open(self) -> OpenFile:
         """The update object. Its digest is checked before anything in it is decompressed."""
         if self._file is None:
             self._store.require(self._object, limit=self._size)
