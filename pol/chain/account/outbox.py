@@ -25,6 +25,9 @@ TRANSFER_GAS = 21_000
 POLL_SECONDS = (0.02, 1.0)
 """The first pause between two polls, which doubles, and the longest."""
 
+MOST_POSTED = 16
+"""Transactions under way at once: nodes keep few of one account."""
+
 MISSES = 3
 """Polls without our attempts after which a nonce counts as taken by a stranger: one back end may lag behind another."""
 
@@ -93,6 +96,30 @@ class Outbox:
                 intent = Intent(0, nonce, call.name, call.to, call.value, call.data, gas)
                 if (receipt := self._drive(self._begin(intent, fees), deadline)) is not None:
                     return receipt
+
+    def post(self, call: OutgoingCall) -> None:
+        """Broadcast a call behind those that are under way, without waiting; `resume` finishes it.
+
+        It must not depend on any of them: it is simulated on the latest state.
+
+        Raises:
+            ProtocolError: the contract refuses it in the simulation.
+            OperationalError: the node fails, or the money is short.
+        """
+        with self._lock, operational(f"send {call.name}"):
+            opened = self.journal.intents(IntentState.OPEN)
+            if any(call.is_of(intent) for intent in opened):
+                return
+            latest = self._count("latest")
+            nonce = max([latest, *(intent.nonce + 1 for intent in opened)])
+            undone = any(intent.nonce >= latest for intent in self.journal.intents(IntentState.DONE))
+            if undone or len(opened) >= MOST_POSTED or self._count("pending") != nonce:
+                # Strangers with our key, gaps, reorganizations: what is before it is settled first.
+                nonce, receipt = self._settle(self._clock() + self.patience.timeout, call)
+                if receipt is not None:
+                    return
+            gas = call.gas or with_margin(self._simulate(call))
+            self._begin(Intent(0, nonce, call.name, call.to, call.value, call.data, gas))
 
     def resume(self) -> list[TxReceipt]:
         """Finish the transactions of an earlier process or call; their receipts.

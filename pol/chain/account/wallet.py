@@ -20,7 +20,7 @@ from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
-from pol.chain.account.outbox_journal import MemoryJournal, OutgoingCall
+from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
@@ -54,6 +54,7 @@ class Wallet:
     sleep: Callable[[float], None] = time.sleep
     tell: Callable[[str], None] = logging.getLogger(__name__).warning
     outbox: Outbox = field(init=False)
+    _is_posting: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.outbox = Outbox(
@@ -102,6 +103,28 @@ class Wallet:
     def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
         """Send calldata that no ABI describes; ``name`` is for messages. Waits and raises as send."""
         return self._sent(OutgoingCall(name, to, 0, data))
+
+    def post_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt | None:
+        """As `send_data`; within `posting` it doesn't wait for a block, and returns None."""
+        if not self._is_posting:
+            return self.send_data(to, data, name)
+        self.outbox.post(OutgoingCall(name, to, 0, data))
+        return None
+
+    @contextmanager
+    def posting(self) -> Iterator[None]:
+        """Within it, calls that depend on no other share blocks; at its end, all of them are in blocks.
+
+        Raises:
+            OperationalError: the node fails, or it takes too long; the transactions stay (`Outbox.resume`).
+        """
+        self._is_posting = True
+        try:
+            yield
+        finally:
+            self._is_posting = False
+        if self.journal.intents(IntentState.OPEN):
+            self.outbox.resume()
 
     def send_data_once(self, to: ChecksumAddress, data: bytes, name: str, done: Callable[[], bool]) -> TxReceipt | None:
         """Send calldata unless ``done`` returns that its effect is there: then None. Raises as send."""

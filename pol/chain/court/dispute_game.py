@@ -158,7 +158,7 @@ class DisputeGame(Binding):
             raise OperationalError(f"dispute {dispute}: its events break a rule ({error}); read them again") from error
 
     def send(self, wallet: Wallet, dispute: int, position: Position, move: Move) -> TxReceipt | None:
-        """Make a move; None if it was made before (its receipt got lost).
+        """Make a move; None if it was made before (its receipt got lost), or within `Wallet.posting`.
 
         Raises:
             Reverted: the move is illegal, late, or the dispute has moved on.
@@ -204,9 +204,9 @@ class DisputeGame(Binding):
         """
         return wallet.send_data(self.address, selector("relay") + signature + content, "relay")
 
-    def resign(self, wallet: Wallet, dispute: int, position: Position) -> TxReceipt:
-        """Give up for the side on turn, which loses at once."""
-        return wallet.send_data(self.address, resignation(dispute, position), "resign")
+    def resign(self, wallet: Wallet, dispute: int, position: Position) -> TxReceipt | None:
+        """Give up for the side on turn, which loses at once; None within `Wallet.posting`."""
+        return wallet.post_data(self.address, resignation(dispute, position), "resign")
 
     def timeout(self, wallet: Wallet, dispute: int) -> TxReceipt:
         """End a dispute whose side on turn has no time left."""
@@ -220,7 +220,7 @@ class DisputeGame(Binding):
         self, wallet: Wallet, dispute: int, position: Position, move: Move, data: bytes, name: str
     ) -> TxReceipt | None:
         try:
-            return wallet.send_data(self.address, data, name)
+            return wallet.post_data(self.address, data, name)
         except Reverted:
             if self._has_been_made(dispute, position, move):
                 return None

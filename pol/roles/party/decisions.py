@@ -35,6 +35,8 @@ class Action:
     act: Callable[[], object]
     due: int | None = None
     """The last second in which the chain accepts it; None if unlimited."""
+    at_stake: int = 0
+    """What is lost without it, as far as that is known; units of the vault's asset."""
 
     @property
     def is_owed(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from web3.types import TxReceipt
@@ -17,7 +16,6 @@ from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlay
 from pol.dispute.position import Level, Position, Side
 from pol.dispute.rules import answered, apply
 from pol.graph.step_program import StepProgram
-from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.trace_publications import TracePublications
 
 GAME_GAS = 1_000_000
@@ -120,12 +118,3 @@ class DisputeSession:
             except Reverted:
                 return False
         return True
-
-
-def due_move(task_id: bytes, sessions: Sequence[DisputeSession]) -> Action | None:
-    """The move of this side with the least time left; None if it is on turn nowhere."""
-    session = min((each for each in sessions if each.is_on_turn()), key=lambda each: each.deadline(), default=None)
-    if session is None:
-        return None
-    why = f"it is this party's turn in dispute {session.dispute}"
-    return Action(task_id, "move", why, Mode.DEFEND, session.advance, session.deadline() - 1)

@@ -21,6 +21,7 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.roles.party.dispute_session import DisputeSession
 from pol.roles.party.execution_journal import ExecutionJournal, forget_executions
+from pol.roles.party.open_disputes import open_disputes
 from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.party.role import Role
 from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidence
@@ -260,3 +261,13 @@ class ReplayingParty(Role):
                 if own in {params.asserter, params.challenger}:
                     found.append(self.session(task_id, number, matter))
         return found
+
+    def own_disputes(self, task_id: bytes) -> list[tuple[Matter, int]]:
+        """The disputes of this party that no game has ended, and for which a task waits.
+
+        Raises:
+            OperationalError: the node failed.
+        """
+        open_here = [(each.matter, each.number) for each in open_disputes(self) if each.task_id == task_id]
+        waiting = {matter: self.market.courts[matter].desk.disputes(task_id) for matter, _ in open_here}
+        return [(matter, number) for matter, number in open_here if number in waiting[matter]]

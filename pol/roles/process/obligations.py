@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status
 from pol.errors import ProtocolError
 from pol.roles.party.data_availability import current_demands
 from pol.roles.party.decisions import Wait
+from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 
@@ -65,12 +65,31 @@ def _dues_of_all(role: Role) -> Mapping[bytes, Sequence[int]]:
     if role.dues is None or role.dues[0] != head:
         registry = role.market.registry
         closed = {bytes(event["taskId"]) for event in registry.events("TaskClosed")}
-        listed = (bytes(event["taskId"]) for event in registry.events("TaskSubmitted"))
-        role.dues = head, {task_id: tuple(_dues(role, task_id)) for task_id in listed if task_id not in closed}
+        disputes = open_disputes(role)
+        owing = (*_begun(role), *(each.task_id for each in disputes))
+        role.dues = (
+            head,
+            {
+                task_id: tuple(_dues(role, task_id, disputes))
+                for task_id in dict.fromkeys(owing)
+                if task_id not in closed
+            },
+        )
     return role.dues[1]
 
 
-def _dues(role: Role, task_id: bytes) -> Iterator[int]:
+def _begun(role: Role) -> Iterator[bytes]:
+    """The tasks in which this party has ever bid, sat or trained, by events: it may owe something about them."""
+    market, own = role.market, role.wallet.address
+    yield from (bytes(event["taskId"]) for event in market.registry.events("Seated", holder=own))
+    yield from (bytes(event["taskId"]) for event in market.registry.events("Awarded", solver=own))
+    rounds = {bytes(event["roundId"]) for event in market.auction.events("BidPlaced", bidder=own)}
+    if rounds:
+        opened = market.auction.events("RoundOpened")
+        yield from (bytes(event["taskId"]) for event in opened if bytes(event["roundId"]) in rounds)
+
+
+def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterator[int]:
     """Deadlines of this party's duties; of duties that others may cause, as if they caused them now."""
     task, own = role.market.registry.task(task_id), role.wallet.address
     if task.status in {Status.NONE, Status.CLOSED}:
@@ -90,8 +109,13 @@ def _dues(role: Role, task_id: bytes) -> Iterator[int]:
             # An objection may come at any time.
             terms = role.market.registry.terms(task_id)
             yield role.connection.now() + (terms.clock if terms.is_exact else terms.challenge_window)
-    for court in role.market.courts.values():
-        yield from _disputes(role, court.desk.disputes(task_id), court.game)
+    for each in disputes:
+        if each.task_id == task_id:
+            court = role.market.courts[each.matter]
+            if each.number in court.desk.disputes(task_id):
+                # The other side may move at any time; this side then has at least the grace.
+                grace = role.connection.now() + max(court.game.graces[1], MINUTE)
+                yield min(court.game.deadline(each.number) - 1, grace)
 
 
 def _seat(role: Role, task_id: bytes, task: MarketTask) -> Iterator[int]:
@@ -107,11 +131,3 @@ def _seat(role: Role, task_id: bytes, task: MarketTask) -> Iterator[int]:
     elif now <= task.deadline:
         # A seat is claimed only where its duty takes half of its window at most (`pol.roles.process.work_time`).
         yield max(now, task.deadline - terms.verification_window // 2)
-
-
-def _disputes(role: Role, numbers: Sequence[int], game: DisputeGame) -> Iterator[int]:
-    for number in numbers:
-        params = game.params(number)
-        if role.wallet.address in {params.asserter, params.challenger}:
-            # The other side may move at any time; this side then has at least the grace.
-            yield min(game.deadline(number) - 1, role.connection.now() + max(game.graces[1], MINUTE))

@@ -13,9 +13,11 @@ from typing import Generic, TypeVar
 from pol.chain.account.wallet import Reverted
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.open_disputes import open_disputes
 from pol.roles.party.role import Role
 from pol.roles.process.final_tasks import final_tasks
 from pol.roles.process.stakes import at_stake
+from pol.roles.process.urgency import in_order
 from pol.training.storage.store import CorruptObjectError
 
 R = TypeVar("R", bound=Role)
@@ -63,7 +65,8 @@ class Process(Generic[R]):
         decide: decides the next action or wait of the party about a task.
         mode: how much the process does on its own.
         note: receives every decision, waits included.
-        poll: seconds until a failed task is tried again; longer each time if nothing is at stake.
+        poll: seconds for which a turn looks at what isn't urgent, and again for which it acts; seconds until a failed
+            task is tried again, longer each time if nothing is at stake. With 0 a turn looks at everything.
         clock: monotonic seconds, independent of the chain.
     """
 
@@ -85,25 +88,55 @@ class Process(Generic[R]):
         """By put-off task: when it is tried again, by the clock, and its progress so far."""
         self._due: dict[bytes, float] = {}
         """By task: when an action is known to be due, by the clock."""
+        self._looks = 0
+        """How many there were."""
+        self._looked: dict[bytes, int] = {}
+        """By task: the number of the last look at it."""
+        self._failed: dict[bytes, bool] = {}
+        """Tasks whose last action has failed."""
+        self._seconds: dict[str, float] = {}
+        """By verb: how long the last such action took."""
+        self.is_behind = False
+        """Whether the last turn has left looks or actions to the next."""
 
     def turn(self) -> list[LoggedDecision]:
-        """Look at every open task once, then act in the order of deadlines.
+        """Look at the tasks in which a clock may run against this party, and act; then at the others, and act.
 
-        No failure of one task delays the others.
+        A turn takes about two polls besides what is urgent: the rest is left to the next turns, the tasks first that
+        have waited longest. Without a poll, every task is looked at. No failure of one task delays the others.
 
         Raises:
-            OperationalError: the list of tasks can't be read.
+            OperationalError: the list of tasks or of this party's disputes can't be read, or transactions are late.
         """
-        decisions: list[Action] = []
-        taken: list[LoggedDecision] = []
         listed = list(self.tasks())
-        for known in (self._due, self._troubles, self._rests):
+        for known in (self._due, self._troubles, self._rests, self._looked, self._failed):
             for task_id in set(known) - set(listed):
                 known.pop(task_id)
-        resting, ended = self._resting(), list[bytes]()
-        for task_id in listed:
-            if task_id in resting:
-                continue
+        resting, urgent = self._resting(), self._urgent()
+        self.is_behind = False
+        taken, deeds = self._look(task_id for task_id in listed if task_id in urgent - resting)
+        # Moves in different disputes don't depend on each other, so they share blocks.
+        with self.role.wallet.posting():
+            taken += self._act(deeds)
+        others = [task_id for task_id in listed if task_id not in urgent | resting]
+        found, deeds = self._look(sorted(others, key=lambda each: self._looked.get(each, 0)), self.poll or float("inf"))
+        return taken + found + self._act(deeds, self.poll or float("inf"))
+
+    def _urgent(self) -> set[bytes]:
+        """Tasks with an open dispute of this party, or a known deadline that has come."""
+        now = self._clock()
+        disputed = {each.task_id for each in open_disputes(self.role)}
+        return disputed | {task_id for task_id, due in self._due.items() if due <= now}
+
+    def _look(self, task_ids: Iterable[bytes], most: float = float("inf")) -> tuple[list[LoggedDecision], list[Action]]:
+        """Look at tasks for about ``most`` seconds: their waits and failures, and the actions that are due."""
+        taken, deeds, ended, end = list[LoggedDecision](), list[Action](), list[bytes](), self._clock() + most
+        for number, task_id in enumerate(task_ids):
+            if number and self._clock() > end:
+                self.is_behind = True
+                break
+            self._looks += 1
+            self._looked[task_id] = self._looks
             try:
                 with self.role.connection.cached(), self.role.about(task_id):
                     decision = self._decide(self.role, task_id)
@@ -111,15 +144,33 @@ class Process(Generic[R]):
                 taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
                 continue
             if isinstance(decision, Action):
-                decisions.append(decision)
+                deeds.append(decision)
                 continue
             self._troubles.pop(task_id, None)
             taken.append(self._taken(decision, DecisionResult.WAITED))
             if decision.final:
                 ended.append(task_id)
         self._end(ended)
-        for deed in sorted(decisions, key=_urgency):
+        return taken, deeds
+
+    def _act(self, deeds: list[Action], most: float = float("inf")) -> list[LoggedDecision]:
+        """Act in the order of urgency, what has failed before last; for about ``most`` seconds but for what is owed."""
+        if not deeds:
+            return []
+        taken, end = list[LoggedDecision](), self._clock() + most
+        deeds = in_order(deeds, self.role.connection.now(), lambda deed: self._seconds.get(deed.verb, 0))
+        for number, deed in enumerate(sorted(deeds, key=lambda deed: deed.task_id in self._failed)):
+            if number and not deed.is_owed and self._clock() > end:
+                self.is_behind = True
+                self._looked.pop(deed.task_id)
+                continue
+            began = self._clock()
             taken.append(self._do(deed))
+            self._seconds[deed.verb] = self._clock() - began
+            if taken[-1].result in {DecisionResult.FAILED, DecisionResult.BROKEN}:
+                self._failed[deed.task_id] = True
+            else:
+                self._failed.pop(deed.task_id, None)
         return taken
 
     def left(self) -> list[float]:
@@ -225,7 +276,3 @@ class Process(Generic[R]):
             self._due.pop(decision.task_id, None)
         self._note(made)
         return made
-
-
-def _urgency(deed: Action) -> tuple[bool, int]:
-    return (deed.due is None, deed.due or 0)

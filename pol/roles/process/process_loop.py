@@ -62,7 +62,7 @@ class ProcessLoop:
             pass
 
     def _pause(self, taken: Sequence[LoggedDecision]) -> float:
-        if any(made.result is DecisionResult.DONE for made in taken):
+        if self.process.is_behind or any(made.result is DecisionResult.DONE for made in taken):
             return 0
         return min([self.poll, *(left for left in self.process.left() if left > 0)])
 

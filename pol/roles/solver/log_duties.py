@@ -16,6 +16,7 @@ from pol.dispute.position import Side
 from pol.errors import PolError
 from pol.roles.party.data_availability import answer_demands, current_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.due_moves import stake_in
 from pol.roles.party.log_decisions import contest_decision, contestable
 from pol.roles.solver.proof_decisions import challenge_proof, objection_proof
 from pol.roles.solver.solver import Solver
@@ -150,7 +151,8 @@ def _in_dispute(role: Solver, task_id: bytes, matter: Matter, number: int) -> Ac
     if on_turn == own and now < deadline:
         why = f"it is this party's turn in dispute {number}"
         act = partial(_move, role, task_id, matter, number)
-        return Action(task_id, "move", why, Mode.DEFEND, act, deadline - 1)
+        stake = stake_in(role, task_id, matter, number)
+        return Action(task_id, "move", why, Mode.DEFEND, act, deadline - 1, stake)
     if on_turn != own and now >= deadline:
         why = f"the clock of the other side in dispute {number} has run down"
         return ends("claim a timeout", why, partial(game.timeout, role.wallet, number))

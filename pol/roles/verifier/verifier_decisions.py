@@ -11,7 +11,8 @@ from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import current_demands, demand_state, own_demands, unavailable_states
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import expired_demand, waiting_demands
-from pol.roles.party.dispute_session import GAME, due_move
+from pol.roles.party.dispute_session import GAME
+from pol.roles.party.due_moves import due_move
 from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.public_calls import concerning_call, exit_or_extension
 from pol.roles.process.obligations import require_nothing_due
@@ -49,7 +50,7 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     profiles = role.market.profiles
     if task.status is Status.PROFILING:
         if profiles.standing(task_id).is_posted:
-            return due_move(task_id, role.sessions(task_id))
+            return due_move(role, task_id)
         return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
     if task.status is Status.VERIFYING:
         helped = exit_or_extension(role, task_id, task) or _blocking_objection(role, task_id, task)
@@ -72,7 +73,7 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
             due = end if verdict.watch_until else None
             return Action(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
     if task.status is Status.CONTESTED:
-        return due_move(task_id, role.sessions(task_id))
+        return due_move(role, task_id)
     return None
 
 

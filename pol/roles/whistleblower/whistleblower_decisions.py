@@ -11,7 +11,8 @@ from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import waiting_demands
-from pol.roles.party.dispute_session import GAME, due_move
+from pol.roles.party.dispute_session import GAME
+from pol.roles.party.due_moves import due_move
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.work_time import profile_steps, verdict_steps
 from pol.roles.whistleblower.look_conditions import reason_to_leave, untimely
@@ -64,7 +65,7 @@ def _concern(role: Whistleblower, task_id: bytes, task: MarketTask) -> str:
 
 def _own(role: Whistleblower, task_id: bytes, task: MarketTask) -> Action | None:
     """Actions for its own stakes: moves in its disputes, and settling those that are over."""
-    move = due_move(task_id, role.sessions(task_id))
+    move = due_move(role, task_id)
     if move is not None:
         return move
     own = role.wallet.address
