@@ -97,6 +97,45 @@ def test_a_seat_whose_duty_takes_too_long_is_left_alone(
         verifier.claim_seat(exact)
 
 
+@pytest.mark.parametrize(("step", "fits"), [(0.4 * HOUR, True), (0.6 * HOUR, False)])
+def test_no_seat_is_taken_whose_dispute_would_starve_those_of_other_tasks(
+    exact: bytes, town: Town, step: float, fits: bool
+) -> None:
+    """Whoever disputes everything at once wins where the replays don't fit into one clock: 1.2 h twice, or 1.8 h."""
+    verifier = town.join(Verifier, "v")
+    seated_with_duty(verifier, exact, forced=False)
+    verifier.verify(exact)
+    other = until_proof(town, EXACT)
+    verifier.paces = dict.fromkeys((exact, other), step)
+    open_claims(verifier, other)
+    decision = next_of_verifier(verifier, other)
+    if fits:
+        assert isinstance(decision, Action), decision
+        assert decision.verb == "claim the seat"
+        return
+    assert isinstance(decision, Wait), decision
+    assert "1 other tasks of this party may be disputed at the same time" in decision.why
+    with pytest.raises(ProtocolError, match="at the same time"):
+        verifier.claim_seat(other)
+
+
+@pytest.mark.parametrize(("step", "fits"), [(0.4 * HOUR, True), (0.6 * HOUR, False)])
+def test_nobody_bids_for_more_logs_than_can_be_defended_at_once(
+    exact: bytes, town: Town, step: float, fits: bool
+) -> None:
+    solver = town.join(Solver, "t")
+    # The module's task has a log of this solver.
+    second, _ = submitted(town, EXACT)
+    solver.timer, solver.paces = taking(1), dict.fromkeys((exact, second), step)
+    decision = next_of_solver(solver, second)
+    if fits:
+        assert isinstance(decision, Action), decision
+        assert decision.verb == "bid"
+        return
+    assert isinstance(decision, Wait), decision
+    assert "1 other tasks of this party may be disputed at the same time" in decision.why
+
+
 def test_a_profile_that_takes_too_long_is_left_alone(town: Town) -> None:
     """18 steps: two segments, each with two reruns."""
     verifier = town.join(Verifier, "v")

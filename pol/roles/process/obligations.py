@@ -63,30 +63,25 @@ def _dues_of_all(role: Role) -> Mapping[bytes, Sequence[int]]:
     """By open task, the deadlines that follow from the chain: worked out once a block, however many tasks ask."""
     head = role.connection.head()
     if role.dues is None or role.dues[0] != head:
-        registry = role.market.registry
-        closed = {bytes(event["taskId"]) for event in registry.events("TaskClosed")}
         disputes = open_disputes(role)
-        owing = (*_begun(role), *(each.task_id for each in disputes))
-        role.dues = (
-            head,
-            {
-                task_id: tuple(_dues(role, task_id, disputes))
-                for task_id in dict.fromkeys(owing)
-                if task_id not in closed
-            },
-        )
+        owing = dict.fromkeys((*begun_tasks(role), *(each.task_id for each in disputes)))
+        role.dues = head, {task_id: tuple(_dues(role, task_id, disputes)) for task_id in owing}
     return role.dues[1]
 
 
-def _begun(role: Role) -> Iterator[bytes]:
-    """The tasks in which this party has ever bid, sat or trained, by events: it may owe something about them."""
+def begun_tasks(role: Role) -> list[bytes]:
+    """The tasks that aren't closed and in which this party has ever bid, sat or trained, by events alone.
+
+    Raises:
+        OperationalError: the node failed.
+    """
     market, own = role.market, role.wallet.address
-    yield from (bytes(event["taskId"]) for event in market.registry.events("Seated", holder=own))
-    yield from (bytes(event["taskId"]) for event in market.registry.events("Awarded", solver=own))
+    begun = [*market.registry.events("Seated", holder=own), *market.registry.events("Awarded", solver=own)]
     rounds = {bytes(event["roundId"]) for event in market.auction.events("BidPlaced", bidder=own)}
     if rounds:
-        opened = market.auction.events("RoundOpened")
-        yield from (bytes(event["taskId"]) for event in opened if bytes(event["roundId"]) in rounds)
+        begun += [event for event in market.auction.events("RoundOpened") if bytes(event["roundId"]) in rounds]
+    closed = {bytes(event["taskId"]) for event in market.registry.events("TaskClosed")} if begun else set()
+    return [task_id for task_id in dict.fromkeys(bytes(event["taskId"]) for event in begun) if task_id not in closed]
 
 
 def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterator[int]:

@@ -102,8 +102,9 @@ class Process(Generic[R]):
     def turn(self) -> list[LoggedDecision]:
         """Look at the tasks in which a clock may run against this party, and act; then at the others, and act.
 
-        A turn takes about two polls besides what is urgent: the rest is left to the next turns, the tasks first that
-        have waited longest. Without a poll, every task is looked at. No failure of one task delays the others.
+        A turn takes about two polls for what is urgent, and two for the others. The rest is left to the next turns, and
+        the tasks come first that have waited longest. Without a poll, every task is looked at once. No failure of one
+        task delays the others.
 
         Raises:
             OperationalError: the list of tasks or of this party's disputes can't be read, or transactions are late.
@@ -114,10 +115,16 @@ class Process(Generic[R]):
                 known.pop(task_id)
         resting, urgent = self._resting(), self._urgent()
         self.is_behind = False
-        taken, deeds = self._look(task_id for task_id in listed if task_id in urgent - resting)
-        # Moves in different disputes don't depend on each other, so they share blocks.
-        with self.role.wallet.posting():
-            taken += self._act(deeds)
+        taken, end = list[LoggedDecision](), self._clock() + 2 * self.poll
+        while True:
+            found, deeds = self._look(task_id for task_id in listed if task_id in urgent - resting)
+            # Moves in different tasks don't depend on each other, so they share blocks.
+            with self.role.wallet.posting():
+                found += self._act(deeds)
+            taken += found
+            # Many disputes of one task take a move each.
+            if self._clock() >= end or all(made.result is not DecisionResult.DONE for made in found):
+                break
         others = [task_id for task_id in listed if task_id not in urgent | resting]
         found, deeds = self._look(sorted(others, key=lambda each: self._looked.get(each, 0)), self.poll or float("inf"))
         return taken + found + self._act(deeds, self.poll or float("inf"))

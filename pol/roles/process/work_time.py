@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pol.chain.desks.task_registry import Terms
+from pol.chain.desks.task_registry import Status, Terms
 from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.roles.party.decisions import Wait
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import wait_for_duty
+from pol.roles.process.obligations import begun_tasks, wait_for_duty
 
 RESERVE = 2
 """How many times a duty has to fit into its window, to leave time for files, transactions and other tasks."""
@@ -89,7 +89,7 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     """
     duty = verdict_steps(terms) if verifies else profile_steps(terms)
     needed = _required(role, task_id, "verificationWindow", duty, terms.verification_window)
-    _required(role, task_id, "clock", move_steps(terms, verifies), terms.clock)
+    _require_clock(role, task_id, terms, verifies)
     return needed
 
 
@@ -105,7 +105,40 @@ def require_time_to_defend(role: Role, task_id: bytes, terms: Terms) -> None:
     """
     if not terms.is_exact:
         _required(role, task_id, "challengeWindow", (2 + terms.looks) * terms.interval, terms.challenge_window)
-    _required(role, task_id, "clock", move_steps(terms, verifies=True), terms.clock)
+    _require_clock(role, task_id, terms, verifies=True)
+
+
+def _require_clock(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> None:
+    """Check that a replay for a dispute fits into the clock, even if all that this party has staked on is disputed."""
+    needed = _required(role, task_id, "clock", move_steps(terms, verifies), terms.clock)
+    others = _replays_elsewhere(role, task_id)
+    seconds, clock = needed + sum(s for s, _ in others), min([terms.clock, *(c for _, c in others)])
+    if seconds > clock / RESERVE:
+        raise ProtocolError(
+            f"{len(others)} other tasks of this party may be disputed at the same time, and the replays for all of "
+            f"them and this one take this machine about {seconds:.0f} s, which have to fit {RESERVE} times into a "
+            f"clock of {clock} s: leave the task alone until some are closed, or use another key on another machine"
+        )
+
+
+def _replays_elsewhere(role: Role, besides: bytes) -> list[tuple[float, int]]:
+    """For each other task in which this party has a stake: seconds of the replay for a first move, and the clock."""
+    found, market, own = list[tuple[float, int]](), role.market, role.wallet.address
+    for task_id in begun_tasks(role):
+        task, terms = market.registry.task(task_id), market.registry.terms(task_id)
+        if task.status is Status.BIDDING:
+            is_own = market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
+        else:
+            is_own = own in {task.solver, task.holder}
+        if task_id == besides or not is_own:
+            continue
+        steps = move_steps(terms, verifies=task.status is not Status.PROFILING)
+        try:
+            found.append((seconds_for(role, task_id, steps, terms.clock), terms.clock))
+        except ProtocolError:
+            # It can't be executed here at all: nothing that is left undone now would help.
+            continue
+    return found
 
 
 def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Wait | None:

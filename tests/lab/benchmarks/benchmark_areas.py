@@ -312,10 +312,15 @@ def median_seconds(call: Callable[[], object], rounds: int) -> float:
 def scale_figures() -> dict[str, Figure]:
     """What an honest party needs at real size: memory of checkpoints and disputes, time of moves about a long fold."""
     from lab.benchmarks import checkpoint_memory
+
+    """What an honest party needs at real size: memory of a dispute, time of its moves, and many disputes at once."""
     from lab.benchmarks.dispute_memory import memory_figures
     from lab.benchmarks.move_preparation import move_figures
+    from lab.benchmarks.parallel_disputes import parallel_figures
 
     return checkpoint_memory.memory_figures() | memory_figures() | move_figures()
+
+    return memory_figures() | move_figures() | parallel_figures()
 
 
 AREAS: dict[str, Callable[[], dict[str, Figure]]] = {

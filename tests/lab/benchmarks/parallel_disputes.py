@@ -1,35 +1,45 @@
 """A whistleblower that follows many tasks and defends many disputes at once, against opponents that lie and dawdle.
 
-Blocks come by the clock of this machine, and each moves the chain's time by the seconds of `PACE`: so the party's own
-work costs as many of the chain's seconds as that many machines of this kind had to share.
+Blocks come by the clock of this machine, and each moves the chain's time by twelve seconds: at two blocks a second the
+party has a 24th of the time that it would have on Ethereum. Terms are the shortest that the default policy accepts.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from random import Random
 
 from eth_typing import BlockNumber
 
-from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena, connect, fund, ordered, party
-from pol.arithmetic.primitives import Words
-from pol.chain.desks.market import Court, Matter
+from lab.benchmarks.figure import Figure
+from lab.benchmarks.local_node import local_node
+from lab.benchmarks.market_processes import Arena, connect, ordered, party
+from lab.benchmarks.role_drills import small
+from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployment_rules import GameRules
+from pol.chain.desks.market import Matter
 from pol.chain.node.connection import Connection
-from pol.commitments.keccak import keccak256
 from pol.demo.cheating_parties import CheatingParty
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
+from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture
-from pol.roles.party.decisions import Action, Decision, Wait
-from pol.roles.process.party_process import LoggedDecision, Process
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.policy import PUBLIC_CHAIN, Policy
+from pol.roles.party.role import Role
+from pol.roles.process.party_process import Process
 from pol.roles.process.process_loop import ProcessLoop
 from pol.roles.solver.solver import OnCheckpoint, Solver
 from pol.roles.solver.solver_decisions import next_of_solver
@@ -38,28 +48,48 @@ from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.task.learning_proof import LearningProof
+from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import environment
 from pol.verification.replay.canonical_replay import replay_end
 
-STEPS, INTERVAL, FALSE = 6, 3, 1
-HOUR = 3600
-OFFER = Offer(STEPS, INTERVAL, draws=1, clock=HOUR, wei_per_work_unit=20 * GWEI)
-ETHER = 10**18
+BLOCK_SECONDS = 12
+"""Of the chain."""
+LONGEST = 600.0
+"""Seconds of a whole scene."""
+FALSE = 1
+"""The segment that every lying solver lies in."""
+
+
+LEAST_GRACES = GameRules(replay_grace=PUBLIC_CHAIN.min_replay_grace, move_grace=PUBLIC_CHAIN.min_move_grace)
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How the chain's time goes by."""
+class Setting:
+    """How many tasks and disputes there are, their terms, and the seconds of this machine between two blocks."""
 
-    wall: float
-    """Seconds of this machine between two blocks."""
-    seconds: int = 12
-    """Seconds of the chain between them."""
+    tasks: int
+    disputes: int
+    block: float
+    policy: Policy = PUBLIC_CHAIN
+    clock: int = PUBLIC_CHAIN.min_clock
+    graces: GameRules = LEAST_GRACES
+
+    @property
+    def offer(self) -> Offer:
+        """Two segments of three steps."""
+        return Offer(6, 3, draws=1, clock=self.clock, wei_per_work_unit=20 * GWEI)
+
+
+FULL = Setting(tasks=200, disputes=20, block=0.5)
+ETHER = 10**18
 
 
 class LyingSolver(CheatingParty, Solver):
-    """Trains canonically, but for one flipped bit in the segment `FALSE` of each task, and defends it."""
+    """Trains canonically, but for one flipped bit in the segment `FALSE`, and defends it.
+
+    The lie follows from the task's id, so that another process with the same key knows it.
+    """
 
     @cached_property
     def _lies(self) -> dict[bytes, Lie]:
@@ -69,57 +99,224 @@ class LyingSolver(CheatingParty, Solver):
         self, task_id: bytes, on_checkpoint: OnCheckpoint | None = None, progress_every: int = 4
     ) -> LearningProof:
         """Record the canonical segments, with the lie in one of them."""
-        task = self.task(task_id)
+        task, interval = self.task(task_id), self.task(task_id).document.interval
         recorder, state = TaskRecorder(self.store, task), task.initial_state
         recorder(0, state)
         for segment in range(task.document.segments):
-            executor: CpuExecutor | LyingExecutor = CpuExecutor(task.program, task.constants)
+            sound = CpuExecutor(task.program, task.constants)
+            executor: CpuExecutor | LyingExecutor = sound
             if segment == FALSE:
-                start, steps = [w.copy() for w in state], task.document.interval
-                trace = SegmentTrace(task.program, task.constants, executor, start, segment * steps, steps)
-                self._lies[task_id] = draw_lie(trace, range(len(task.program.nodes)), self._random)
-                executor = LyingExecutor(task.program, task.constants, executor, self._lies[task_id])
-            state = self._end(executor, state, segment, task_id)
+                start = [words.copy() for words in state]
+                honest = SegmentTrace(task.program, task.constants, sound, start, segment * interval, interval)
+                lie = self._lie(task_id, task, honest)
+                executor = LyingExecutor(task.program, task.constants, sound, lie)
+            end = replay_end(task.program, executor, state, segment * interval, interval)
+            state = [words.copy() for words in end]
             recorder(segment + 1, state)
         return self.commit(task_id, recorder.publish(environment(exact=True))[0])
 
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
         """The execution that the lie belongs to."""
         honest = super().execute(task_id, segment)
-        return LyingTrace(honest, self._lies[task_id]) if segment == FALSE and task_id in self._lies else honest
+        return LyingTrace(honest, self._lie(task_id, self.task(task_id), honest)) if segment == FALSE else honest
 
-    def _end(self, executor: CpuExecutor | LyingExecutor, start: list[Words], segment: int, task_id: bytes) -> list[Words]:
-        steps = self.task(task_id).document.interval
-        program = self.task(task_id).program
-        return [w.copy() for w in replay_end(program, executor, start, segment * steps, steps)]
+    def _lie(self, task_id: bytes, task: LoadedTask, honest: SegmentTrace) -> Lie:
+        if task_id not in self._lies:
+            self._lies[task_id] = draw_lie(honest, range(len(task.program.nodes)), Random(task_id))
+        return self._lies[task_id]
 
 
-def dawdling(margin: int) -> Callable[[Solver, bytes], Decision]:
-    """The decisions of a solver that moves in the last ``margin`` seconds of its clock only."""
+def dawdling(role: Solver, task_id: bytes) -> Decision:
+    """The decisions of a solver that moves in the last twenty blocks of its clock only: it has to meet it, too."""
+    decision, last = next_of_solver(role, task_id), 20 * BLOCK_SECONDS
+    if not isinstance(decision, Action) or decision.verb != "move" or decision.due is None:
+        return decision
+    if role.connection.now() >= decision.due - last:
+        return decision
+    return Wait(task_id, "there is time left", decision.due - last)
 
-    def decide(role: Solver, task_id: bytes) -> Decision:
-        decision = next_of_solver(role, task_id)
-        if not isinstance(decision, Action) or decision.verb != "move" or decision.due is None:
-            return decision
-        if role.connection.now() >= decision.due - margin:
-            return decision
-        return Wait(task_id, "there is time left", decision.due - margin)
 
-    return decide
+OPPONENTS: dict[str, Callable[[Solver, bytes], Decision]] = {"liar": next_of_solver, "dawdler": dawdling}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Many tasks, some of them in dispute."""
+
+    place: Arena
+    setting: Setting
+    numbers: tuple[int, ...]
+    """Of the disputes about objections by the whistleblower."""
+
+    def lost(self) -> int:
+        """Disputes that the whistleblower hasn't won."""
+        game = self._game(self.place.connection)
+        return sum(game.winner(number) is not Side.CHALLENGER for number in self.numbers)
+
+    def is_over(self, connection: Connection) -> bool:
+        """Whether every dispute has a winner."""
+        game = self._game(connection)
+        return all(game.winner(number) is not Side.NONE for number in self.numbers)
+
+    def slack(self) -> float:
+        """The least share of its clock that the whistleblower had left at any of its moves."""
+        game, eth = self._game(self.place.connection), self.place.connection.web3.eth
+        own, least = _whistleblower(self.place, self.setting).wallet.address, 1.0
+        for number in self.numbers:
+            clock = game.params(number).clock
+            for event in game.events("Moved", number=number):
+                if eth.get_transaction(event["transaction"])["from"] == own:
+                    block = int(event["block"])
+                    end = game.function("deadline", number).call(block_identifier=BlockNumber(block - 1))
+                    least = min(least, (end - self.place.connection.time_of(block)) / clock)
+        return least
+
+    def _game(self, connection: Connection) -> DisputeGame:
+        return self.place.deployment.market(connection).courts[Matter.OBJECTION].game
+
+
+@dataclass(frozen=True)
+class Played:
+    """How it ended."""
+
+    lost: int
+    slack: float
+    seconds: float
+
+
+def played(setting: Setting) -> Played:
+    """A scene on a node of its own, played to its end.
+
+    Raises:
+        OperationalError: it isn't over after ten minutes, or anvil doesn't start.
+    """
+    with tempfile.TemporaryDirectory() as folder, local_node("osaka") as url:
+        scene = staged(Arena(connect(url), Path(folder), setting.graces), small(), setting)
+        seconds = defended(scene, LONGEST)
+        return Played(scene.lost(), scene.slack(), seconds)
+
+
+def parallel_figures() -> dict[str, Figure]:
+    """200 tasks and 20 disputes at once, and floods of worthless disputes."""
+    from lab.benchmarks.dispute_flood import GAS_PRICE, challenges_flood, objections_flood
+
+    end = played(FULL)
+    figures = {
+        "parallel_disputes_lost": Figure(
+            end.lost, f"of {FULL.disputes}, beside {FULL.tasks} tasks; half of the opponents move in the last minutes"
+        ),
+        "deadline_slack_min": Figure(
+            end.slack, f"of its clock left at its latest move; {BLOCK_SECONDS / FULL.block:.0f} times as fast as life"
+        ),
+    }
+    floods = {
+        "objections": objections_flood(3, 4, is_played=True),
+        "abandoned_objections": objections_flood(3, 4, is_played=False),
+        "challenges": challenges_flood(6),
+    }
+    for name, flood in floods.items():
+        count = flood.disputes
+        figures |= {
+            f"flood_{name}_lost": Figure(flood.lost, f"of {count} worthless disputes"),
+            f"flood_{name}_attacker_cost": Figure(flood.attacker_cost / count / ETHER, "ether each, gas at 10 gwei"),
+            f"flood_{name}_own_cost": Figure(flood.own_cost / count / ETHER, "ether each; below zero, it pays us"),
+            f"flood_{name}_attacker_gas": Figure(flood.attacker_gas / count / GAS_PRICE, "gas each, with the tip"),
+            f"flood_{name}_own_gas": Figure(flood.own_gas / count / GAS_PRICE, "gas each, with the tip"),
+            f"flood_{name}_own_seconds": Figure(flood.own_seconds / count, "s each, of this machine"),
+        }
+    return figures
+
+
+def staged(place: Arena, captured: Capture, setting: Setting) -> Scene:
+    """The disputes have just begun. Of the other tasks a third is trained or in training, and the rest takes bids."""
+    submitter, honest = place.join(Submitter, "submitter"), place.join(Solver, "solver")
+    liars = [_opponent(place, name, setting.policy) for name in OPPONENTS]
+    quote = submitter.quote(captured, setting.offer)
+    _bring(submitter, setting.tasks * (quote.escrow + quote.jackpot))
+    submitter.market.jackpot.donate(submitter.wallet, setting.tasks * quote.jackpot)
+    ids = [submitter.submit(captured, setting.offer) for _ in range(setting.tasks)]
+    disputed, quiet = ids[: setting.disputes], ids[setting.disputes :: 3]
+    solvers: dict[bytes, Solver] = {task_id: liars[number % len(liars)] for number, task_id in enumerate(disputed)}
+    solvers |= dict.fromkeys(quiet, honest)
+    for solver in (*liars, honest):
+        solver.policy = setting.policy
+        _bring(solver, setting.tasks * quote.solver_stake)
+    for task_id, solver in solvers.items():
+        solver.bid(task_id)
+    for task_id, solver in solvers.items():
+        solver.reveal(task_id)
+    for task_id, solver in solvers.items():
+        solver.market.registry.award(solver.wallet, task_id)
+    for task_id in (*disputed, *quiet[::2]):
+        solvers[task_id].train(task_id)
+    place.join(Whistleblower, "whistleblower")
+    objector = _whistleblower(place, setting)
+    _bring(objector, setting.tasks * objector.market.objections.bond_of(disputed[0]))
+    return Scene(place, setting, tuple(_objection(objector, task_id) for task_id in disputed))
+
+
+def defended(scene: Scene, seconds: float) -> float:
+    """The whistleblower, begun anew, and its opponents play until all disputes are over; returns the seconds.
+
+    The opponents are processes of their own. What the others do about tasks that nobody disputes is left out.
+
+    Raises:
+        OperationalError: it isn't over after so many seconds.
+    """
+    place, setting, ended = scene.place, scene.setting, threading.Event()
+    spawn = multiprocessing.get_context("spawn")
+    where = (place.connection.name, place.deployment.to_json(), place.store_url, setting.policy, setting.block)
+    ready = spawn.Semaphore(0)
+    opponents = [spawn.Process(target=oppose, args=(name, *where, ready), daemon=True) for name in OPPONENTS]
+    whistleblower = _whistleblower(place, setting)
+    process = Process(whistleblower, next_of_whistleblower, poll=setting.block)
+    loop = ProcessLoop(process, setting.block, lambda message: None, ended.wait)
+    defender, watching = threading.Thread(target=loop.run), connect(place.connection.name)
+    for opponent in opponents:
+        opponent.start()
+    for _ in opponents:
+        if not ready.acquire(timeout=60):
+            raise OperationalError("an opponent's process doesn't start")
+    began = time.perf_counter()
+    with passing(place.connection, setting.block):
+        defender.start()
+        try:
+            while not scene.is_over(watching):
+                if time.perf_counter() - began > seconds:
+                    raise OperationalError(f"{scene.lost()} disputes aren't won after {seconds:.0f} s")
+                time.sleep(setting.block)
+        finally:
+            ended.set()
+            defender.join()
+            for opponent in opponents:
+                opponent.terminate()
+                opponent.join()
+    return time.perf_counter() - began
+
+
+def oppose(
+    name: str, url: str, deployment: str, store_url: str, policy: Policy, block: float, ready: Semaphore
+) -> None:
+    """An opponent's process: it defends its lies until it is ended."""
+    role = party(LyingSolver, connect(url), Deployment.from_json(deployment), store_url, name)
+    role.policy = policy
+    process = Process(role, OPPONENTS[name], Mode.DEFEND, poll=block)
+    ready.release()
+    ProcessLoop(process, block, lambda message: None, threading.Event().wait).run()
 
 
 @contextmanager
-def passing(connection: Connection, pace: Pace) -> Iterator[None]:
-    """Blocks come by themselves."""
+def passing(connection: Connection, block: float) -> Iterator[None]:
+    """Blocks come by themselves, one in ``block`` seconds of this machine."""
     ended = threading.Event()
 
     def mine() -> None:
         own = connect(connection.name)
-        while not ended.wait(pace.wall):
+        while not ended.wait(block):
             ordered(own, "evm_mine")
 
     ordered(connection, "evm_setAutomine", False)
-    ordered(connection, "anvil_setBlockTimestampInterval", pace.seconds)
+    ordered(connection, "anvil_setBlockTimestampInterval", BLOCK_SECONDS)
     miner = threading.Thread(target=mine)
     miner.start()
     try:
@@ -131,128 +328,26 @@ def passing(connection: Connection, pace: Pace) -> Iterator[None]:
         ordered(connection, "evm_setAutomine", True)
 
 
-@dataclass(frozen=True)
-class Crowd:
-    """Many tasks, some of them in dispute."""
-
-    place: Arena
-    tasks: tuple[bytes, ...]
-    disputed: tuple[bytes, ...]
-    numbers: tuple[int, ...]
-    opponents: tuple[Process[Solver], ...]
-
-    @property
-    def court(self) -> Court:
-        """Where the objections are decided."""
-        return self.place.deployment.market(self.place.connection).courts[Matter.OBJECTION]
-
-    def over(self) -> bool:
-        """Whether every dispute has a winner."""
-        return all(self.court.game.winner(number) is not Side.NONE for number in self.numbers)
-
-    def lost(self) -> int:
-        """Disputes that the whistleblower hasn't won."""
-        return sum(self.court.game.winner(number) is not Side.CHALLENGER for number in self.numbers)
+def _opponent(place: Arena, name: str, policy: Policy) -> LyingSolver:
+    solver = place.join(LyingSolver, name)
+    solver.policy = policy
+    return solver
 
 
-def crowd(place: Arena, captured: Capture, tasks: int, disputes: int, margin: int) -> Crowd:
-    """So many tasks, of which a third is at every stage before the first dispute, and disputes about false segments.
-
-    Half of the opponents move at once, the others in the last ``margin`` seconds of their clocks.
-    """
-    submitter = place.join(Submitter, "submitter")
-    # Every task locks its price, and every solver its stake.
-    own = submitter.market.vault.free(submitter.wallet.address) - 10 * submitter.quote(captured, OFFER).escrow
-    quote = submitter.quote(captured, OFFER)
-    bring(place, submitter, tasks * quote.escrow)
-    ids = tuple(submitter.submit(captured, OFFER) for _ in range(tasks))
-    del own
-    liars = [joined(place, name, number) for number, name in enumerate(("liar", "dawdler"))]
-    honest = place.join(Solver, "solver")
-    disputed, quiet = ids[:disputes], ids[disputes : disputes + tasks // 3]
-    solvers: dict[bytes, Solver] = {task_id: liars[i % 2] for i, task_id in enumerate(disputed)}
-    solvers |= {task_id: honest for task_id in quiet}
-    for role in (*liars, honest):
-        bring(place, role, tasks * quote.solver_stake)
-    treasury = place.join(Submitter, "treasury")
-    bring(place, treasury, 2 * tasks * quote.jackpot)
-    treasury.market.jackpot.donate(treasury.wallet, tasks * quote.jackpot)
-    for act in ("bid", "reveal"):
-        for task_id, solver in solvers.items():
-            getattr(solver, act)(task_id)
-    for task_id, solver in solvers.items():
-        solver.market.registry.award(solver.wallet, task_id)
-    for number, (task_id, solver) in enumerate(solvers.items()):
-        if number < disputes + len(quiet) * 2 // 3:
-            solver.train(task_id)
-    whistleblower = place.join(Whistleblower, "whistleblower")
-    bring(place, whistleblower, tasks * whistleblower.market.objections.bond_of(disputed[0]))
-    numbers = []
-    for task_id in disputed:
-        claim = whistleblower.own_claim(task_id, FALSE)
-        assert claim is not None
-        numbers.append(whistleblower.object(task_id, FalseSegment(FALSE, claim)))
-    decides = (next_of_solver, dawdling(margin))
-    opponents = tuple(Process(role, decide) for role, decide in zip(liars, decides, strict=True))
-    return Crowd(place, ids, disputed, tuple(numbers), opponents)
-
-
-def joined(place: Arena, name: str, seed: int) -> LyingSolver:
-    """A lying solver with a connection of its own."""
-    place.join(LyingSolver, name, seed)
+def _whistleblower(place: Arena, setting: Setting) -> Whistleblower:
     own = connect(place.connection.name)
-    return party(LyingSolver, own, place.deployment, place.store_url, name, seed)
+    role = party(Whistleblower, own, place.deployment, place.store_url, "whistleblower")
+    role.policy = setting.policy
+    return role
 
 
-def bring(place: Arena, role: Submitter | Solver | Whistleblower, amount: int) -> None:
+def _bring(role: Role, amount: int) -> None:
     """More money into the vault."""
-    address = role.wallet.address
-    held = role.wallet.balance()
-    ordered(place.connection, "anvil_setBalance", address, hex(held + amount))
+    ordered(role.connection, "anvil_setBalance", role.wallet.address, hex(role.wallet.balance() + amount))
     role.deposit(amount)
 
 
-def defend(scene: Crowd, pace: Pace, seconds: float) -> float:
-    """The whistleblower, begun anew, and its opponents play until all disputes are over; the seconds that it took.
-
-    Raises:
-        OperationalError: they aren't after so many seconds.
-    """
-    place, ended = scene.place, threading.Event()
-    own = connect(place.connection.name)
-    whistleblower = party(Whistleblower, own, place.deployment, place.store_url, "whistleblower")
-    process = Process(whistleblower, next_of_whistleblower, poll=pace.wall)
-    poll = pace.wall
-    told: list[str] = []
-    loops = [ProcessLoop(each, poll, told.append, ended.wait) for each in (process, *scene.opponents)]
-    threads = [threading.Thread(target=loop.run) for loop in loops]
-    began = time.perf_counter()
-    with passing(place.connection, pace):
-        for thread in threads:
-            thread.start()
-        try:
-            while not scene.over() and time.perf_counter() - began < seconds:
-                time.sleep(pace.wall)
-        finally:
-            ended.set()
-            for thread in threads:
-                thread.join()
-    print("told", told[:3])
-    return time.perf_counter() - began
-
-
-def slack(scene: Crowd, role: str = "whistleblower") -> float:
-    """The least share of its clock that the party had left at any of its moves."""
-    game = scene.court.game
-    own = party(Whistleblower, scene.place.connection, scene.place.deployment, scene.place.store_url, role).wallet
-    shares = []
-    for number in scene.numbers:
-        clock = game.params(number).clock
-        for event in game.events("Moved", number=number):
-            sent = own.connection.web3.eth.get_transaction(event["transaction"])
-            if sent["from"] != own.address:
-                continue
-            block = int(event["block"])
-            deadline = game.function("deadline", number).call(block_identifier=BlockNumber(block - 1))
-            shares.append((deadline - own.connection.time_of(block)) / clock)
-    return min(shares)
+def _objection(role: Whistleblower, task_id: bytes) -> int:
+    claim = role.own_claim(task_id, FALSE)
+    assert claim is not None
+    return role.object(task_id, FalseSegment(FALSE, claim))
