@@ -1,4 +1,4 @@
-"""Test networks, known by name. Every other chain is taken for a main net."""
+"""Networks that are known here: test networks by name, every other chain is taken for a main net; and rollups."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ NETWORKS = MappingProxyType(
         )
     }
 )
+
+
+ROLLUPS = frozenset(
+    {10, 130, 324, 8453, 34443, 42161, 42170, 57073, 59144, 81457, 534352, 84532, 421614, 11155420, 1301, 59141, 534351}
+)
+"""Ids of chains whose blocks one sequencer makes: OP Stack, Arbitrum, Linea, Scroll, zkSync; some are test networks."""
+
+ROLLUP_OUTAGE = 6 * 3600
+"""Seconds for which the sequencer of a rollup may stand still, before an honest party may lose by it: a choice."""
+
+
+def outage_of(chain_id: int) -> int:
+    """Seconds of a halt of the chain that terms should survive unless somebody says otherwise: 0 but for rollups."""
+    return ROLLUP_OUTAGE if chain_id in ROLLUPS else 0
 
 
 def is_test_net(chain_id: int) -> bool:

@@ -21,8 +21,8 @@ from pol.chain.deployment_rules import Settings
 from pol.chain.desks.jackpot_desk import JackpotFund
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
-from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of
-from pol.cli.deployment.deployment_documents import DeploymentTarget, check, default_of, keep
+from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of, outage_of
+from pol.cli.deployment.deployment_documents import DeploymentTarget, check, default_of, keep, require_outage
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError
 
@@ -42,6 +42,12 @@ NOBODY = Web3.to_checksum_address(NATIVE)
 @click.option("--main-net", is_flag=True, help="The chain isn't a test net: said once ...")
 @click.option("--chain-id", type=int, metavar="N", help="... and which it is: said twice.")
 @click.option("--since", type=click.IntRange(0), metavar="BLOCK", help="The first block, where its document is lost.")
+@click.option(
+    "--outage",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="Halt of the chain that the deployment has to survive; 6 hours on rollups, else 0.",
+)
 @click.option("--zk", "circuits", multiple=True, metavar="CIRCUIT", help="And its exact verifier, see `pol zk`.")
 @signer_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -57,6 +63,7 @@ def deploy(
     main_net: bool,
     chain_id: int | None,
     since: int | None,
+    outage: int | None,
     circuits: tuple[str, ...],
     as_json: bool,
     **signer: Any,
@@ -69,7 +76,8 @@ def deploy(
     """
     known = network_of(network) if network else None
     if show_parameters:
-        click.echo(_toml(known, parameters, signer["address"]), nl=False)
+        halt = outage or (outage_of(known.chain_id) if known and outage is None else 0)
+        click.echo(_toml(known, parameters, signer["address"], halt), nl=False)
         return
     target = DeploymentTarget(_connect(known, rpc), known, out)
     if only_check:
@@ -83,7 +91,10 @@ def deploy(
     else:
         wallet = Wallet(target.connection, signer_of(signer, target.connection.chain_id))
         deployer = wallet.address
-    settings = _settings(known, parameters, deployer)
+    halt = outage_of(target.connection.chain_id) if outage is None else outage
+    settings = _settings(known, parameters, deployer, halt)
+    if not is_test_net(target.connection.chain_id) or outage is not None:
+        require_outage(settings, halt)
     plan = Plan(target.connection, settings, deployer, _salt(salt))
     missing = plan.missing()
     price, balance = _price(target.connection), target.connection.balance(deployer)
@@ -171,8 +182,10 @@ def _salt(text: str) -> bytes:
     return salt.rjust(SALT_BYTES, b"\0")
 
 
-def _settings(network: KnownNetwork | None, parameters: Path | None, deployer: ChecksumAddress) -> Settings:
-    default = default_of(network, deployer)
+def _settings(
+    network: KnownNetwork | None, parameters: Path | None, deployer: ChecksumAddress, outage: int
+) -> Settings:
+    default = default_of(network, deployer, outage)
     if parameters is None:
         return default
     try:
@@ -181,9 +194,9 @@ def _settings(network: KnownNetwork | None, parameters: Path | None, deployer: C
         raise OperationalError(f"can't read the parameters {parameters}: {error}") from error
 
 
-def _toml(network: KnownNetwork | None, parameters: Path | None, address: str | None) -> str:
+def _toml(network: KnownNetwork | None, parameters: Path | None, address: str | None, outage: int) -> str:
     """Parameters as a file; without an account the treasury is left out, which makes it the deployer's."""
-    settings = _settings(network, parameters, _address(address) if address else NOBODY)
+    settings = _settings(network, parameters, _address(address) if address else NOBODY, outage)
     document = document_of(settings)
     lines = ["# All that a deployment fixes, for ever (docs/guides/deploy.md). pol deploy --parameters THIS_FILE"]
     if settings.treasury == NOBODY:

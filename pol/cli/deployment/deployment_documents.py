@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from pol.chain.deploy.deployment import Deployment
 from pol.chain.deploy.deployment_check import Assertion, assertions, interface_hash
 from pol.chain.deploy.deployment_parameters import document_of, settings_of
 from pol.chain.deploy.deployment_plan import Missing, Plan
-from pol.chain.deployment_rules import BeaconKind, Settings
+from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import KnownNetwork
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.policy import PUBLIC_CHAIN
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,27 @@ class DeploymentTarget:
         return self.folder / f"{self.connection.chain_id}.json"
 
 
-def default_of(network: KnownNetwork | None, treasury: ChecksumAddress) -> Settings:
-    """What holds where the parameters say nothing."""
-    if network is None:
-        return Settings(treasury, beacon=BeaconKind.DRAND)
-    return Settings(treasury, beacon=network.beacon)
+def default_of(network: KnownNetwork | None, treasury: ChecksumAddress, outage: int = 0) -> Settings:
+    """What holds where the parameters say nothing, on a chain that may halt for ``outage`` seconds."""
+    answers = max(MARKET_RULES.answer_window, PUBLIC_CHAIN.min_answer_window + outage)
+    beacon = BeaconKind.DRAND if network is None else network.beacon
+    return Settings(treasury, market=replace(MARKET_RULES, answer_window=answers), beacon=beacon)
+
+
+def require_outage(settings: Settings, outage: int) -> None:
+    """Check that solvers can answer demands for data after a halt of the chain of ``outage`` seconds.
+
+    Raises:
+        ProtocolError: they can't, so that nobody would stake on a task there.
+    """
+    try:
+        replace(PUBLIC_CHAIN, outage=outage).require_answer_window(settings.market.answer_window)
+    except ProtocolError as error:
+        raise ProtocolError(
+            f"market.answer_window is {settings.market.answer_window} s, and a halt of the chain may take {outage} s: "
+            f"{PUBLIC_CHAIN.min_answer_window + outage} s are needed at least; raise it, or name a shorter halt "
+            "(--outage)"
+        ) from error
 
 
 def keep(target: DeploymentTarget, plan: Plan, missing: Missing, since: int | None = None) -> int:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from pol.chain.node.networks import outage_of
 from pol.chain.times import duration
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.roles.submitter.submitter import GWEI, TOLERANT, Offer, Submitter, terms_of
@@ -42,6 +43,7 @@ def price(
     reader = Submitter.reader(market.connection, market.deployment, market.store_url)
     document = TaskDocument.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))
     offer = Offer(document.steps, document.interval, draws=draws, wei_per_work_unit=unit_price, margin=margin)
+    offer = offer.surviving(outage_of(market.connection.chain_id))
     terms = terms_of(document.work, offer)
     quote = reader.quote_of(terms)
     if as_json:

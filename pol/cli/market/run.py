@@ -20,6 +20,7 @@ from web3 import Web3
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.account.outbox_journal import kept_journal
+from pol.chain.node.networks import outage_of
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
@@ -89,6 +90,12 @@ GIB = 1 << 30
     show_default=True,
     help="GiB of a step's outputs that a dispute may have to hash; tasks with more are left alone.",
 )
+@click.option(
+    "--outage",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="Halt of the chain that terms have to survive; 6 hours on rollups, else 0.",
+)
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
 @click.option("--wrong-share", type=click.FloatRange(0, 1), default=JoinStrategy.wrong, show_default=True)
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei per work unit.")
@@ -107,6 +114,7 @@ def run(
     trusted: tuple[str, ...],
     proving_keys: Path,
     step_memory: float,
+    outage: int | None,
     least_pay: int,
     wrong_share: float,
     work_cost: float,
@@ -125,7 +133,8 @@ def run(
     """
     role_type, decide = (_imported(name) for name in KINDS[kind])
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
-    policy = replace(policy, trusted_verifiers=_verifiers(trusted), max_step_bytes=int(step_memory * GIB))
+    halt = outage_of(market.connection.chain_id) if outage is None else outage
+    policy = replace(policy, trusted_verifiers=_verifiers(trusted), max_step_bytes=int(step_memory * GIB), outage=halt)
     signs = signer_of(signer, market.connection.chain_id)
     fees = FeePolicy(cap=fee_cap * GWEI)
     contracts, rounds = market.deployment, market.rounds(relays)

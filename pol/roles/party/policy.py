@@ -64,6 +64,9 @@ class Policy:
     """Largest size of a task's data and first state. A party holds at most two such tasks in memory."""
     max_step_bytes: int = 16 << 30
     """Largest size of the outputs of one step, all of which a dispute hashes while a clock runs."""
+    outage: int = 0
+    """Seconds for which the chain may halt, within one window or while this party is on turn in one dispute: every
+    window and clock has to be so much longer (docs/spec/dispute.md, "A halted chain")."""
     trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
     """Trusted verifiers of exact proofs, by address: a forged proof decides a dispute."""
 
@@ -74,7 +77,7 @@ class Policy:
             ProtocolError: they break this policy; the message says which.
         """
         if not terms.is_exact:
-            _require("profileWindow", terms.profile_window, self.min_profile_window, self.max_window)
+            self._require_window("profileWindow", terms.profile_window, self.min_profile_window, self.max_window)
         for window, seconds, low, high in (
             ("bidWindow", terms.bid_window, self.min_seat_window, self.max_window),
             ("seatWindow", terms.seat_window, self.min_seat_window, self.max_window),
@@ -84,7 +87,7 @@ class Policy:
             ("verificationWindow", terms.verification_window, self.min_verification_window, self.max_window),
             ("challengeWindow", terms.challenge_window, self.min_challenge_window, self.max_window),
         ):
-            _require(window, seconds, low, high)
+            self._require_window(window, seconds, low, high)
         self.require_clock(terms)
 
     def require_margin(self, terms: Terms) -> None:
@@ -144,7 +147,7 @@ class Policy:
         Raises:
             ProtocolError: it breaks this policy.
         """
-        _require("window for answers", window, self.min_answer_window, self.max_window)
+        self._require_window("window for answers", window, self.min_answer_window, self.max_window)
 
     def require_clock(self, terms: Terms) -> None:
         """Check the clock of a challenger: its time to move, and how long its bond is locked.
@@ -152,7 +155,7 @@ class Policy:
         Raises:
             ProtocolError: it breaks this policy.
         """
-        _require("clock", terms.clock, self.min_clock, self.max_clock)
+        self._require_window("clock", terms.clock, self.min_clock, self.max_clock)
 
     def require_game(self, game: DisputeGame, clock: int) -> None:
         """Check the graces of a deployed game, and how long it may lock money.
@@ -164,6 +167,15 @@ class Policy:
         _require("replayGrace", replay, self.min_replay_grace, longest)
         _require("moveGrace", move, self.min_move_grace, longest)
         _require("longest dispute", longest, 0, self.max_dispute)
+
+    def _require_window(self, field: str, seconds: int, low: int, high: int) -> None:
+        if low <= seconds < low + self.outage:
+            raise ProtocolError(
+                f"this task has a {field} of {seconds} s, this party's policy asks for {low} s besides a halt of the "
+                f"chain of {self.outage} s: nothing is at stake yet; leave the task alone, or accept that a shorter "
+                "halt makes you lose (`pol run ROLE --outage SECONDS`)"
+            )
+        _require(field, seconds, low, high)
 
 
 def _require(field: str, seconds: int, low: int, high: int) -> None:

@@ -113,11 +113,12 @@ def _require_clock(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> 
     needed = _required(role, task_id, "clock", move_steps(terms, verifies), terms.clock)
     others = _replays_elsewhere(role, task_id)
     seconds, clock = needed + sum(s for s, _ in others), min([terms.clock, *(c for _, c in others)])
-    if seconds > clock / RESERVE:
+    if seconds > (clock - role.policy.outage) / RESERVE:
         raise ProtocolError(
             f"{len(others)} other tasks of this party may be disputed at the same time, and the replays for all of "
             f"them and this one take this machine about {seconds:.0f} s, which have to fit {RESERVE} times into a "
-            f"clock of {clock} s: leave the task alone until some are closed, or use another key on another machine"
+            f"clock of {clock} s, beside {role.policy.outage} s of a halt of the chain: leave the task alone until "
+            "some are closed, or use another key on another machine"
         )
 
 
@@ -174,7 +175,7 @@ def require_time_to_look(role: Role, task_id: bytes, steps: int, until: int) -> 
 
 
 def _required(role: Role, task_id: bytes, field: str, steps: int, window: int) -> float:
-    most = window / RESERVE
+    most = (window - role.policy.outage) / RESERVE
     needed = seconds_for(role, task_id, steps, most)
     if needed > most:
         raise ProtocolError(

@@ -107,9 +107,10 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
         if needed > until - role.connection.now():
             raise ProtocolError(f"measuring the profile again takes this machine about {needed:.0f} s, too long to bid")
         training = PATIENCE * terms.steps * role.rehearse(task_id)
-        if training > terms.training_window:
+        if training > terms.training_window - role.policy.outage:
             raise ProtocolError(
-                f"training takes this machine about {training:.0f} s, and there are {terms.training_window} s for it"
+                f"training takes this machine about {training:.0f} s, and there are {terms.training_window} s for it, "
+                f"{role.policy.outage} s of a halt of the chain included"
             )
         require_time_to_defend(role, task_id, terms)
         return needed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 from eth_typing import ChecksumAddress
@@ -79,6 +79,11 @@ class Offer:
     """The jackpot is the maximum price times this."""
     looks: int = LOOKS
     look_margin: int = LOOK_MARGIN
+
+    def surviving(self, outage: int) -> Offer:
+        """The same with every window and clock longer by a halt of the chain; ``outage`` in seconds."""
+        windows = [each.name for each in fields(self) if each.name.endswith("_window") or each.name == "clock"]
+        return replace(self, **{name: getattr(self, name) + outage for name in windows})
 
 
 @dataclass(frozen=True)
