@@ -79,6 +79,20 @@ def test_parameters_are_shown_without_a_node_or_a_key(tmp_path: Path) -> None:
     assert pol("deploy", "--show-parameters", "--parameters", file).out == shown.out
 
 
+def test_a_deployment_survives_halts_of_its_chain(deploy: tuple[str | Path, ...], tmp_path: Path) -> None:
+    def answers(*arguments: str) -> str:
+        shown = pol("deploy", "--network", "base-sepolia", "--show-parameters", *arguments).out
+        return next(line for line in shown.splitlines() if line.startswith("answer_window"))
+
+    assert answers() == answers("--outage", "0") == "answer_window = 86400"
+    assert answers("--outage", "100000") == "answer_window = 107200"
+    file = tmp_path / "parameters.toml"
+    file.write_text("[market]\nanswer_window = 7200\n")
+    plan = (*deploy, "--network", "anvil", "--dry-run", "--parameters", file)
+    assert pol(*plan) == Said(0, match="transactions")
+    assert pol(*plan, "--outage", "1") == Said(1, match="a halt of the chain may take 1 s: 7201 s are needed")
+
+
 def test_an_empty_fund_is_told(deploy: tuple[str | Path, ...]) -> None:
     assert pol(*deploy, "--network", "anvil") == Said(0, match="pol stake donate")
 

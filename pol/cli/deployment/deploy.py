@@ -93,7 +93,7 @@ def deploy(
         deployer = wallet.address
     halt = outage_of(target.connection.chain_id) if outage is None else outage
     settings = _settings(known, parameters, deployer, halt)
-    if not is_test_net(target.connection.chain_id) or outage is not None:
+    if halt:
         require_outage(settings, halt)
     plan = Plan(target.connection, settings, deployer, _salt(salt))
     missing = plan.missing()

@@ -130,10 +130,10 @@ class Process(Generic[R]):
         return taken + found + self._act(deeds, self.poll or float("inf"))
 
     def _urgent(self) -> set[bytes]:
-        """Tasks with an open dispute of this party, or a known deadline that has come."""
+        """Tasks with an open dispute of this party, or with a deadline that has come, unless the last action failed."""
         now = self._clock()
         disputed = {each.task_id for each in open_disputes(self.role)}
-        return disputed | {task_id for task_id, due in self._due.items() if due <= now}
+        return disputed | {each for each, due in self._due.items() if due <= now and each not in self._failed}
 
     def _look(self, task_ids: Iterable[bytes], most: float = float("inf")) -> tuple[list[LoggedDecision], list[Action]]:
         """Look at tasks for about ``most`` seconds: their waits and failures, and the actions that are due."""

@@ -275,7 +275,7 @@ def defended(scene: Scene, seconds: float) -> float:
     for opponent in opponents:
         opponent.start()
     for _ in opponents:
-        if not ready.acquire(timeout=60):
+        if not ready.acquire(timeout=300):
             raise OperationalError("an opponent's process doesn't start")
     began = time.perf_counter()
     with passing(place.connection, setting.block):

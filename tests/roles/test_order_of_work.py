@@ -1,0 +1,109 @@
+"""A turn begins with the clocks that run against a party, and no other task delays them."""
+
+from log_market import EXACT, Seer, honest, long_capture, not_drawn
+from role_market import Town
+
+from pol.chain.desks.market import Matter
+from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.position import Side
+from pol.errors import OperationalError
+from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.open_disputes import OpenDispute, open_disputes
+from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter import Submitter
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+
+
+class Slow:
+    """Decisions of a solver, each look at a task taking 100 seconds of a clock."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.looks: list[bytes] = []
+
+    def clock(self) -> float:
+        return self.time
+
+    def decide(self, role: Solver, task_id: bytes) -> Decision:
+        self.time += 100
+        self.looks.append(task_id)
+        return next_of_solver(role, task_id)
+
+
+def test_disputes_come_first_and_the_others_take_turns(town: Town) -> None:
+    older = [town.join(Submitter, "s").submit(long_capture(), EXACT) for _ in range(3)]
+    task_id = honest(town, EXACT)
+    seer, solver, slow = town.join(Seer, "x"), town.join(Solver, "t"), Slow()
+    seer.baseless(task_id, not_drawn(seer, task_id)[0])
+    process = Process(solver, slow.decide, poll=10, clock=slow.clock)
+    taken = process.turn()
+    assert slow.looks[0] == task_id
+    assert (taken[0].task_id, taken[0].verb, taken[0].result) == (task_id, "move", DecisionResult.DONE)
+    assert process.is_behind
+    assert len(set(slow.looks) - {task_id}) == 1
+    for _ in range(4):
+        process.turn()
+    assert set(older) <= set(slow.looks)
+
+
+def test_what_failed_before_comes_last(town: Town) -> None:
+    """A store that answers after a minute may delay a task with a nearer deadline, not the others."""
+    first, second, third = (town.join(Submitter, "s").submit(long_capture(), EXACT) for _ in range(3))
+    done, solver = list[bytes](), town.join(Solver, "t")
+
+    def fails() -> None:
+        done.append(first)
+        raise OperationalError("the store doesn't answer")
+
+    def decide(role: Solver, task_id: bytes) -> Decision:
+        if task_id not in {first, second, third}:
+            return Wait(task_id, "it is somebody else's")
+        act = fails if task_id == first else lambda: done.append(task_id)
+        due = role.connection.now() + {first: 100, second: 200, third: 300}[task_id]
+        return Action(task_id, "move", "a clock runs", Mode.DEFEND, act, due)
+
+    process = Process(solver, decide)
+    process.turn()
+    process.turn()
+    assert done == [first, second, third, second, third, first]
+
+
+def test_open_disputes_are_known_by_events(town: Town) -> None:
+    task_id = honest(town, EXACT)
+    seer, solver = town.join(Seer, "x"), town.join(Solver, "t")
+    assert open_disputes(solver) == []
+    number = seer.baseless(task_id, not_drawn(seer, task_id)[0])
+    found = [OpenDispute(Matter.OBJECTION, number, task_id)]
+    assert open_disputes(solver) == open_disputes(seer) == found
+    game = seer.market.objection_game
+    town.connection.wait_until(game.deadline(number))
+    game.timeout(seer.wallet, number)
+    assert game.winner(number) is Side.CHALLENGER
+    assert open_disputes(solver) == open_disputes(seer) == []
+
+
+def test_nothing_is_replayed_to_know_whose_turn_it_is(town: Town) -> None:
+    task_id = honest(town, EXACT)
+    seer, solver = town.join(Seer, "x"), town.join(Solver, "t")
+    segment = not_drawn(seer, task_id)[0]
+    seer.baseless(task_id, segment)
+    again = town.join(Counting, "x")
+    assert Process(solver, next_of_solver).turn()[0].verb == "move"
+    decision = next_of_whistleblower(again, task_id)
+    assert isinstance(decision, Action)
+    assert (decision.verb, again.executed) == ("move", 0)
+    assert decision.at_stake == again.market.objections.dispute(1).bond > 0
+    decision.act()
+    assert again.executed == 1
+
+
+class Counting(Seer):
+    """Counts its executions."""
+
+    executed = 0
+
+    def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
+        self.executed += 1
+        return super().execute(task_id, segment)
