@@ -310,17 +310,16 @@ def median_seconds(call: Callable[[], object], rounds: int) -> float:
 
 
 def scale_figures() -> dict[str, Figure]:
-    """What an honest party needs at real size: memory of checkpoints and disputes, time of moves about a long fold."""
+    """What an honest party needs at real size: memory, moves, single nodes, many disputes at once, GPT-2 as a whole."""
     from lab.benchmarks import checkpoint_memory
-
-    """What an honest party needs at real size: memory of a dispute, time of its moves, and many disputes at once."""
     from lab.benchmarks.dispute_memory import memory_figures
+    from lab.benchmarks.gpt2_dispute import gpt2_figures
     from lab.benchmarks.move_preparation import move_figures
     from lab.benchmarks.parallel_disputes import parallel_figures
+    from lab.benchmarks.real_nodes import node_figures
 
-    return checkpoint_memory.memory_figures() | memory_figures() | move_figures()
-
-    return memory_figures() | move_figures() | parallel_figures()
+    parts = checkpoint_memory.memory_figures, memory_figures, move_figures, parallel_figures, node_figures, gpt2_figures
+    return {name: figure for part in parts for name, figure in part().items()}
 
 
 AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
