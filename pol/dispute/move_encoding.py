@@ -31,7 +31,7 @@ from pol.dispute.moves import (
 from pol.dispute.openings import Opening, ShownLeaf
 from pol.dispute.position import Level, Position
 from pol.dispute.state_hash import packed_position
-from pol.graph.node import InputKind, Operand, Source
+from pol.graph.node import InputKind, Node, Operand, Source
 
 FUNCTIONS: dict[type[object], str] = {
     Answer: "answer",
@@ -102,7 +102,7 @@ def _rest(p: Position, move: Move) -> bytes:
 def _proved_step(p: Position, openings: tuple[Opening, ...]) -> bytes:
     at_step, at_node = step_of(p.facts), node_of(p.facts)
     first = at_step.before
-    if reads_constants(at_node):
+    if reads_constants(at_node.node):
         facts = b"\1" + first.origin + first.constants + at_step.end
     else:
         facts = b"\0" + at_step.claimed
@@ -119,11 +119,11 @@ def _proved_step(p: Position, openings: tuple[Opening, ...]) -> bytes:
     return facts + b"".join(_opening(opening) for opening in openings)
 
 
-def reads_constants(at_node: AtNode) -> bool:
+def reads_constants(node: Node) -> bool:
     """Whether some input of the node's body comes from the constants, be it as an index."""
-    operands = at_node.node.operands
+    operands = node.operands
     found: list[Operand] = []
-    for source in at_node.node.inputs:
+    for source in node.inputs:
         if source.kind is InputKind.OPERAND:
             operand = operands[source.index]
             found += [operand] if operand.gather is None else [operand, operands[operand.gather.operand]]

@@ -16,9 +16,10 @@ from dispute_harness import sides
 from lab.disputes.dispute_match import play
 from pol.arithmetic.primitives import Words
 from pol.demo.lying_players import LyingTrace, draw_lie
+from pol.dispute.dispute_needs import KEPT_BYTES, read_with
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.kept_traces import KeptTraces
-from pol.dispute.play.segment_states import KEPT_BYTES, SegmentStates
+from pol.dispute.play.segment_states import SegmentStates
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Seen
@@ -103,7 +104,7 @@ def test_a_dispute_replays_its_segment_once_and_the_disputed_step_a_few_times() 
     assert executor.steps <= STEPS + (lie.step - 3) + 4
     at, held = honest._outputs
     assert at == lie.step
-    assert set(held) == honest._kept_nodes(lie.node)
+    assert set(held) == read_with(honest.program, lie.node)
 
 
 def test_executions_are_dropped_by_their_size() -> None:

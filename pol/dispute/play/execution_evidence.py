@@ -15,10 +15,11 @@ from pol.commitments.merkle import Hashes, branch, branch_of_two, levels
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import tensor_leaves, tensor_root, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
+from pol.dispute.dispute_needs import KEPT_BYTES, node_bytes, read_with
 from pol.dispute.openings import Opening, agreed_root
 from pol.dispute.play.known_element import KnownElement
 from pol.dispute.play.recent import Recent
-from pol.dispute.play.segment_states import KEPT_BYTES, Journal, Load, SegmentStates
+from pol.dispute.play.segment_states import Journal, Load, SegmentStates
 from pol.dispute.position import Position
 from pol.execution.executor import Executor, Seen
 from pol.execution.operand_sources import Sources
@@ -109,8 +110,7 @@ class SegmentTrace:
     @property
     def most_bytes(self) -> int:
         """Bytes of states in memory, and of the largest node's operands and output."""
-        words = (self._kept_words(number) for number in range(len(self.program.nodes)))
-        return self._states.most_bytes + 4 * max(words)
+        return self._states.most_bytes + max(node_bytes(self.program, n) for n in range(len(self.program.nodes)))
 
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""
@@ -129,7 +129,7 @@ class SegmentTrace:
 
     def _around(self, step: int, node: int) -> Mapping[int, Words]:
         """The output of a node and those that it reads. They stay in memory until another node is asked for."""
-        wanted = self._kept_nodes(node)
+        wanted = read_with(self.program, node)
         if self._outputs[0] != step or not wanted <= self._outputs[1].keys():
             found = dict[int, Words]()
 
@@ -141,13 +141,6 @@ class SegmentTrace:
             self._watch(self._states.hold(step), step, see)
             self._outputs = (step, found)
         return self._outputs[1]
-
-    def _kept_nodes(self, node: int) -> set[int]:
-        read = {each.index for each in self.program.nodes[node].operands if each.source is Source.NODE}
-        return read | {node}
-
-    def _kept_words(self, node: int) -> int:
-        return sum(self.program.nodes[number].type.numel for number in self._kept_nodes(node))
 
     def _watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
         """Execute a step, and look at all outputs. Liars override it."""

@@ -7,11 +7,9 @@ from typing import Protocol, TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
+from pol.dispute.dispute_needs import KEPT_BYTES, held_state_bytes
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import TensorType
-
-KEPT_BYTES = 256 << 20
-"""Of the states between the first and the last that was asked for. Large states are computed again."""
 
 Advance: TypeAlias = Callable[[Sequence[Words], int], list[Words]]
 """``advance(state, step)``: the state after a step."""
@@ -74,7 +72,7 @@ class SegmentStates:
         self._kept = {first_step: first} if self._is_first_kept else {}
         self._last = self._held = (first_step, first)
         self._roots = {} if journal is None else dict(journal.roots())
-        self.most_bytes = size * (3 + (load is None) + min(places, steps))
+        self.most_bytes = held_state_bytes(size, steps, kept_bytes)
 
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""

@@ -1,0 +1,231 @@
+"""What a dispute about a step program can take: moves, calldata, gas, memory and work, before anything is staked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pol.dispute.move_gas import gas_of
+from pol.dispute.move_sizes import (
+    MoveSize,
+    dearest_proof,
+    moves_in_node,
+    moves_of_sum,
+    moves_to_node,
+    moves_to_state,
+    show_size,
+)
+from pol.dispute.position import HASH_BITS, Level
+from pol.graph.node import Node, Source
+from pol.graph.step_program import StepProgram
+
+KEPT_BYTES = 256 << 20
+"""Of the states between the first and the last that was asked for. Large states are computed again."""
+FEWEST_STATES = 4
+"""The first one, the one that is held, the last that was asked for, and the next while a step is executed."""
+
+
+@dataclass(frozen=True)
+class LevelNeeds:
+    """The moves that are made from one level."""
+
+    level: Level
+    size: int
+    """What the longest way narrows down: steps, nodes, leaves, elements, terms, instructions, slots."""
+    moves: int
+    """The most of both sides together."""
+    calldata: int
+    """Bytes of the largest."""
+    gas: int
+    """The most of one."""
+
+
+@dataclass(frozen=True)
+class DisputeNeeds:
+    """The needs of a dispute about a segment of ``steps`` steps of a program.
+
+    Args:
+        program: the step program.
+        steps: of the segment.
+        bits: levels of a tree that one move opens; the deployment fixes it.
+        kept_bytes: of states that a party keeps besides the few that it needs.
+    """
+
+    program: StepProgram
+    steps: int
+    bits: int = HASH_BITS
+    kept_bytes: int = KEPT_BYTES
+
+    @cached_property
+    def longest(self) -> tuple[MoveSize, ...]:
+        """The moves of the longest dispute about a replay, after the challenge."""
+        before = moves_to_node(self.program, self.steps, self.bits)
+        state = moves_to_state(self.program, self.bits)
+        inside = max((moves_in_node(self.program, n, self.bits) for n in self._nodes_by_shape), key=len)
+        before_state = [move for move in before if move.level is Level.STEPS]
+        return max((*before, *inside), (*before_state, *state), key=len)
+
+    @cached_property
+    def possible(self) -> tuple[MoveSize, ...]:
+        """The dearest of each kind of move from each level, over all nodes, sums included."""
+        dearest = dict[tuple[Level, str], MoveSize]()
+        for move in self._all():
+            key = (move.level, move.move)
+            if key not in dearest or gas_of(dearest[key]) < gas_of(move):
+                dearest[key] = move
+        return tuple(dearest[key] for key in sorted(dearest))
+
+    @cached_property
+    def levels(self) -> tuple[LevelNeeds, ...]:
+        """The needs by level, in the order of a dispute; distances last."""
+        moves = self._moves_by_level()
+        return tuple(
+            LevelNeeds(
+                level,
+                self._size(level),
+                moves[level],
+                max(move.calldata for move in self.possible if move.level is level),
+                max(gas_of(move) for move in self.possible if move.level is level),
+            )
+            for level in sorted(moves)
+        )
+
+    @property
+    def moves(self) -> int:
+        """The most moves of both sides after the challenge."""
+        return len(self.longest)
+
+    @property
+    def dearest_move(self) -> MoveSize:
+        """The move that takes most gas."""
+        return max(self.possible, key=gas_of)
+
+    @cached_property
+    def dearest_proof(self) -> tuple[int, MoveSize]:
+        """The node whose proof takes most gas, and that proof."""
+        proofs = ((n, dearest_proof(self.program, n, self.bits)) for n in range(len(self.program.nodes)))
+        return max(proofs, key=lambda each: gas_of(each[1]))
+
+    @cached_property
+    def state_bytes(self) -> int:
+        """Of one state."""
+        return 4 * sum(slot.type.numel for slot in self.program.slots)
+
+    @cached_property
+    def constant_bytes(self) -> int:
+        """Of all constants: a party holds them, and hashes them for a proof that reads one."""
+        return 4 * sum(type_.numel for type_ in self.program.constants)
+
+    @cached_property
+    def trace_bytes(self) -> int:
+        """Of all outputs of a step. They are hashed as they are computed, and not held."""
+        return 4 * sum(node.type.numel for node in self.program.nodes)
+
+    @cached_property
+    def largest_node(self) -> int:
+        """The node whose output and operands are the largest."""
+        return max(range(len(self.program.nodes)), key=lambda number: node_bytes(self.program, number))
+
+    @property
+    def node_bytes(self) -> int:
+        """Of the largest node's output and operands, which a party holds."""
+        return node_bytes(self.program, self.largest_node)
+
+    @property
+    def held_state_bytes(self) -> int:
+        """Of the states that a party holds."""
+        return held_state_bytes(self.state_bytes, self.steps, self.kept_bytes)
+
+    @cached_property
+    def live_bytes(self) -> int:
+        """Of the outputs of a step in work: the next state, and those of the others that are needed at the same time."""
+        nodes, state = self.program.nodes, {slot.producer for slot in self.program.slots}
+        last = dict(zip(range(len(nodes)), range(len(nodes)), strict=True))
+        for number, node in enumerate(nodes):
+            last |= {operand.index: number for operand in node.operands if operand.source is Source.NODE}
+        ended = defaultdict[int, int](int)
+        live = most = 0
+        for number in sorted(last.keys() - state):
+            live += 4 * nodes[number].type.numel - sum(ended.pop(end) for end in [*ended] if end < number)
+            ended[last[number]] += 4 * nodes[number].type.numel
+            most = max(most, live)
+        return most + 4 * sum(nodes[number].type.numel for number in state)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that a party holds at the worst moment: constants, states, a step in work, and the largest node."""
+        return self.constant_bytes + self.held_state_bytes + self.live_bytes + self.node_bytes
+
+    @cached_property
+    def longest_fold(self) -> Node:
+        """The node with most work in one element: terms times instructions."""
+        return max(self.program.nodes, key=element_work)
+
+    @cached_property
+    def _nodes_by_shape(self) -> list[int]:
+        """One node for each number of leaves, terms and instructions, on which the number of moves depends."""
+        nodes = enumerate(self.program.nodes)
+        found = {(node.type.leaves, node.terms, len(node.body.instructions) > 1): n for n, node in nodes}
+        return list(found.values())
+
+    def _all(self) -> Iterator[MoveSize]:
+        yield from moves_to_node(self.program, self.steps, self.bits)
+        yield from moves_to_state(self.program, self.bits)
+        yield from moves_of_sum(self.program, self.bits)
+        for number in range(len(self.program.nodes)):
+            yield from moves_in_node(self.program, number, self.bits)
+            yield show_size(self.program, number, self.bits)
+
+    def _moves_by_level(self) -> dict[Level, int]:
+        most = defaultdict[Level, int](int)
+        ways: list[Sequence[MoveSize]] = [
+            moves_to_node(self.program, self.steps, self.bits),
+            moves_to_state(self.program, self.bits),
+            moves_of_sum(self.program, self.bits),
+            *(moves_in_node(self.program, number, self.bits) for number in self._nodes_by_shape),
+        ]
+        for number, way in enumerate(ways):
+            for level in {move.level for move in way}:
+                count = sum(move.level is level for move in way)
+                # A description follows the answers among nodes; the state takes the place of both.
+                if level is Level.NODES and number > 1:
+                    count += sum(move.level is level for move in ways[0])
+                most[level] = max(most[level], count)
+        return most
+
+    def _size(self, level: Level) -> int:
+        nodes = self.program.nodes
+        return {
+            Level.STEPS: self.steps,
+            Level.NODES: len(nodes),
+            Level.LEAVES: max(node.type.leaves for node in nodes),
+            Level.LEAF: 64,
+            Level.TERMS: max(node.terms for node in nodes),
+            Level.BODY: max(len(node.body.instructions) for node in nodes),
+            Level.STATE: len(self.program.slots),
+            Level.SUM_SLOTS: len(self.program.slots),
+            Level.SUM_LEAVES: max(slot.type.leaves for slot in self.program.slots),
+        }[level]
+
+
+def node_bytes(program: StepProgram, number: int) -> int:
+    """Bytes of a node's output and of the outputs that it reads."""
+    return 4 * sum(program.nodes[each].type.numel for each in read_with(program, number))
+
+
+def read_with(program: StepProgram, number: int) -> set[int]:
+    """A node, and those that it reads."""
+    return {operand.index for operand in program.nodes[number].operands if operand.source is Source.NODE} | {number}
+
+
+def held_state_bytes(state_bytes: int, steps: int, kept_bytes: int = KEPT_BYTES) -> int:
+    """Bytes of states that a party holds of a segment: those that it needs, and as many more as it keeps."""
+    places = kept_bytes // state_bytes if state_bytes else steps
+    return state_bytes * (FEWEST_STATES + min(places, steps))
+
+
+def element_work(node: Node) -> int:
+    """Instructions that one element takes."""
+    return node.terms * len(node.body.instructions)
