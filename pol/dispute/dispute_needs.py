@@ -140,7 +140,7 @@ class DisputeNeeds:
 
     @cached_property
     def live_bytes(self) -> int:
-        """Of the outputs of a step in work: the next state, and those of the others that are needed at the same time."""
+        """Of the outputs of a step in work: the next state, and as many of the others as are needed at once."""
         nodes, state = self.program.nodes, {slot.producer for slot in self.program.slots}
         last = dict(zip(range(len(nodes)), range(len(nodes)), strict=True))
         for number, node in enumerate(nodes):

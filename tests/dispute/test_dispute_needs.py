@@ -78,7 +78,8 @@ def disputes(honest: SegmentTrace, lying: Sequence[SegmentTrace]) -> Iterator[Di
     sums = SumEvidence(honest.program, Component.PARAMETER, *map(honest.state, ends))
     false, about = LyingSums(sums, 0, 0, 17), ProgramCommitment.of(honest.program).hash
     for said, answered in ((false, sums), (sums, false)):
-        total = SumClaim(bytes(32), about, Component.PARAMETER, *map(honest.state_root, ends), said.total())
+        x, y = map(honest.state_root, ends)
+        total = SumClaim(bytes(32), about, Component.PARAMETER, x, y, said.total())
         if said.total() != answered.total():
             yield total, header, SumPlayer(said), SumPlayer(answered)
 

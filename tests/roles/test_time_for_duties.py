@@ -20,9 +20,11 @@ from test_watching import AT_ANY_PRICE
 
 from anvil_node import anvil_node
 from node_snapshots import unchanged
+from pol.chain.deployment_rules import GameRules
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
+from pol.roles.party import machine
 from pol.roles.party.decisions import Action, Mode, Wait
 from pol.roles.party.role import Role
 from pol.roles.process import work_time
@@ -36,12 +38,14 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 HOUR = 3600
+GRACES = GameRules(replay_grace=round(1.9 * HOUR), move_grace=round(0.46 * HOUR))
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
+        folder = tmp_path_factory.mktemp("store")
+        yield Town(folder, GRACES, connection=Connection.to(url), market_rules=OFTEN)
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +80,23 @@ def done(process: Process[Verifier]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("field", "step"),
-    [("verificationWindow", 5 * HOUR), ("clock", 1.1 * HOUR), (None, 0.9 * HOUR)],
-    ids=["window", "clock", "fits"],
+    [
+        ("verificationWindow", 5 * HOUR),
+        ("clock", 1.1 * HOUR),
+        ("clock", 0.7 * HOUR),
+        ("replayGrace", 0.55 * HOUR),
+        ("moveGrace", 0.46 * HOUR),
+        (None, 0.4 * HOUR),
+    ],
+    ids=["window", "clock", "all moves", "replay", "move", "fits"],
 )
 def test_a_seat_whose_duty_takes_too_long_is_left_alone(
     exact: bytes, town: Town, field: str | None, step: float
 ) -> None:
-    """A segment of three steps: half of a day's window is 12 h, half of the clock 3 h."""
+    """A segment of three steps: half of a day's window is 12 h, half of the clock 3 h.
+
+    All moves take five steps: the segment, the disputed one, and that again for one node.
+    """
     verifier = town.join(Verifier, "v")
     verifier.timer = taking(step)
     open_claims(verifier, exact)
@@ -163,8 +177,8 @@ def test_what_no_machine_does_in_time_is_not_even_timed(
 def test_a_step_is_timed_once_and_a_long_one_isnt_repeated() -> None:
     readings = iter([0.0, 5.0, 10.0, 10.5, 20.0, 20.25])
     runs = list[int]()
-    assert work_time.time_step(lambda: runs.append(1), lambda: next(readings)) == 5.0
-    assert work_time.time_step(lambda: runs.append(1), lambda: next(readings)) == 0.25
+    assert machine.time_work(lambda: runs.append(1), lambda: next(readings)) == 5.0
+    assert machine.time_work(lambda: runs.append(1), lambda: next(readings)) == 0.25
     assert len(runs) == 3
 
 

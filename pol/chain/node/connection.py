@@ -107,6 +107,11 @@ class Connection:
         with operational(f"read the gas price of {self.name}"):
             return int(self.web3.eth.gas_price)
 
+    def block_gas_limit(self) -> int:
+        """The most gas of a block, as of the latest one."""
+        with operational(f"read the latest block of {self.name}"):
+            return int(self.web3.eth.get_block("latest")["gasLimit"])
+
     def wait_until(self, timestamp: int) -> None:
         """Return when the chain's time is past ``timestamp``."""
         if self.is_test_chain and (missing := timestamp + 1 - self.now()) > 0:

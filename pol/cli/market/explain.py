@@ -1,4 +1,4 @@
-"""``pol explain``: the state of a task or a dispute, the decisions of a process about it, and the fields of a move."""
+"""``pol explain``: the state of a task or a dispute, a process's decisions, the fields of a move, a dispute's needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from rich.markup import escape
 from pol.chain.court.move_from_transaction import SentMove, sent_move
 from pol.chain.desks.market import Matter
 from pol.chain.times import duration, utc
-from pol.cli.market.party_options import MarketAccess, market_options
+from pol.cli.market import explain_dispute
+from pol.cli.market.party_options import MarketAccess, optional_market_options
 from pol.dispute.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
@@ -29,8 +30,8 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 
 
 @click.command()
-@click.argument("what", metavar="TASK|DISPUTE|TRANSACTION")
-@market_options
+@click.argument("what", metavar="TASK|DISPUTE|TRANSACTION|FILE")
+@optional_market_options
 @click.option(
     "--about",
     "matter",
@@ -40,12 +41,18 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
     help="What the dispute of this number is about: each matter counts its own.",
 )
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
+@click.option("--dispute", "needs", is_flag=True, help="What a dispute about the task would take this machine.")
+@click.option("--interval", type=click.IntRange(1), default=1, show_default=True, help="Of a file: steps a segment.")
+@click.option("--step-seconds", type=click.FloatRange(0), metavar="S", help="Of a file: what a step takes here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     what: str,
-    market: MarketAccess,
+    market: MarketAccess | None,
     matter: str,
     data: Path | None,
+    needs: bool,
+    interval: int,
+    step_seconds: float | None,
     as_json: bool,
 ) -> None:
     """Say where a task or a dispute stands, whose turn it is and until when; or read a move of a dispute.
@@ -55,8 +62,19 @@ def explain(
 
     A move is named by the hash of its transaction, or given as its calldata (0x...): all its fields are shown in the
     terms of docs/spec/dispute.md.
+
+    With --dispute: what a dispute about the task would take this machine, by level: moves, calldata, gas, memory and
+    seconds; and whether a party would stake here. A step program in a FILE (program.bin) needs no market.
     """
+    if needs and Path(what).is_file():
+        explain_dispute.show(explain_dispute.of_file(Path(what), interval, step_seconds), as_json)
+        return
+    if market is None:
+        raise click.UsageError("name the market: --deployment FILE, --rpc URL and --store URL")
     reader = Whistleblower.reader(market.connection, market.deployment, market.store_url)
+    if needs:
+        explain_dispute.show(explain_dispute.of_task(reader, _found(reader, what)), as_json)
+        return
     packed = _packed_move(reader, what)
     if packed is not None:
         _show_move(packed, as_json)

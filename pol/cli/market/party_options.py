@@ -19,18 +19,22 @@ from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 from pol.verification.beacon.drand import QUICKNET
 
-_CHAIN = (
-    click.option("--deployment", type=click.Path(path_type=Path), required=True, metavar="FILE"),
-    click.option(
-        "--rpc", required=True, multiple=True, metavar="URL", help="A node of the deployment's chain; may be repeated."
-    ),
-    click.option(
-        "--quorum", type=click.IntRange(1), default=1, show_default=True, help="Number of nodes that have to agree."
-    ),
-)
-_STORE = click.option(
-    "--store", required=True, metavar="URL", help="The store of tasks and proofs: a folder, file:// or s3://."
-)
+
+def _chain(required: bool) -> tuple[Callable[..., Any], ...]:
+    nodes = "A node of the deployment's chain; may be repeated."
+    agree = "Number of nodes that have to agree."
+    return (
+        click.option("--deployment", type=click.Path(path_type=Path), required=required, metavar="FILE"),
+        click.option("--rpc", required=required, multiple=True, metavar="URL", help=nodes),
+        click.option("--quorum", type=click.IntRange(1), default=1, show_default=True, help=agree),
+    )
+
+
+def _store(required: bool) -> Callable[..., Any]:
+    what = "The store of tasks and proofs: a folder, file:// or s3://."
+    return click.option("--store", required=required, metavar="URL", help=what)
+
+
 _SIGNER = (
     click.option("--keystore", type=click.Path(path_type=Path), metavar="FILE", help="A key file with a passphrase."),
     click.option("--passphrase", type=click.Path(path_type=Path), metavar="FILE", help="Asked for if not given."),
@@ -44,12 +48,25 @@ Options = dict[str, Any]
 
 def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a chain and its contracts; the command gets ``market: MarketAccess``."""
-    return _with_access(command, _CHAIN)
+    return _with_access(command, _chain(required=True))
 
 
 def market_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a chain, its contracts and the store; the command gets ``market: MarketAccess``."""
-    return _with_access(command, (*_CHAIN, _STORE))
+    return _with_access(command, (*_chain(required=True), _store(required=True)))
+
+
+def optional_market_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `market_options` for a command that needs no market for some of its work: ``market: MarketAccess | None``."""
+
+    @functools.wraps(command)
+    def wrapped(deployment: Path | None, rpc: tuple[str, ...], quorum: int, store: str | None, **values: Any) -> Any:
+        market = None
+        if deployment is not None and rpc and store is not None:
+            market = MarketAccess.of(deployment, rpc, quorum, store)
+        return command(market=market, **values)
+
+    return _decorated(wrapped, (*_chain(required=False), _store(required=False)))
 
 
 def signer_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,6 +9,8 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Terms
+from pol.dispute.dispute_needs import DisputeNeeds
+from pol.dispute.move_gas import BLOCK_GAS, gas_of
 from pol.errors import ProtocolError
 from pol.graph.step_program import StepProgram
 
@@ -67,6 +69,8 @@ class Policy:
     outage: int = 0
     """Seconds for which the chain may halt, within one window or while this party is on turn in one dispute: every
     window and clock has to be so much longer (docs/spec/dispute.md, "A halted chain")."""
+    max_move_gas: int = BLOCK_GAS
+    """Most gas of a move in a dispute. A move that doesn't fit into a block loses the stake."""
     trusted_verifiers: Mapping[str, TrustedKey] = field(default_factory=dict)
     """Trusted verifiers of exact proofs, by address: a forged proof decides a dispute."""
 
@@ -127,6 +131,23 @@ class Policy:
                 f"a dispute about this task hashes {size} bytes of outputs of a step, this party's policy admits "
                 f"{self.max_step_bytes}: leave it alone, or raise the bound (`pol run ROLE --step-memory GIB`)"
             )
+
+    def require_gas(self, needs: DisputeNeeds, block: int) -> None:
+        """Check the dearest move of a dispute; ``block`` is the gas limit of a block.
+
+        Raises:
+            ProtocolError: it breaks this policy, or doesn't fit into a block.
+        """
+        number, proof = needs.dearest_proof
+        for what, gas in (
+            (f"the dearest move of a dispute about this task ({needs.dearest_move.move})", gas_of(needs.dearest_move)),
+            (f"the proof about node {number} of this task", gas_of(proof)),
+        ):
+            if gas > min(self.max_move_gas, block):
+                raise ProtocolError(
+                    f"{what} takes up to {gas} gas; a block has {block}, and this party's policy admits "
+                    f"{self.max_move_gas}: leave the task alone, or give the role another Policy"
+                )
 
     def require_verifier(self, verifier: ChecksumAddress) -> TrustedKey:
         """The trusted key behind a verifier contract, whose proofs decide disputes of a task.

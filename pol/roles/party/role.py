@@ -24,7 +24,9 @@ from pol.chain.node.connection import Connection
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import require_distances
 from pol.claims.segment_claim import Three
+from pol.dispute.dispute_needs import DisputeNeeds
 from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.machine import MachineSpeeds
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.proof_pins import require_pin
 from pol.training.storage.kept_store import KeptStore
@@ -109,6 +111,10 @@ class Role:
         self.timer = timer
         self.paces: dict[bytes, float] = {}
         """Seconds of a canonical step by task (`pol.roles.process.work_time`)."""
+        self.machine: MachineSpeeds | None = None
+        """Speeds of this machine, once they are measured."""
+        self.dispute_needs: dict[tuple[bytes, int], DisputeNeeds] = {}
+        """By task, and by the levels that a move of its dispute opens (`pol.roles.process.defence`)."""
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, PinnedProofs]] = set()
         self.probed: set[bytes] = set()
@@ -235,6 +241,7 @@ class Role:
     def forget(self, task_id: bytes) -> None:
         """Drop the task and all executions for it."""
         self._tasks.pop(task_id, None)
+        self.dispute_needs = {key: needs for key, needs in self.dispute_needs.items() if key[0] != task_id}
 
     def examined(self) -> Iterable[bytes]:
         """Tasks about which this party may keep a finding secret."""

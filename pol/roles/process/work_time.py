@@ -11,6 +11,7 @@ from pol.chain.desks.task_registry import Status, Terms
 from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.roles.party.decisions import Wait
+from pol.roles.party.machine import LONG, time_work
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import begun_tasks, wait_for_duty
 
@@ -20,20 +21,7 @@ FASTEST = 10**11
 """Work units per second that no processor thread exceeds."""
 ORDINARY = 10**9
 """Typical work units per second: a guess of the time that timing a step takes."""
-LONG = 1.0
-"""Seconds from which a step is timed only once: start-up costs don't matter any more."""
-
-
-def time_step(step: Callable[[], object], timer: Callable[[], float]) -> float:
-    """The seconds that a step takes. A short step is timed twice, as the first run includes start-up costs."""
-    least = float("inf")
-    for _ in range(2):
-        began = timer()
-        step()
-        least = min(least, timer() - began)
-        if least >= LONG:
-            break
-    return least
+SLOWER = "leave the task alone, or use a faster machine"
 
 
 def profile_steps(terms: Terms) -> int:
@@ -65,7 +53,7 @@ def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
         return least
     if task_id not in role.paces:
         executor, first = on_all_cores(task.program, task.constants), task.initial_state
-        role.paces[task_id] = time_step(lambda: executor.advance(first, 0), role.timer)
+        role.paces[task_id] = time_work(lambda: executor.advance(first, 0), role.timer)
     return steps * role.paces[task_id]
 
 
@@ -88,16 +76,13 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
         OperationalError: the node or the store failed.
     """
     duty = verdict_steps(terms) if verifies else profile_steps(terms)
-    needed = _required(role, task_id, "verificationWindow", duty, terms.verification_window)
-    _require_clock(role, task_id, terms, verifies)
-    return needed
+    return _required(role, task_id, "verificationWindow", duty, terms.verification_window)
 
 
-def require_time_to_defend(role: Role, task_id: bytes, terms: Terms) -> None:
-    """Check that this machine can answer an objection to a log of its own in the time that the terms give for it.
+def require_time_to_answer(role: Role, task_id: bytes, terms: Terms) -> None:
+    """Check that this machine can answer a counterclaim about a log of its own in the time that the terms give for it.
 
-    In exact mode that is a replay and the moves of a dispute. In tolerant mode a counterclaim is first compared with a
-    replay and a second look, and the segment is replayed again for the contest.
+    It is first compared with a replay and a second look, and the segment is replayed again for the contest.
 
     Raises:
         ProtocolError: it can't, or the task can't be executed: leave the task alone.
@@ -105,14 +90,20 @@ def require_time_to_defend(role: Role, task_id: bytes, terms: Terms) -> None:
     """
     if not terms.is_exact:
         _required(role, task_id, "challengeWindow", (2 + terms.looks) * terms.interval, terms.challenge_window)
-    _require_clock(role, task_id, terms, verifies=True)
 
 
-def _require_clock(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> None:
-    """Check that a replay for a dispute fits into the clock, even if all that this party has staked on is disputed."""
-    needed = _required(role, task_id, "clock", move_steps(terms, verifies), terms.clock)
+def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, steps: int) -> None:
+    """Check that replays for disputes fit into the clocks, even if all that this party has staked on is disputed.
+
+    ``steps`` are those before its first move about this task.
+
+    Raises:
+        ProtocolError: they don't; leave the task alone.
+        OperationalError: the node or the store failed.
+    """
     others = _replays_elsewhere(role, task_id)
-    seconds, clock = needed + sum(s for s, _ in others), min([terms.clock, *(c for _, c in others)])
+    seconds = seconds_for(role, task_id, steps, terms.clock) + sum(needed for needed, _ in others)
+    clock = min([terms.clock, *(c for _, c in others)])
     if seconds > (clock - role.policy.outage) / RESERVE:
         raise ProtocolError(
             f"{len(others)} other tasks of this party may be disputed at the same time, and the replays for all of "
@@ -180,6 +171,6 @@ def _required(role: Role, task_id: bytes, field: str, steps: int, window: int) -
     if needed > most:
         raise ProtocolError(
             f"the work for the {field} of {window} s takes this machine about {needed:.0f} s, and has to fit {RESERVE} "
-            "times: leave the task alone, or use a faster machine"
+            f"times: {SLOWER}"
         )
     return needed

@@ -13,7 +13,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
-from pol.roles.process.work_time import time_step
+from pol.roles.party.machine import time_work
 from pol.roles.solver.step_prover import StepProver
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
@@ -111,7 +111,7 @@ class Solver(StepProver):
             task = self.task(task_id)
             is_exact = self.market.registry.terms(task_id).is_exact
             step = first_step_of(task, None if is_exact else self.executor(task))
-            self._rehearsed[task_id] = time_step(step, self.timer)
+            self._rehearsed[task_id] = time_work(step, self.timer)
         return self._rehearsed[task_id]
 
     @cached_property

@@ -9,8 +9,9 @@ from pol.errors import OperationalError, ProtocolError
 from pol.incentives.payouts import MAX_OBJECTION_DOUBLINGS, objection_bond, segment_price, slashable
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.public_calls import concerning_call
+from pol.roles.process.defence import require_log
 from pol.roles.process.obligations import require_nothing_due
-from pol.roles.process.work_time import profile_steps, require_time_to_defend, seconds_for, wait_for_time
+from pol.roles.process.work_time import profile_steps, seconds_for, wait_for_time
 from pol.roles.solver.log_duties import fulfill, log_duties
 from pol.roles.solver.proof_decisions import publish_decision
 from pol.roles.solver.solver import Solver
@@ -112,7 +113,7 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
                 f"training takes this machine about {training:.0f} s, and there are {terms.training_window} s for it, "
                 f"{role.policy.outage} s of a halt of the chain included"
             )
-        require_time_to_defend(role, task_id, terms)
+        require_log(role, task_id, terms)
         return needed
 
     waits = wait_for_time(role, task_id, recheck, until)

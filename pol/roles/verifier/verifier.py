@@ -19,7 +19,7 @@ from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import demand_missing
 from pol.roles.party.replaying_party import ReplayingParty
-from pol.roles.process.work_time import require_time
+from pol.roles.process.defence import require_seat
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
 from pol.training.task.learning_proof import TaskCheckpoint
 from pol.training.task.task_document import LoadedTask
@@ -54,7 +54,7 @@ class Verifier(ErringParty, ReplayingParty):
         self.policy.require_game(self.market.game, terms.clock)
         self.require_acceptable(task_id)
         seating = self.market.seats.seating(task_id)
-        require_time(self, task_id, terms, seating.verifies)
+        require_seat(self, task_id, terms, seating.verifies)
         self.require_kept()
         if not seating.verifies:
             # A profiler that can't post a profile loses its stake, so the profile is measured first.

@@ -15,8 +15,9 @@ from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.public_calls import concerning_call, exit_or_extension
+from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
-from pol.roles.process.work_time import require_time, wait_for_time
+from pol.roles.process.work_time import wait_for_time
 from pol.roles.verifier.verifier import Verifier
 
 
@@ -111,7 +112,7 @@ def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     verifies = task.status is Status.COMMITTED
 
     def needed() -> float:
-        duty = require_time(role, task_id, terms, verifies)
+        duty = require_seat(role, task_id, terms, verifies)
         return 0 if not verifies and role.has_measured(task_id) else duty
 
     waits = wait_for_time(role, task_id, needed, seating.until)

@@ -12,6 +12,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.data_availability import unreadable_states
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.log_disputant import LogDisputant
+from pol.roles.process.defence import require_defensible
 from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.second_opinion import FLAKY, SecondOpinion
 from pol.training.storage.kept_store import KeptStore
@@ -182,7 +183,7 @@ class Objector(LogDisputant, SecondOpinion):
         self.policy.require_clock(terms)
         # The clock of the terms, however many objections are open: each of them adds one.
         game = self.market.objection_game if terms.is_exact else self.market.counterclaim_game
-        self.policy.require_game(game, terms.clock)
+        require_defensible(self, task_id, terms, game)
         self.wallet.require(GAME)
 
     def object(self, task_id: bytes, found: FalseSegment) -> int:
@@ -204,11 +205,11 @@ class Objector(LogDisputant, SecondOpinion):
             market.objections.object_to_zero(self.wallet, task_id, entry, path)
             return 0
         if terms.is_exact:
-            self.policy.require_game(market.objection_game, terms.clock)
+            require_defensible(self, task_id, terms, market.objection_game)
             self.require_proofs(task_id)
             opening = self.opening(task_id, segment)
             return market.objections.object(self.wallet, task_id, segment, *opening)
-        self.policy.require_game(market.counterclaim_game, terms.clock)
+        require_defensible(self, task_id, terms, market.counterclaim_game)
         most = 8 * market.objections.bond_of(task_id)
         return market.counterclaims.counterclaim(self.wallet, task_id, found.claim, segment.log_proof, found.look, most)
 

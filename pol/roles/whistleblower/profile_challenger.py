@@ -9,6 +9,8 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash, program_header
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.profile_evidence import disputed
+from pol.roles.process.defence import require_defensible
+from pol.roles.process.work_time import move_steps
 from pol.roles.whistleblower.paid_reports import convict
 from pol.roles.whistleblower.second_opinion import FLAKY, SecondOpinion
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
@@ -81,7 +83,7 @@ class ProfileChallenger(SecondOpinion):
         """
         terms = self.market.registry.terms(task_id)
         self.policy.require_clock(terms)
-        self.policy.require_game(self.market.profile_game, terms.clock)
+        require_defensible(self, task_id, terms, self.market.profile_game, move_steps(terms, verifies=False))
         task, posted, witness = self.task(task_id), self.market.profiles.posted(task_id), None
         if charge.kind in {ProfileChargeKind.RERUN, ProfileChargeKind.DISTANCE}:
             witness = self._witness(task_id, posted, charge.index)

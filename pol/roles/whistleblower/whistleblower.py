@@ -16,6 +16,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
 from pol.roles.party.second_look_evidence import LOOK_CHARGES
+from pol.roles.process.defence import require_defensible
 from pol.roles.whistleblower.objector import Objector
 from pol.roles.whistleblower.profile_challenger import ProfileChallenger
 from pol.roles.whistleblower.second_opinion import FLAKY
@@ -182,7 +183,7 @@ class Whistleblower(ProfileChallenger, Objector):
         """
         terms, charge = self.market.registry.terms(task_id), finding.charge
         self.policy.require_clock(terms)
-        self.policy.require_game(self.market.game, terms.clock)
+        require_defensible(self, task_id, terms, self.market.game)
         self.require_proofs(task_id)
         verdicts, seating = self.market.verdicts, self.market.registry.task(task_id).seating
         placed = verdicts.placed(task_id, seating, charge.index)

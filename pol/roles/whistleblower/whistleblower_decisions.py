@@ -14,7 +14,8 @@ from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.public_calls import concerning_call
-from pol.roles.process.work_time import profile_steps, verdict_steps
+from pol.roles.process.defence import require_defensible
+from pol.roles.process.work_time import move_steps, profile_steps, verdict_steps
 from pol.roles.whistleblower.look_conditions import reason_to_leave, untimely
 from pol.roles.whistleblower.objection_decisions import objection_decision
 from pol.roles.whistleblower.watch_rewards import unpaid_errors
@@ -106,9 +107,9 @@ def _profile(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
         return Action(
             task_id, "convict the profile", wrong, Mode.RESOLVE, partial(role.convict_profile, task_id, charge), until
         )
-    reason = _unprofitable(
-        role, terms, bond, standing.open, partial(role.policy.require_game, role.market.profile_game)
-    )
+    game, steps = role.market.profile_game, move_steps(terms, verifies=False)
+    defends = partial(require_defensible, role, task_id, terms, game, steps)
+    reason = _unprofitable(role, terms, bond, standing.open, defends)
     if reason:
         return Wait(task_id, f"{wrong}, but {reason}", until)
     act = partial(role.challenge_profile, task_id, charge)
@@ -162,7 +163,9 @@ def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     finding = checked.findings[0]
     wrong = f"it has replayed twice that claim {finding.charge.index} is false ({finding.charge.kind.name.lower()})"
     others = challenges.contested(task_id).open
-    reason = _unprofitable(role, terms, bond, others, partial(role.policy.require_game, role.market.game))
+    reason = _unprofitable(
+        role, terms, bond, others, partial(require_defensible, role, task_id, terms, role.market.game)
+    )
     if reason:
         return Wait(task_id, f"{wrong}, but {reason}", until)
     act = partial(role.challenge, task_id, finding)
@@ -182,9 +185,7 @@ def _unwilling(role: Whistleblower, task_id: bytes, terms: Terms, work: int, bon
     return reason_to_leave(role, task_id, terms, estimate)
 
 
-def _unprofitable(
-    role: Whistleblower, terms: Terms, bond: int, others: int, require_game: Callable[[int], None]
-) -> str:
+def _unprofitable(role: Whistleblower, terms: Terms, bond: int, others: int, defends: Callable[[], None]) -> str:
     """Why this party doesn't stake on its finding; empty if it does."""
     free = role.market.vault.free(role.wallet.address)
     if free < bond:
@@ -193,7 +194,7 @@ def _unprofitable(
     if reason:
         return f"a challenge doesn't pay, with {others} others in dispute: {reason}"
     try:
-        require_game(terms.clock)
+        defends()
         role.wallet.require(GAME)
     except (OperationalError, ProtocolError) as error:
         return str(error)

@@ -1,0 +1,76 @@
+"""``pol explain --dispute``: what a dispute about a task, or about a step program in a file, would take here."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from pol.dispute.dispute_needs import DisputeNeeds
+from pol.dispute.dispute_seconds import Speeds, dispute_seconds
+from pol.errors import OperationalError, ProtocolError
+from pol.graph.step_program import StepProgram
+from pol.report.dispute_needs_lines import needs_document, print_needs
+from pol.roles.party.machine import MachineSpeeds, available_memory
+from pol.roles.party.role import Role
+from pol.roles.process.defence import needs_of, require_defensible, speeds_of
+from pol.roles.process.work_time import seconds_for
+
+
+def of_task(role: Role, task_id: bytes) -> dict[str, Any]:
+    """The needs of a dispute about a segment of a task, and whether this machine meets them in the task's clocks."""
+    terms, market = role.market.registry.terms(task_id), role.market
+    game = market.objection_game if terms.is_exact else market.game
+    needs = needs_of(role, task_id, game.bits)
+    pace = seconds_for(role, task_id, 1, float("inf"))
+    document = needs_document(needs, dispute_seconds(needs, speeds_of(role, pace)))
+    replay_grace, move_grace = game.graces
+    document["limits"] = {
+        "clock": terms.clock,
+        "replayGrace": replay_grace,
+        "moveGrace": move_grace,
+        "block_gas": role.connection.block_gas_limit(),
+        "available_memory": available_memory(),
+    }
+    document["refusal"] = ""
+    try:
+        require_defensible(role, task_id, terms, game)
+    except ProtocolError as error:
+        document["refusal"] = str(error)
+    return {"task": task_id.hex(), **document}
+
+
+def of_file(path: Path, interval: int, step_seconds: float | None) -> dict[str, Any]:
+    """The needs of a dispute about a segment of a program in a file; without ``step_seconds`` no time is known.
+
+    Raises:
+        ProtocolError: the file is no step program's.
+        OperationalError: it can't be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise OperationalError(f"can't read the step program {path}: {error}") from error
+    needs = DisputeNeeds(StepProgram.from_bytes(data), interval)
+    seconds = None
+    if step_seconds is not None:
+        machine = MachineSpeeds.measured(time.perf_counter)
+        seconds = dispute_seconds(needs, Speeds(step_seconds, machine.hashing, machine.folding))
+    return needs_document(needs, seconds)
+
+
+def show(document: dict[str, Any], as_json: bool) -> None:
+    """Print what `of_task` or `of_file` found."""
+    if as_json:
+        print(json.dumps(document, indent=2))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    print_needs(document, console)
+    for name, limit in document.get("limits", {}).items():
+        console.print(f"{name:<20} {limit:,}" if limit is not None else f"{name:<20} unknown")
+    if document.get("refusal"):
+        console.print(escape(f"A party with this machine stakes nothing: {document['refusal']}"))

@@ -1,0 +1,87 @@
+"""This machine: its speed of hashing and of following a fold, and its free memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pol.arithmetic.primitives import Op
+from pol.arithmetic.scalar_program import Builder
+from pol.commitments.tensor import tensor_tree
+from pol.execution.cpu import CpuElement
+from pol.execution.operand_sources import Sources
+from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.tensor_type import DType, TensorType
+
+HASHED = 1 << 22
+"""Words that are hashed to measure the speed."""
+FOLDED = 1 << 20
+"""Terms that are followed."""
+LONG = 1.0
+"""Seconds from which work is timed only once: start-up costs don't matter any more."""
+
+
+@dataclass(frozen=True)
+class MachineSpeeds:
+    """Speeds that don't depend on a task."""
+
+    hashing: float
+    """Bytes of tensors a second."""
+    folding: float
+    """Instructions of one element a second."""
+
+    @classmethod
+    def measured(cls, timer: Callable[[], float]) -> MachineSpeeds:
+        """Measure by ``timer``, a clock in seconds; a tenth of a second of work."""
+        words = np.arange(HASHED, dtype=np.uint32)
+        vector = TensorType(DType.F32, (FOLDED,))
+        builder = Builder(2)
+        body = builder.build(builder.emit(Op.FADD, builder.input(0), builder.input(1)))
+        operand = Operand(Source.CONSTANT, 0, vector, Affine(0, (0, 1)))
+        inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.ACCUMULATOR))
+        element = CpuElement(Node(TensorType(DType.F32, ()), (operand,), inputs, body, fold=(FOLDED,)), 0)
+        sources = Sources([], [words[:FOLDED]], [])
+        hashing = time_work(lambda: tensor_tree(words), timer)
+        folding = time_work(lambda: element.accumulators(0, sources, [FOLDED]), timer)
+        return cls(words.nbytes / hashing, FOLDED / folding)
+
+
+def time_work(work: Callable[[], object], timer: Callable[[], float]) -> float:
+    """The seconds that work takes. What is short is done twice, as the first time includes start-up costs."""
+    least = float("inf")
+    for _ in range(2):
+        began = timer()
+        work()
+        least = min(least, timer() - began)
+        if least >= LONG:
+            break
+    return least
+
+
+def available_memory(root: Path = Path("/")) -> int | None:
+    """Bytes that a process can still take here, within the limit of its control group; None where Linux isn't.
+
+    ``root`` is where ``proc`` and ``sys`` lie.
+    """
+    try:
+        lines = (root / "proc/meminfo").read_text().splitlines()
+        free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return None
+    # Version 2 of control groups, then version 1. Without a limit there is no file, or no number in it.
+    for folder, limit, used in (
+        ("sys/fs/cgroup", "memory.max", "memory.current"),
+        ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        try:
+            most, taken = (int((root / folder / name).read_text()) for name in (limit, used))
+            stat = (root / folder / "memory.stat").read_text().splitlines()
+        except (OSError, ValueError):
+            continue
+        # Files that the kernel drops when memory gets short count as taken.
+        cache = next((int(line.split()[1]) for line in stat if line.split()[0].endswith("inactive_file")), 0)
+        free = min(free, most - taken + cache)
+    return max(free, 0)

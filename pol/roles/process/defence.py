@@ -1,0 +1,114 @@
+"""Whether a party could win a dispute about a task on this machine, before it stakes anything on it."""
+
+from __future__ import annotations
+
+from pol.chain.court.dispute_game import DisputeGame
+from pol.chain.desks.task_registry import Terms
+from pol.dispute.dispute_needs import DisputeNeeds
+from pol.dispute.dispute_seconds import Speeds, dispute_seconds
+from pol.errors import ProtocolError
+from pol.roles.party.machine import MachineSpeeds, available_memory
+from pol.roles.party.role import Role
+from pol.roles.process.work_time import (
+    RESERVE,
+    SLOWER,
+    move_steps,
+    require_time,
+    require_time_beside_others,
+    require_time_to_answer,
+    seconds_for,
+)
+
+
+def needs_of(role: Role, task_id: bytes, bits: int) -> DisputeNeeds:
+    """The needs of a dispute about a segment of a task.
+
+    Raises:
+        ProtocolError: the task differs from its terms.
+        OperationalError: the node or the store failed.
+    """
+    if (task_id, bits) not in role.dispute_needs:
+        task = role.task(task_id)
+        role.dispute_needs[task_id, bits] = DisputeNeeds(task.program, task.document.interval, bits)
+    return role.dispute_needs[task_id, bits]
+
+
+def speeds_of(role: Role, pace: float) -> Speeds:
+    """The speeds of this machine, which takes ``pace`` seconds for a step."""
+    if role.machine is None:
+        role.machine = MachineSpeeds.measured(role.timer)
+    return Speeds(pace, role.machine.hashing, role.machine.folding)
+
+
+def require_defensible(role: Role, task_id: bytes, terms: Terms, game: DisputeGame, steps: int | None = None) -> None:
+    """Check that this party can afford, hold and make in time all moves of a dispute in ``game``.
+
+    ``steps`` are executed before the first move; by default those of the segment.
+
+    Raises:
+        ProtocolError: it can't, or the policy doesn't admit it; leave the task alone.
+        OperationalError: the node or the store failed.
+    """
+    role.policy.require_game(game, terms.clock)
+    needs = needs_of(role, task_id, game.bits)
+    role.policy.require_gas(needs, role.connection.block_gas_limit())
+    require_memory(needs, available_memory())
+    executed = terms.interval if steps is None else steps
+    most = terms.clock / RESERVE
+    least = seconds_for(role, task_id, executed, most)
+    if least > most:
+        raise ProtocolError(_too_long("clock", terms.clock, least, f", and has to fit {RESERVE} times"))
+    taken = dispute_seconds(needs, speeds_of(role, role.paces[task_id]), executed)
+    if taken.all > most:
+        raise ProtocolError(_too_long("clock", terms.clock, taken.all, f", and has to fit {RESERVE} times"))
+    replay_grace, move_grace = game.graces
+    for field, grace, needed in (
+        ("replayGrace", replay_grace, taken.at_trace),
+        ("moveGrace", move_grace, taken.later),
+    ):
+        if needed > grace:
+            raise ProtocolError(_too_long(field, grace, needed, ""))
+
+
+def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:
+    """Check that this party can do the duty of a seat and defend it. Returns the seconds that the duty takes.
+
+    Raises:
+        ProtocolError: it can't, or the task can't be executed: leave the seat.
+        OperationalError: the node or the store failed.
+    """
+    needed = require_time(role, task_id, terms, verifies)
+    game = role.market.game if verifies else role.market.profile_game
+    require_defensible(role, task_id, terms, game, move_steps(terms, verifies))
+    require_time_beside_others(role, task_id, terms, move_steps(terms, verifies))
+    return needed
+
+
+def require_log(role: Role, task_id: bytes, terms: Terms) -> None:
+    """Check that this party can defend a log of its own.
+
+    Raises:
+        ProtocolError: it can't, or the task can't be executed: leave the task alone.
+        OperationalError: the node or the store failed.
+    """
+    require_time_to_answer(role, task_id, terms)
+    game = role.market.objection_game if terms.is_exact else role.market.counterclaim_game
+    require_defensible(role, task_id, terms, game, move_steps(terms, verifies=True))
+    require_time_beside_others(role, task_id, terms, move_steps(terms, verifies=True))
+
+
+def require_memory(needs: DisputeNeeds, available: int | None) -> None:
+    """Check that this machine holds what a dispute needs; nothing is checked where its free memory is unknown.
+
+    Raises:
+        ProtocolError: it doesn't.
+    """
+    if available is not None and needs.memory > available:
+        raise ProtocolError(
+            f"a dispute about this task needs {needs.memory} bytes of memory, and {available} are free here: leave the "
+            "task alone, or give this machine more memory"
+        )
+
+
+def _too_long(field: str, window: int, needed: float, rest: str) -> str:
+    return f"the work for the {field} of {window} s takes this machine about {needed:.0f} s{rest}: {SLOWER}"
