@@ -27,9 +27,14 @@ NEEDS = DisputeNeeds(captured().program, EXACT.interval)
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def node() -> Iterator[str]:
     with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url))
+        yield url
+
+
+@pytest.fixture(scope="module")
+def town(node: str, tmp_path_factory: pytest.TempPathFactory) -> Town:
+    return Town(tmp_path_factory.mktemp("store"), connection=Connection.to(node))
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +70,13 @@ def test_what_exceeds_free_memory_is_left_alone(
     (tmp_path / "proc" / "meminfo").write_text(f"MemAvailable: {(NEEDS.memory - 1) // 1024} kB\n")
     monkeypatch.setattr(defence, "available_memory", lambda: available_memory(tmp_path))
     solver = town.join(Solver, "t")
-    with pytest.raises(ProtocolError, match="bytes of memory.*leave the task alone"):
+    with pytest.raises(ProtocolError, match=r"bytes of memory.*leave the task alone"):
         require_log(solver, task_id, solver.market.registry.terms(task_id))
 
 
-def test_the_needs_of_a_dispute_are_explained(town: Town, task_id: bytes, tmp_path: Path) -> None:
+def test_the_needs_of_a_dispute_are_explained(node: str, town: Town, task_id: bytes, tmp_path: Path) -> None:
     """Of a task on chain, with this machine's times and the limits; of its program in a file, without."""
     (tmp_path / "deployment.json").write_text(town.deployment.to_json())
-    node: str = town.connection.web3.provider.endpoint_uri  # type: ignore[attr-defined]  # an HTTP provider
     place = ("--deployment", tmp_path / "deployment.json", "--rpc", node, "--store", town.store_url)
     shown = json.loads(pol("explain", task_id.hex()[:8], "--dispute", "--json", *place).out)
     assert shown["moves"] == NEEDS.moves
