@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import toy_program
 from cli_runner import Said, pol
 
 TASK = ("--task-value", "100", "--verify-cost", "20", "--cheat-gain", "10")
@@ -26,6 +27,19 @@ def test_a_design_for_programs() -> None:
     assert found["catch"] == found["stakes"]["jackpot"] // found["shares"]
     assert "Infinity" not in json.dumps(found)
     assert found["windows"]["exit_delay"] > found["windows"]["longest_dispute"]
+
+
+def test_clocks_follow_from_a_program(tmp_path: Path) -> None:
+    """A segment is two steps. The disputed one is executed again for its trace, and for one node."""
+    (tmp_path / "program.bin").write_bytes(toy_program.build().to_bytes())
+    program = ("--program", str(tmp_path / "program.bin"))
+    task = (*TASK, "--train-seconds", "864000", "--capital", "0")
+    found = asked("design", *task, *program, "--interval", "2")["windows"]
+    plain = asked("design", *task)["windows"]
+    assert found["clock"] == pytest.approx(2 * plain["clock"], rel=0.01)
+    assert found["replay_grace"] == pytest.approx(1.5 * plain["replay_grace"], rel=0.01)
+    assert found["move_grace"] == pytest.approx(0.5 * plain["replay_grace"], rel=0.01)
+    assert pol("econ", "design", *TASK, *program) == Said(2, match="--program needs --interval")
 
 
 def test_a_design_for_people() -> None:

@@ -159,6 +159,22 @@ def test_numbers_without_sense_are_refused(needs: dict[str, object]) -> None:
         changed(**needs)
 
 
+def test_clocks_fit_the_moves_of_the_slowest_party() -> None:
+    """A side's moves fit twice into its clock with room for a restart, and single ones into the graces."""
+    slow = {"side_seconds": 9000.0, "replay_seconds": 2000.0, "move_seconds": 700.0}
+    least, found = design(NEEDS), design(changed(**slow))
+    assert found.windows.clock == 4 * 4 * 9000 > least.windows.clock
+    assert (found.windows.replay_grace, found.windows.move_grace) == (10_000, 3_500)
+    assert least.windows.replay_grace == 1.25 * 4 * NEEDS.train_seconds / NEEDS.segments
+    assert least.windows.move_grace == 300
+    longer = 2 * (found.windows.clock - least.windows.clock)
+    longer += 17 * (found.windows.replay_grace - least.windows.replay_grace)
+    longer += 29 * (found.windows.move_grace - least.windows.move_grace)
+    assert found.windows.longest_dispute - least.windows.longest_dispute == longer
+    with pytest.raises(ProtocolError, match="all moves of one side"):
+        design(changed(side_seconds=200_000.0))
+
+
 def test_windows_fit_the_contract() -> None:
     found = design(changed(slowest=40.0))
     assert found.windows.verification <= LONGEST_WINDOW

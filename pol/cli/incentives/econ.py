@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from pol.cli.checkout import laboratory
+from pol.cli.dispute.program_seconds import seconds_of_program
 from pol.cli.incentives import econ_tables as tables
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.amounts import UNIT
@@ -75,6 +76,16 @@ OPTIONS = (
     click.option("--train-seconds", default=86_400, show_default=True),
     click.option("--slowest", default=4.0, show_default=True, help="How many times as slow the slowest party may be."),
     click.option("--fastest", default=4.0, show_default=True, help="How many times as fast the fastest one is."),
+    click.option("--side-seconds", default=0.0, help="All moves of one side of a dispute; a replay at least."),
+    click.option("--replay-seconds", default=0.0, help="The longest of them that executes a step or more; the same."),
+    click.option("--move-seconds", default=0.0, help="The longest other one."),
+    click.option(
+        "--program",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Compute these three from a step program (program.bin), at this machine's speed of hashing ...",
+    ),
+    click.option("--interval", type=click.IntRange(1), help="... and the steps of a segment."),
     click.option("--commit-window", default=120, show_default=True, help="Seconds in which watchers commit."),
     click.option("--paid-within", default=12, show_default=True, help="Watches after which 95 % have been paid once."),
     click.option("--false-reject", default=1e-4, show_default=True, help="How often honest work is rejected."),
@@ -88,7 +99,9 @@ def with_needs(command: Callable[..., None]) -> Callable[..., None]:
     """A command that takes the options of a design and gets it as `Needs`."""
 
     @functools.wraps(command)
-    def wrapped(**options: Any) -> None:
+    def wrapped(program: Path | None, interval: int | None, **options: Any) -> None:
+        if program is not None:
+            options |= _moves_of(program, interval, options["train_seconds"] / options["segments"])
         needs = {name: options.pop(name) for name in Needs.__dataclass_fields__ if name in options}
         try:
             asked = Needs(**needs)
@@ -100,6 +113,20 @@ def with_needs(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(OPTIONS):
         wrapped = option(wrapped)
     return wrapped
+
+
+def _moves_of(program: Path, interval: int | None, segment: float) -> dict[str, float]:
+    """The seconds of moves in disputes about a segment, which takes ``segment`` seconds here.
+
+    Raises:
+        click.UsageError: the steps of a segment aren't given.
+        OperationalError: the program can't be read.
+        ProtocolError: the file is no step program's.
+    """
+    if interval is None:
+        raise click.UsageError("--program needs --interval, the steps of a segment")
+    taken = seconds_of_program(program, interval, segment / interval)
+    return {"side_seconds": taken.all, "replay_seconds": taken.at_trace, "move_seconds": taken.later}
 
 
 class _Econ(click.Group):

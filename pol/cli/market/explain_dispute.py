@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.dispute_seconds import Speeds, dispute_seconds
-from pol.errors import OperationalError, ProtocolError
-from pol.graph.step_program import StepProgram
+from pol.cli.dispute.program_seconds import needs_of_program, seconds_at_speed
+from pol.dispute.dispute_seconds import dispute_seconds
+from pol.errors import ProtocolError
 from pol.report.dispute_needs_lines import needs_document, print_needs
-from pol.roles.party.machine import MachineSpeeds, available_memory
+from pol.roles.party.machine import available_memory
 from pol.roles.party.role import Role
 from pol.roles.process.defence import needs_of, require_defensible, speeds_of
 from pol.roles.process.work_time import seconds_for
@@ -51,16 +49,8 @@ def of_file(path: Path, interval: int, step_seconds: float | None) -> dict[str, 
         ProtocolError: the file is no step program's.
         OperationalError: it can't be read.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise OperationalError(f"can't read the step program {path}: {error}") from error
-    needs = DisputeNeeds(StepProgram.from_bytes(data), interval)
-    seconds = None
-    if step_seconds is not None:
-        machine = MachineSpeeds.measured(time.perf_counter)
-        seconds = dispute_seconds(needs, Speeds(step_seconds, machine.hashing, machine.folding))
-    return needs_document(needs, seconds)
+    needs = needs_of_program(path, interval)
+    return needs_document(needs, None if step_seconds is None else seconds_at_speed(needs, step_seconds))
 
 
 def show(document: dict[str, Any], as_json: bool) -> None:

@@ -58,6 +58,12 @@ class Needs:
     """Time of the slowest party's replay, as a multiple of the replay on the training machine."""
     fastest: float = 4.0
     """Speed of the fastest party's replay, as a multiple of the same."""
+    side_seconds: float = 0.0
+    """Time of all moves of one side of a dispute on the training machine; that of a replay of a segment at least."""
+    replay_seconds: float = 0.0
+    """Time of the longest of them where a segment or a step is executed; the same at least."""
+    move_seconds: float = 0.0
+    """Time of the longest other one."""
     commit_window: int = 120
     paid_within: int = 12
     """Watches after which a ticket has been paid at least once, with probability 95 %."""
@@ -71,7 +77,8 @@ class Needs:
         for name in ("task_value", "verify_cost", "segments", "train_seconds", "commit_window", "paid_within"):
             if getattr(self, name) < 1:
                 raise ProtocolError(f"{name} has to be above zero")
-        for name in ("cheat_gain", "transaction", "dispute", "margin", "capital", "beacon_bits"):
+        seconds = ("side_seconds", "replay_seconds", "move_seconds")
+        for name in ("cheat_gain", "transaction", "dispute", "margin", "capital", "beacon_bits", *seconds):
             if getattr(self, name) < 0:
                 raise ProtocolError(f"{name} is negative")
         bounds = (("cheat_fraction", 0.0, 1.0), ("confidence", 0.5, 0.9999999), ("margin", 0.001, 10.0))

@@ -36,6 +36,9 @@ from pol.incentives.payouts import (
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 LONGEST_WINDOW, LONGEST_CLOCK, LONGEST_TRAINING = 90 * DAY, 14 * DAY, 365 * DAY
 REPLAY_GRACE, MOVE_GRACE = 1_800, 300
+"""The least graces: enough for a transaction while blocks are full."""
+SPARE = 1.25
+"""A grace and the training window, over the work of the slowest party."""
 REPLAY_POSITIONS, MOVE_POSITIONS = 17, 29
 """Positions of the longest dispute with 16 parts a move (docs/spec/dispute.md, "Clocks")."""
 BURN = 10 * (1 + 1e-9)
@@ -56,6 +59,8 @@ class Windows:
     disclosure: int
     challenge: int
     clock: int
+    replay_grace: int
+    move_grace: int
     catch: int
     longest_dispute: int
     exit_delay: int
@@ -187,12 +192,14 @@ def _windows(needs: Needs, draws: int) -> Windows:
     """Windows that the slowest party can meet."""
     segment = needs.train_seconds / needs.segments
     replay = ceil(2 * draws * segment * needs.slowest)
-    clock = max(DAY, ceil(4 * segment * needs.slowest))
+    clock = max(DAY, ceil(4 * max(segment, needs.side_seconds) * needs.slowest))
+    replay_grace = max(REPLAY_GRACE, ceil(SPARE * max(segment, needs.replay_seconds) * needs.slowest))
+    move_grace = max(MOVE_GRACE, ceil(SPARE * needs.move_seconds * needs.slowest))
     window = max(HOUR, replay)
-    training = ceil(needs.train_seconds * needs.slowest * 1.25)
+    training = ceil(SPARE * needs.train_seconds * needs.slowest)
     for name, seconds, most in (
         ("verifying the draws", window + needs.commit_window, LONGEST_WINDOW),
-        ("executing a segment in a dispute", clock, LONGEST_CLOCK),
+        ("making all moves of one side of a dispute", clock, LONGEST_CLOCK),
         ("training", training, LONGEST_TRAINING),
     ):
         if seconds > most:
@@ -200,7 +207,7 @@ def _windows(needs: Needs, draws: int) -> Windows:
                 f"{name} takes the slowest party {seconds} s and the contract admits {most}: "
                 "make segments shorter, draw fewer, or keep slow machines out"
             )
-    dispute = 2 * clock + REPLAY_POSITIONS * REPLAY_GRACE + MOVE_POSITIONS * MOVE_GRACE
+    dispute = 2 * clock + REPLAY_POSITIONS * replay_grace + MOVE_POSITIONS * move_grace
     watch = window + needs.commit_window
     return Windows(
         training=max(HOUR, training),
@@ -210,6 +217,8 @@ def _windows(needs: Needs, draws: int) -> Windows:
         disclosure=6 * HOUR,
         challenge=DAY,
         clock=clock,
+        replay_grace=replay_grace,
+        move_grace=move_grace,
         catch=7 * DAY,
         longest_dispute=dispute,
         exit_delay=max(7 * DAY, watch) + dispute + DAY,

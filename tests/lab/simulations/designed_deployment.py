@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Builder
-from pol.chain.deployment_rules import MarketRules
+from pol.chain.deployment_rules import GameRules, MarketRules
 from pol.chain.desks.task_registry import Terms
 from pol.commitments.program_hash import program_hash
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
@@ -29,6 +29,11 @@ def toy_program() -> StepProgram:
     program = StepProgram((Slot(Component.PARAMETER, number, 0),), (number,), (node,))
     program.validate()
     return program
+
+
+def game_rules(found: Design) -> GameRules:
+    """The graces that a design asks for."""
+    return GameRules(replay_grace=found.windows.replay_grace, move_grace=found.windows.move_grace)
 
 
 def market_rules(found: Design) -> MarketRules:

@@ -14,7 +14,15 @@ from eth_typing import ChecksumAddress
 from web3 import Web3
 from web3.types import Wei
 
-from lab.simulations.designed_deployment import COMMIT_WINDOW, INTERVAL, MARGIN, market_rules, terms_of, toy_program
+from lab.simulations.designed_deployment import (
+    COMMIT_WINDOW,
+    INTERVAL,
+    MARGIN,
+    game_rules,
+    market_rules,
+    terms_of,
+    toy_program,
+)
 from lab.simulations.population import Population, SimulationResult, simulate
 from lab.simulations.simulated_seating import DONOR, FUND, OBJECTOR, SUBMITTER, TREASURY
 from lab.simulations.venue import SimulatedVerdict, Venue, WatchCommitment
@@ -103,7 +111,7 @@ class Desks(Venue):
         self._trained: dict[bytes, Trained] = {}
         deployer, treasury = self._wallet("deployer"), self._wallet("treasury")
         self.treasury = treasury.address
-        deployment = deploy(deployer, Settings(treasury.address, market=market_rules(found)))
+        deployment = deploy(deployer, Settings(treasury.address, game_rules(found), market_rules(found)))
         self.market, self.beacon = deployment.market(connection), deployment.beacon_on(connection)
         self.anybody = deployer
 

@@ -1,0 +1,37 @@
+"""The needs of a dispute about a step program in a file, at this machine's speeds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from pol.dispute.dispute_needs import DisputeNeeds
+from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
+from pol.errors import OperationalError
+from pol.graph.step_program import StepProgram
+from pol.roles.party.machine import MachineSpeeds
+
+
+def needs_of_program(file: Path, interval: int) -> DisputeNeeds:
+    """The needs of a dispute about a segment of ``interval`` steps.
+
+    Raises:
+        ProtocolError: the file is no step program's.
+        OperationalError: it can't be read.
+    """
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise OperationalError(f"can't read the step program {file}: {error}") from error
+    return DisputeNeeds(StepProgram.from_bytes(data), interval)
+
+
+def seconds_at_speed(needs: DisputeNeeds, step: float) -> DisputeSeconds:
+    """Seconds of moves on this machine, which takes ``step`` seconds for a step; its other speeds are measured."""
+    machine = MachineSpeeds.measured(time.perf_counter)
+    return dispute_seconds(needs, Speeds(step, machine.hashing, machine.folding))
+
+
+def seconds_of_program(file: Path, interval: int, step: float) -> DisputeSeconds:
+    """Seconds of moves in a dispute about a program in a file. Raises as `needs_of_program`."""
+    return seconds_at_speed(needs_of_program(file, interval), step)
