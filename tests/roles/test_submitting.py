@@ -163,6 +163,20 @@ def test_a_task_with_a_noisy_slot_gets_scales(submitter: Submitter) -> None:
     assert scales["query.bias"] > scales["key.bias"] == 0
 
 
+def test_a_submitter_is_told_that_slow_machines_stay_away(submitter: Submitter) -> None:
+    """A step of 400 s has to be executed again for a move that has 300; two hours don't fit into the clock."""
+    told: list[str] = []
+    submitter.wallet.tell = told.append
+    submitter.submit(captured(), OFFER)
+    assert told == []
+    for seconds, field in ((400, "moveGrace of 300 s"), (7200, f"clock of {OFFER.clock} s")):
+        readings = iter(range(0, 10**6, seconds))
+        submitter.timer, submitter.machine = partial(next, readings), None
+        submitter.submit(captured(), OFFER)
+        assert [field in line for line in told] == [True]
+        assert "shorter segments, a longer clock" in told.pop()
+
+
 def test_a_fund_that_can_not_reserve_the_jackpot_is_told_before_and_at_the_award(submitter: Submitter) -> None:
     told: list[str] = []
     submitter.wallet.tell = told.append

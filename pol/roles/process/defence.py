@@ -5,11 +5,14 @@ from __future__ import annotations
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Terms
 from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.dispute_seconds import Speeds, dispute_seconds
+from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import ProtocolError
-from pol.roles.party.machine import MachineSpeeds, available_memory
+from pol.execution.cpu import CpuExecutor
+from pol.graph.work_estimate import step_work
+from pol.roles.party.machine import MachineSpeeds, available_memory, time_work
 from pol.roles.party.role import Role
 from pol.roles.process.work_time import (
+    FASTEST,
     RESERVE,
     SLOWER,
     move_steps,
@@ -18,6 +21,7 @@ from pol.roles.process.work_time import (
     require_time_to_answer,
     seconds_for,
 )
+from pol.training.task.task_source import TaskStep
 
 
 def needs_of(role: Role, task_id: bytes, bits: int) -> DisputeNeeds:
@@ -59,15 +63,43 @@ def require_defensible(role: Role, task_id: bytes, terms: Terms, game: DisputeGa
     if least > most:
         raise ProtocolError(_too_long("clock", terms.clock, least, f", and has to fit {RESERVE} times"))
     taken = dispute_seconds(needs, speeds_of(role, role.paces[task_id]), executed)
-    if taken.all > most:
-        raise ProtocolError(_too_long("clock", terms.clock, taken.all, f", and has to fit {RESERVE} times"))
-    replay_grace, move_grace = game.graces
-    for field, grace, needed in (
-        ("replayGrace", replay_grace, taken.at_trace),
-        ("moveGrace", move_grace, taken.later),
-    ):
+    require_moves_in_time(taken, terms.clock, game.graces)
+
+
+def require_moves_in_time(taken: DisputeSeconds, clock: int, graces: tuple[int, int]) -> None:
+    """Check that all moves of one side fit into its clock, and the longest ones into the graces.
+
+    Raises:
+        ProtocolError: they don't.
+    """
+    if taken.all > clock / RESERVE:
+        raise ProtocolError(_too_long("clock", clock, taken.all, f", and has to fit {RESERVE} times"))
+    for field, grace, needed in zip(("replayGrace", "moveGrace"), graces, (taken.at_trace, taken.later), strict=True):
         if needed > grace:
             raise ProtocolError(_too_long(field, grace, needed, ""))
+
+
+def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
+    """Why a party with this machine and policy would leave a task alone that isn't published yet; empty if none.
+
+    One step is timed, unless its work units alone are too many.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    market = role.market
+    game = market.objection_game if terms.is_exact else market.game
+    needs, pace = DisputeNeeds(step.program, terms.interval, game.bits), step_work(step.program) / FASTEST
+    try:
+        role.policy.require_gas(needs, role.connection.block_gas_limit())
+        require_memory(needs, available_memory())
+        if terms.interval * pace <= terms.clock / RESERVE:
+            executor = CpuExecutor(step.program, step.constants)
+            pace = time_work(lambda: executor.advance(step.state, 0), role.timer)
+        require_moves_in_time(dispute_seconds(needs, speeds_of(role, pace)), terms.clock, game.graces)
+    except ProtocolError as error:
+        return str(error)
+    return ""
 
 
 def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:

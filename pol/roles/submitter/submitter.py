@@ -18,6 +18,7 @@ from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.proof_pins import pin_of
 from pol.roles.party.role import Role
+from pol.roles.process.defence import reason_not_to_defend
 from pol.training.storage.kept_store import KeptStore
 from pol.training.task import published_task, task_source
 from pol.training.task.learning_proof import load_checkpoint
@@ -176,6 +177,12 @@ class Submitter(Role):
             self.wallet.tell(
                 f"the jackpot's fund lacks {quote.fund_short} wei: no solver can win the task until somebody adds them "
                 f"by `pol stake donate {quote.fund_short}wei`"
+            )
+        reason = reason_not_to_defend(self, capture, terms_of(step_work(capture.program), offer))
+        if reason:
+            self.wallet.tell(
+                f"parties with a machine like this one won't stake on the task (`pol explain --dispute`): {reason}; "
+                "shorter segments, a longer clock or another deployment admit more of them"
             )
         digest, document = published_task.publish(
             self.store,
