@@ -248,7 +248,11 @@ def test_it_bids_for_no_log_that_it_could_not_defend_in_time(town: Town) -> None
     decision = next_of_solver(solver, task_id)
     assert isinstance(decision, Wait)
     assert f"the work for the clock of {terms.clock} s takes this machine about" in decision.why
-    solver.paces[task_id] = 0.49 * terms.clock / terms.interval
+    solver.paces[task_id] = 0.2 * terms.clock / terms.interval
+    decision = next_of_solver(solver, task_id)
+    assert isinstance(decision, Wait)
+    assert "the work for the replayGrace of 1800 s takes this machine about" in decision.why
+    solver.paces[task_id] = 0.04 * terms.clock / terms.interval
     assert isinstance(next_of_solver(solver, task_id), Action)
 
 

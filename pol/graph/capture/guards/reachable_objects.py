@@ -48,7 +48,7 @@ class RecordedTensor:
     @property
     def is_changed(self) -> bool:
         """Whether the tensor has been written into."""
-        if self.version is None:
+        if self.version is None and not self.tensor.is_meta:
             return not torch.equal(self.tensor, self.copy)
         return self.version != self.tensor._version
 
@@ -56,7 +56,8 @@ class RecordedTensor:
         """Restore memory and numbers. Batch normalization and `.data` write without a new version."""
         if self.tensor.untyped_storage()._cdata != self.memory.untyped_storage()._cdata:
             self.tensor.data = self.memory
-        if not torch.equal(self.tensor, self.copy):
+        # A tensor on the meta device has no numbers.
+        if not self.tensor.is_meta and not torch.equal(self.tensor, self.copy):
             with torch.no_grad():
                 self.tensor.copy_(self.copy)
         if self.tensor.is_leaf and self.tensor.grad is not self.gradient:
