@@ -25,6 +25,15 @@ class Capture:
 
 
 @dataclass(frozen=True)
+class CapturedShapes:
+    """A captured training step without numbers: the record and the program of a model that needs no memory."""
+
+    aten: AtenGraph
+    program: StepProgram
+    names: ProgramNames
+
+
+@dataclass(frozen=True)
 class CapturedInitialization:
     """A step program that draws tensors from a seed; ``slots`` are their names, in the program's order."""
 

@@ -3,6 +3,16 @@
 from pol.graph.capture.assemble import capture, to_words
 from pol.graph.capture.initial_weights import capture_initialization
 from pol.graph.capture.loop import Loop
-from pol.graph.captured_step import Capture, CapturedInitialization
+from pol.graph.capture.shapes import capture_shapes
+from pol.graph.captured_step import Capture, CapturedInitialization, CapturedShapes
 
-__all__ = ["Capture", "CapturedInitialization", "Loop", "capture", "capture_initialization", "to_words"]
+__all__ = [
+    "Capture",
+    "CapturedInitialization",
+    "CapturedShapes",
+    "Loop",
+    "capture",
+    "capture_initialization",
+    "capture_shapes",
+    "to_words",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
-from pol.graph.aten_graph import AtenInput, InputRole, Ref
+from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
 from pol.graph.capture.guards.argument_checks import require_capturable, require_distances_of_state
 from pol.graph.capture.guards.index_ranges import require_indices_in_range
 from pol.graph.capture.guards.interval import I32_GREATEST, I32_LEAST
@@ -96,20 +96,9 @@ def capture_course(
         same_rows=course is not None,
         first=first,
     )
-    entries = _entries(inputs, plan)
-    traced = trace_step(model, loss, optimizer, plan, loop, inputs)
-    recorder = AtenRecorder(entries, inputs.seed)
-    outputs = recorder.record(traced.graph)
-    slots = [entry.name for entry in entries if entry.role is InputRole.STATE]
-    next_state, value, gradients = outputs[: len(slots)], outputs[len(slots)], outputs[len(slots) + 1 :]
-    found = {name: g for name, g in zip(traced.updated, gradients, strict=True) if isinstance(g, Ref)}
-    recorder.name(
-        found,
-        {name: item for name, item in zip(slots, next_state, strict=True) if isinstance(item, Ref)},
-        type(optimizer).__name__,
-    )
-    aten = graph_of(recorder, next_state, value)
-    tensors = [*(tensor for _, tensor in inputs.constants()), *recorder.constants]
+    recorded = record_step(model, loss, optimizer, plan, loop, inputs)
+    aten, found = recorded.aten, recorded.gradients
+    tensors = [*(tensor for _, tensor in inputs.constants()), *recorded.constants]
     named = {entry.name: tensor for entry, tensor in zip(aten.constants, tensors, strict=True)}
     require_indices_in_range(aten, named)
     require_integers_fit(aten, named, {name: tensor for name, _, tensor in inputs.slots()}, len(options) - first)
@@ -124,6 +113,43 @@ def capture_course(
         own = EagerStep(model, loss, optimizer, loop, options, inputs)
         SelfCheck(own, aten, found, program, names, state, constants).require_same()
     return Capture(aten, program, names, constants, state)
+
+
+@dataclass(frozen=True)
+class RecordedStep:
+    """A step as a graph, the tensors that the user's code closed over, and the gradient of each parameter."""
+
+    aten: AtenGraph
+    constants: list[Tensor]
+    gradients: Mapping[str, Ref]
+
+
+def record_step(
+    model: nn.Module,
+    loss: Callable[[Any, Any], Tensor],
+    optimizer: Optimizer,
+    plan: OptimizerStep,
+    loop: Loop,
+    inputs: StepInputs,
+) -> RecordedStep:
+    """Trace and record one step; the user's objects are restored.
+
+    Raises:
+        UnsupportedError: as `capture`.
+    """
+    entries = _entries(inputs, plan)
+    traced = trace_step(model, loss, optimizer, plan, loop, inputs)
+    recorder = AtenRecorder(entries, inputs.seed)
+    outputs = recorder.record(traced.graph)
+    slots = [entry.name for entry in entries if entry.role is InputRole.STATE]
+    next_state, value, gradients = outputs[: len(slots)], outputs[len(slots)], outputs[len(slots) + 1 :]
+    found = {name: g for name, g in zip(traced.updated, gradients, strict=True) if isinstance(g, Ref)}
+    recorder.name(
+        found,
+        {name: item for name, item in zip(slots, next_state, strict=True) if isinstance(item, Ref)},
+        type(optimizer).__name__,
+    )
+    return RecordedStep(graph_of(recorder, next_state, value), recorder.constants, found)
 
 
 def to_words(what: str, tensor: Tensor) -> Words:

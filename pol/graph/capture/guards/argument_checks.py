@@ -44,8 +44,9 @@ def require_capturable(
     dataset: Sequence[Tensor],
     order: Tensor,
     loop: Loop,
+    shapes_alone: bool = False,
 ) -> None:
-    """Check all arguments of a capture.
+    """Check all arguments of a capture; with ``shapes_alone`` the numbers of tensors don't matter.
 
     Raises:
         UnsupportedError: a model, loss, optimizer, data set or order that has no definition; says what to change.
@@ -63,7 +64,8 @@ def require_capturable(
         **{f"buffer {name}": tensor for name, tensor in model.named_buffers()},
         **{f"data.{index} of the data set": tensor for index, tensor in enumerate(dataset)},
     }
-    _require_numbers({**named, "the order": order})
+    if not shapes_alone:
+        _require_numbers({**named, "the order": order})
     if torch.is_autocast_enabled("cpu"):
         raise UnsupportedError(
             "leave torch.autocast before you capture: loop=Loop(precision='bf16-mixed') runs model and loss under it"
