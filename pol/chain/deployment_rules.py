@@ -39,9 +39,10 @@ class GameRules:
     bits: int = HASH_BITS
     """Levels of a tree that one move opens: 4 costs least gas, 5 takes fewest moves."""
     replay_grace: int = 1800
-    """Shortest time for a move where a segment or a step has to be executed; seconds."""
+    """Shortest time for a move where a segment or a step has to be executed and hashed; seconds."""
     move_grace: int = 300
-    """Shortest time for any other move; seconds. Enough for a transaction while blocks are full."""
+    """Shortest time for any other move; seconds. Enough for a transaction while blocks are full, and for small steps:
+    a client executes the disputed step again, hashes tensors and follows a fold."""
 
 
 RULES = GameRules()

@@ -36,7 +36,7 @@ from pol.incentives.payouts import (
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 LONGEST_WINDOW, LONGEST_CLOCK, LONGEST_TRAINING = 90 * DAY, 14 * DAY, 365 * DAY
 REPLAY_GRACE, MOVE_GRACE = 1_800, 300
-"""The least graces: enough for a transaction while blocks are full."""
+"""The least graces, in seconds: enough for a transaction while blocks are full."""
 SPARE = 1.25
 """A grace and the training window, over the work of the slowest party."""
 REPLAY_POSITIONS, MOVE_POSITIONS = 17, 29

@@ -50,14 +50,14 @@ class Policy:
     max_window: int = 30 * DAY
     """Upper limit of every window but the training window."""
     min_clock: int = HOUR
-    """A side makes about a dozen moves in a dispute, and may have to replay the segment again before the first."""
+    """A side makes about eight moves in a dispute, and may have to replay the segment again before the first."""
     max_clock: int = 7 * DAY
     max_dispute: int = 15 * DAY
     """Longest time that a dispute locks stakes and bond: both clocks, and a grace for each possible move."""
     min_replay_grace: int = 10 * MINUTE
     """Grace to execute a segment or a step when this party's clock has run down."""
     min_move_grace: int = MINUTE
-    """Grace for any other move."""
+    """Grace for any other move, which executes one step again at most (`pol.roles.process.defence`)."""
     min_margin: int = 16
     """Least margin that a solver accepts, a factor on the profiled distances; exact training needs none."""
     max_executions: int = 1024

@@ -310,15 +310,17 @@ def median_seconds(call: Callable[[], object], rounds: int) -> float:
 
 
 def scale_figures() -> dict[str, Figure]:
-    """What an honest party needs at real size: memory, moves, single nodes, many disputes at once, GPT-2 as a whole."""
+    """What an honest party needs at real size: memory, moves, single nodes, many disputes, Llamas, GPT-2 as a whole."""
     from lab.benchmarks import checkpoint_memory
     from lab.benchmarks.dispute_memory import memory_figures
     from lab.benchmarks.gpt2_dispute import gpt2_figures
+    from lab.benchmarks.llama_disputes import llama_figures
     from lab.benchmarks.move_preparation import move_figures
     from lab.benchmarks.parallel_disputes import parallel_figures
     from lab.benchmarks.real_nodes import node_figures
 
-    parts = checkpoint_memory.memory_figures, memory_figures, move_figures, parallel_figures, node_figures, gpt2_figures
+    small = checkpoint_memory.memory_figures, memory_figures, move_figures, llama_figures
+    parts = *small, parallel_figures, node_figures, gpt2_figures
     return {name: figure for part in parts for name, figure in part().items()}
 
 
