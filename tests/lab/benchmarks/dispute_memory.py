@@ -38,7 +38,7 @@ def mlp() -> Capture:
     return capture(model, digits.loss_function, digits.build_optimizer(model), digits.dataset(), digits.order(1, STEPS))
 
 
-def gpt() -> Capture:
+def gpt(check: bool = True) -> Capture:
     """Ten million parameters, AdamW, 64 positions in each of four texts."""
     size = GPTSize(block=64)
     torch.manual_seed(0)
@@ -49,7 +49,8 @@ def gpt() -> Capture:
         return nn.functional.cross_entropy(scores.flatten(0, 1), after.flatten())
 
     order = torch.arange(4 * STEPS).reshape(STEPS, 4) % 8
-    return capture(model, loss, torch.optim.AdamW(model.parameters(), 1e-3), (texts[:, :-1], texts[:, 1:]), order)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    return capture(model, loss, optimizer, (texts[:, :-1], texts[:, 1:]), order, check=check)
 
 
 MODELS: Mapping[str, Callable[[], Capture]] = {"mlp": mlp, "gpt": gpt}
