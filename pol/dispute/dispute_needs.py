@@ -23,8 +23,8 @@ from pol.graph.step_program import StepProgram
 
 KEPT_BYTES = 256 << 20
 """Of the states between the first and the last that was asked for. Large states are computed again."""
-FEWEST_STATES = 4
-"""The first one, the one that is held, the last that was asked for, and the next while a step is executed."""
+FEWEST_STATES = 2
+"""The one that a dispute has come down to, and the last that was asked for. The first can be read again."""
 
 
 @dataclass(frozen=True)

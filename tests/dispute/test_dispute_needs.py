@@ -181,6 +181,7 @@ def test_memory_of_a_step_is_that_of_the_executor() -> None:
     assert executor._watching is not None
     taken = 4 * executor._watching.arena_words + needs.state_bytes
     assert needs.live_bytes <= taken <= 1.5 * needs.live_bytes
-    honest = SegmentTrace(captured.program, captured.constants, executor, captured.state, 0, 20)
+    about = (captured.program, captured.constants, executor, captured.state, 0, 20)
+    honest = SegmentTrace(*about, load=lambda: captured.state)
     assert honest.most_bytes == needs.held_state_bytes + needs.node_bytes
     assert needs.memory == needs.constant_bytes + needs.live_bytes + honest.most_bytes

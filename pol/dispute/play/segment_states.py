@@ -70,9 +70,10 @@ class SegmentStates:
         self._is_first_kept = load is None or places > 0
         first = list(start)
         self._kept = {first_step: first} if self._is_first_kept else {}
-        self._last = self._held = (first_step, first)
+        self._last = (first_step, first)
+        self._held: tuple[int, list[Words]] | None = None
         self._roots = {} if journal is None else dict(journal.roots())
-        self.most_bytes = held_state_bytes(size, steps, kept_bytes)
+        self.most_bytes = held_state_bytes(size, steps, kept_bytes) + (size if load is None else 0)
 
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""
@@ -92,7 +93,8 @@ class SegmentStates:
 
         The last that was asked for is let go.
         """
-        if self._held[0] != step:
+        if self._held is None or self._held[0] != step:
+            self._held = None  # let go before the other one is computed
             self._held = (step, self.state(step))
             if self._journal is not None and step not in self._journal.held():
                 self.root(step)
@@ -123,7 +125,8 @@ class SegmentStates:
 
     def _nearest(self, step: int) -> tuple[int, list[Words]]:
         """The last state at ``step`` or before it that needn't be computed."""
-        known = [each for each in (*self._kept.items(), self._last, self._held) if each[0] <= step]
+        own = (*self._kept.items(), self._last, *([] if self._held is None else [self._held]))
+        known = [each for each in own if each[0] <= step]
         last, state = max(known, key=lambda each: each[0], default=(self._first - 1, list[Words]()))
         if self._journal is not None:
             for held in sorted((held for held in self._journal.held() if last < held <= step), reverse=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.desks.task_registry import Terms
+from pol.chain.desks.task_registry import Status, Terms
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import ProtocolError
@@ -11,13 +11,13 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, available_memory, time_work
 from pol.roles.party.role import Role
+from pol.roles.process.obligations import begun_tasks
 from pol.roles.process.work_time import (
     FASTEST,
     RESERVE,
     SLOWER,
     move_steps,
     require_time,
-    require_time_beside_others,
     require_time_to_answer,
     seconds_for,
 )
@@ -58,12 +58,13 @@ def require_defensible(role: Role, task_id: bytes, terms: Terms, game: DisputeGa
     role.policy.require_gas(needs, role.connection.block_gas_limit())
     require_memory(needs, available_memory())
     executed = terms.interval if steps is None else steps
-    most = terms.clock / RESERVE
+    clock = terms.clock - role.policy.outage
+    most = clock / RESERVE
     least = seconds_for(role, task_id, executed, most)
     if least > most:
-        raise ProtocolError(_too_long("clock", terms.clock, least, f", and has to fit {RESERVE} times"))
+        raise ProtocolError(_too_long("clock", clock, least, f", and has to fit {RESERVE} times"))
     taken = dispute_seconds(needs, speeds_of(role, role.paces[task_id]), executed)
-    require_moves_in_time(taken, terms.clock, game.graces)
+    require_moves_in_time(taken, clock, game.graces)
 
 
 def require_moves_in_time(taken: DisputeSeconds, clock: int, graces: tuple[int, int]) -> None:
@@ -112,7 +113,7 @@ def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     needed = require_time(role, task_id, terms, verifies)
     game = role.market.game if verifies else role.market.profile_game
     require_defensible(role, task_id, terms, game, move_steps(terms, verifies))
-    require_time_beside_others(role, task_id, terms, move_steps(terms, verifies))
+    require_time_beside_others(role, task_id, terms, verifies)
     return needed
 
 
@@ -126,7 +127,56 @@ def require_log(role: Role, task_id: bytes, terms: Terms) -> None:
     require_time_to_answer(role, task_id, terms)
     game = role.market.objection_game if terms.is_exact else role.market.counterclaim_game
     require_defensible(role, task_id, terms, game, move_steps(terms, verifies=True))
-    require_time_beside_others(role, task_id, terms, move_steps(terms, verifies=True))
+    require_time_beside_others(role, task_id, terms, verifies=True)
+
+
+def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> None:
+    """Check that all moves of this party fit into the clocks, even if all that it has staked on is disputed at once.
+
+    Raises:
+        ProtocolError: they don't; leave the task alone.
+        OperationalError: the node or the store failed.
+    """
+    others = _disputes_elsewhere(role, task_id)
+    seconds = _seconds_of_moves(role, task_id, terms, verifies) + sum(needed for needed, _ in others)
+    clock = min([terms.clock, *(own for _, own in others)])
+    if seconds > (clock - role.policy.outage) / RESERVE:
+        raise ProtocolError(
+            f"{len(others)} other tasks of this party may be disputed at the same time, and the moves about all of "
+            f"them and this one take this machine about {seconds:.0f} s, which have to fit {RESERVE} times into a "
+            f"clock of {clock} s, beside {role.policy.outage} s of a halt of the chain: leave the task alone until "
+            "some are closed, or use another key on another machine"
+        )
+
+
+def _disputes_elsewhere(role: Role, besides: bytes) -> list[tuple[float, int]]:
+    """For each other task in which this party has a stake: seconds of its moves in a dispute, and the clock."""
+    found, market, own = list[tuple[float, int]](), role.market, role.wallet.address
+    for task_id in begun_tasks(role):
+        task, terms = market.registry.task(task_id), market.registry.terms(task_id)
+        if task.status is Status.BIDDING:
+            is_own = market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
+        else:
+            is_own = own in {task.solver, task.holder}
+        if task_id == besides or not is_own:
+            continue
+        try:
+            seconds = _seconds_of_moves(role, task_id, terms, verifies=task.status is not Status.PROFILING)
+        except ProtocolError:
+            # It can't be executed here at all: nothing that is left undone now would help.
+            continue
+        found.append((seconds, terms.clock))
+    return found
+
+
+def _seconds_of_moves(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:
+    """Seconds of all moves of one side; of a task that is far too slow only a lower bound."""
+    steps = move_steps(terms, verifies)
+    least = seconds_for(role, task_id, steps, terms.clock)
+    if least > terms.clock:
+        return least
+    needs = needs_of(role, task_id, role.market.game.bits)
+    return dispute_seconds(needs, speeds_of(role, role.paces[task_id]), steps).all
 
 
 def require_memory(needs: DisputeNeeds, available: int | None) -> None:

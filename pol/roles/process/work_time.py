@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pol.chain.desks.task_registry import Status, Terms
+from pol.chain.desks.task_registry import Terms
 from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.roles.party.decisions import Wait
 from pol.roles.party.machine import LONG, time_work
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import begun_tasks, wait_for_duty
+from pol.roles.process.obligations import wait_for_duty
 
 RESERVE = 2
 """How many times a duty has to fit into its window, to leave time for files, transactions and other tasks."""
@@ -90,47 +90,6 @@ def require_time_to_answer(role: Role, task_id: bytes, terms: Terms) -> None:
     """
     if not terms.is_exact:
         _required(role, task_id, "challengeWindow", (2 + terms.looks) * terms.interval, terms.challenge_window)
-
-
-def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, steps: int) -> None:
-    """Check that replays for disputes fit into the clocks, even if all that this party has staked on is disputed.
-
-    ``steps`` are those before its first move about this task.
-
-    Raises:
-        ProtocolError: they don't; leave the task alone.
-        OperationalError: the node or the store failed.
-    """
-    others = _replays_elsewhere(role, task_id)
-    seconds = seconds_for(role, task_id, steps, terms.clock) + sum(needed for needed, _ in others)
-    clock = min([terms.clock, *(c for _, c in others)])
-    if seconds > (clock - role.policy.outage) / RESERVE:
-        raise ProtocolError(
-            f"{len(others)} other tasks of this party may be disputed at the same time, and the replays for all of "
-            f"them and this one take this machine about {seconds:.0f} s, which have to fit {RESERVE} times into a "
-            f"clock of {clock} s, beside {role.policy.outage} s of a halt of the chain: leave the task alone until "
-            "some are closed, or use another key on another machine"
-        )
-
-
-def _replays_elsewhere(role: Role, besides: bytes) -> list[tuple[float, int]]:
-    """For each other task in which this party has a stake: seconds of the replay for a first move, and the clock."""
-    found, market, own = list[tuple[float, int]](), role.market, role.wallet.address
-    for task_id in begun_tasks(role):
-        task, terms = market.registry.task(task_id), market.registry.terms(task_id)
-        if task.status is Status.BIDDING:
-            is_own = market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
-        else:
-            is_own = own in {task.solver, task.holder}
-        if task_id == besides or not is_own:
-            continue
-        steps = move_steps(terms, verifies=task.status is not Status.PROFILING)
-        try:
-            found.append((seconds_for(role, task_id, steps, terms.clock), terms.clock))
-        except ProtocolError:
-            # It can't be executed here at all: nothing that is left undone now would help.
-            continue
-    return found
 
 
 def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until: int) -> Wait | None:
