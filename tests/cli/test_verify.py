@@ -21,6 +21,7 @@ from pol.training.task.learning_proof import compute_log_root
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.verdict import Outcome
+from stored_state import load_state
 
 SKIPPED = 7 * small_task.INTERVAL + 1
 SEED = "5e" * 32
@@ -178,9 +179,9 @@ def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: Case, tmp_
 def _forged(store: Store, last: Any) -> dict[str, Any]:
     """The last checkpoint with one weight changed and everything consistent in itself."""
     from pol.commitments.complete_state import CompleteState
-    from pol.training.storage import checkpoint_tensors, stored_checkpoint
+    from pol.training.storage import stored_checkpoint
 
-    state = checkpoint_tensors.load(store, stored_checkpoint.load_document(store, last.object))
+    state = load_state(store, stored_checkpoint.load_document(store, last.object))
     arrays = dict(state.arrays)
     name = next(name for name in arrays if name.startswith("parameters/"))
     data = arrays[name].data.copy()

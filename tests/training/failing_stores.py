@@ -15,8 +15,9 @@ from pol.errors import OperationalError
 from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
-from pol.training.storage import checkpoint_tensors, stored_checkpoint
+from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
+from stored_state import load_state
 
 WAITING = Checkpoints(background=False)
 STEPS, EVERY = 2, 2
@@ -166,5 +167,5 @@ def require_whole(store: Store) -> LearningRecord | None:
     for checkpoint in record.checkpoints:
         saved = stored_checkpoint.load_document(store, checkpoint.object)
         assert (saved.step, saved.root) == (checkpoint.step, checkpoint.root)
-        assert checkpoint_tensors.load(store, saved).root == checkpoint.root
+        assert load_state(store, saved).root == checkpoint.root
     return record

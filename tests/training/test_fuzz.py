@@ -31,11 +31,12 @@ from pol.training import Checkpoints
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
-from pol.training.storage import checkpoint_tensors, safetensors_format, stored_checkpoint, updates
+from pol.training.storage import safetensors_format, stored_checkpoint, updates
 from pol.training.storage.checkpoint_tensors import CheckpointTensors
 from pol.training.storage.commitment import array_entry
 from pol.training.storage.store import OpenFile, Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
+from stored_state import load_state
 
 Files = dict[str, bytes]
 
@@ -89,7 +90,7 @@ def read_everything(store: Store, record: LearningRecord) -> int:
             saved = stored_checkpoint.load_document(store, checkpoint.object)
             if saved.root != checkpoint.root:
                 continue
-            state = checkpoint_tensors.load(store, saved)
+            state = load_state(store, saved)
         except (ProtocolError, OperationalError):
             continue
         assert CompleteState(state.arrays, state.documents).root == checkpoint.root
@@ -287,7 +288,7 @@ def test_documents_of_an_attacker(honest: Files) -> None:
         store = open_files({**honest, f"{digest[:2]}/{digest}": data})
         try:
             saved = stored_checkpoint.load_document(store, digest)
-            state = checkpoint_tensors.load(store, saved)
+            state = load_state(store, saved)
             assert CompleteState(state.arrays, state.documents).root == saved.root
             components.decode(state)
             opened += 1
@@ -302,7 +303,7 @@ def test_plain_data_of_an_attacker(honest: Files) -> None:
     draw = random.Random(3)
     store = open_files(honest)
     record = learning_record.load_record(store)
-    state = checkpoint_tensors.load(store, stored_checkpoint.load_document(store, record.checkpoints[-1].object))
+    state = load_state(store, stored_checkpoint.load_document(store, record.checkpoints[-1].object))
     opened = refused = 0
     for _ in range(1000):
         name = draw.choice(sorted(state.documents))
@@ -418,7 +419,7 @@ def test_update_objects_of_an_attacker(honest: Files) -> None:
         document["data"]["arrays"][number]["bytes"] = len(changed)
         store = open_files({**honest, f"{digest[:2]}/{digest}": data})
         try:
-            state = checkpoint_tensors.load(store, StoredCheckpoint.decode(rfc8785.dumps(document)))
+            state = load_state(store, StoredCheckpoint.decode(rfc8785.dumps(document)))
         except ProtocolError:
             continue
         # A frame may be written in several ways; what it says is the same.
@@ -440,7 +441,7 @@ def test_memory_that_a_document_asks_for(honest: Files, form: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolError):
-            checkpoint_tensors.load(store, stored_checkpoint.load_document(store, digest))
+            load_state(store, stored_checkpoint.load_document(store, digest))
         with (
             pytest.raises(ProtocolError),
             CheckpointTensors(store, stored_checkpoint.load_document(store, digest)) as tensors,

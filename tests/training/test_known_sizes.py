@@ -13,12 +13,13 @@ from small_record import KEY, train
 from digits_training import honest, loaded, published
 from pol.errors import EvidenceError, ProtocolError
 from pol.training.record import attestation, learning_record
-from pol.training.storage import checkpoint_tensors, sharded_files, stored_checkpoint
+from pol.training.storage import sharded_files, stored_checkpoint
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import CorruptObjectError, OpenFile, Store
 from pol.training.task import learning_proof, task_tensors
 from pol.training.task import published_task as tasks
 from pol.training.task.task_recorder import TaskRecorder
+from stored_state import load_state
 
 
 def test_the_limit_is_near_what_a_checkpoint_has() -> None:
@@ -128,7 +129,7 @@ def test_no_more_is_hashed_than_the_checkpoint_gives(tmp_path: Path, monkeypatch
 def test_sizes_of_the_files_of_several_processes(tmp_path: Path) -> None:
     store = Store(f"file://{tmp_path}")
     record = train(store, 1)
-    state = checkpoint_tensors.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
+    state = load_state(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
     whole = [Rows(name) for name in state.arrays]
     pieces = [whole[:2], whole[2:]]
     for held in pieces:

@@ -22,10 +22,11 @@ from pol.training import Checkpoints, Sealing
 from pol.training.lineage.base_training import from_record
 from pol.training.lineage.lineage import verify_lineage
 from pol.training.record import learning_record
-from pol.training.storage import checkpoint_tensors, sealing, stored_checkpoint
+from pol.training.storage import sealing, stored_checkpoint
 from pol.training.storage.key_file import load_opening_key
 from pol.training.storage.sealing import SEGMENT, SealedFile, SealedStore, open_sealed, seal
 from pol.training.storage.store import Store
+from stored_state import load_state
 
 KEYS = [X25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in range(1, 4)]
 PUBLIC = [key.public_key().public_bytes_raw() for key in KEYS]
@@ -205,7 +206,7 @@ def test_a_sealed_file_that_was_changed(tmp_path: Path) -> None:
     data[-20] ^= 1
     path.write_bytes(data)
     with pytest.raises(ProtocolError, match=f"segment 0 of file {name[:64]}"):
-        checkpoint_tensors.load(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
+        load_state(store, stored_checkpoint.load_document(store, record.checkpoints[0].object))
 
 
 @pytest.mark.parametrize("base_is_sealed", [False, True])

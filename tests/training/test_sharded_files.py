@@ -10,10 +10,11 @@ import pytest
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage import checkpoint_tensors, sharded_files
+from pol.training.storage import sharded_files
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
+from stored_state import load_state
 
 
 def array(*shape: int) -> Array:
@@ -49,7 +50,7 @@ def stored(folder: Path) -> tuple[Store, StoredCheckpoint]:
 
 def test_what_several_stored_is_read_as_one(tmp_path: Path) -> None:
     store, saved = stored(tmp_path)
-    found = checkpoint_tensors.load(store, StoredCheckpoint.decode(saved.encode()))
+    found = load_state(store, StoredCheckpoint.decode(saved.encode()))
     assert found.root == STATE.root
     assert all(np.array_equal(found.arrays[name].data, WHOLE[name].data) for name in WHOLE)
 
@@ -78,7 +79,7 @@ def test_documents_that_lie_are_refused(tmp_path: Path, change: Callable[[list[A
     store, saved = stored(tmp_path)
     change(saved.data["files"])
     with pytest.raises(ProtocolError, match=message):
-        checkpoint_tensors.load(store, saved)
+        load_state(store, saved)
 
 
 def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
@@ -89,15 +90,15 @@ def test_a_file_with_another_content_is_refused(tmp_path: Path) -> None:
         data[-1] ^= 1
         path.write_bytes(data)
         with pytest.raises(ProtocolError, match="isn't the one that the checkpoint commits to"):
-            checkpoint_tensors.load(store, saved)
+            load_state(store, saved)
         path.write_bytes(data[:-1])
         with pytest.raises(ProtocolError, match="bytes, not"):
-            checkpoint_tensors.load(store, saved)
+            load_state(store, saved)
         path.unlink()
         with pytest.raises(OperationalError):
-            checkpoint_tensors.load(store, saved)
+            load_state(store, saved)
         path.write_bytes(honest)
-    assert checkpoint_tensors.load(store, saved).root == STATE.root
+    assert load_state(store, saved).root == STATE.root
 
 
 def test_equal_runs_are_read_one_by_one(tmp_path: Path) -> None:

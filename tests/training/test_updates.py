@@ -19,6 +19,7 @@ from pol.training.record.learning_record import LearningRecord
 from pol.training.storage import checkpoint_tensors, stored_checkpoint, updates
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint, UpdateBase
+from stored_state import load_state
 
 SHAPES = {"scalar": (), "empty": (0, 3), "long": (updates.PIECE // 2 + 5,), "matrix": (7, 5)}
 
@@ -97,7 +98,7 @@ def test_what_did_not_change_takes_no_bytes(tmp_path: Path) -> None:
     _, (digest, saved) = chain(store, 2)
     assert [part["name"] for part in saved.data["arrays"]] == ["weights"]
     assert saved.data["arrays"][0]["bytes"] < 100
-    loaded = checkpoint_tensors.load(store, stored_checkpoint.load_document(store, digest))
+    loaded = load_state(store, stored_checkpoint.load_document(store, digest))
     assert loaded.root == state(1.01).root == saved.root
 
 
@@ -142,7 +143,7 @@ def test_a_recorded_training(tmp_path: Path, background: bool) -> None:
     for checkpoint in record.checkpoints:
         saved = stored_checkpoint.load_document(store, checkpoint.object)
         forms.append(saved.data["form"])
-        assert checkpoint_tensors.load(store, saved).root == checkpoint.root
+        assert load_state(store, saved).root == checkpoint.root
     update = [stored_checkpoint.UPDATES] * 3
     assert forms == [
         stored_checkpoint.FULL,
@@ -179,7 +180,7 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
     ):
         part = {"name": "weights", "coding": "xor", "bytes": len(bomb)}
         with pytest.raises(ProtocolError, match="weights"):
-            checkpoint_tensors.load(store, stored(store, changed(saved, object=store.put(bomb), arrays=[part])))
+            load_state(store, stored(store, changed(saved, object=store.put(bomb), arrays=[part])))
 
 
 def lying_frame(data: bytes, size: int) -> bytes:
@@ -213,12 +214,12 @@ def test_what_an_update_may_not_say(tmp_path: Path) -> None:
     }
     for message, members in cases.items():
         with pytest.raises(ProtocolError, match=message):
-            checkpoint_tensors.load(store, stored(store, changed(saved, **members)))
+            load_state(store, stored(store, changed(saved, **members)))
     wrong = {"weights": Array(ArrayType(ElementType.F32, (1000,)), np.zeros(4000, np.uint8))}
     parts, data = encoded(wrong, {}, ["weights"])
     members = {"object": store.put(data), "arrays": [part.to_json() for part in parts]}
     with pytest.raises(ProtocolError, match=r"tensor weights in .* isn't the one"):
-        checkpoint_tensors.load(store, stored(store, changed(saved, **members)))
+        load_state(store, stored(store, changed(saved, **members)))
     assert json.loads(store.get(second))["data"]["base"] == first
 
 
@@ -226,6 +227,6 @@ def test_a_long_chain_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     store = Store(f"memory://{tmp_path}")
     saved = chain(store, 6)
     monkeypatch.setattr(stored_checkpoint, "MAX_UPDATES", 4)
-    assert checkpoint_tensors.load(store, saved[4][1]).root == saved[4][1].root
+    assert load_state(store, saved[4][1]).root == saved[4][1].root
     with pytest.raises(ProtocolError, match="more than 4 updates"):
-        checkpoint_tensors.load(store, saved[5][1])
+        load_state(store, saved[5][1])

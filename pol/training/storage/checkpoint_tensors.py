@@ -114,28 +114,16 @@ def open_state(store: Store, saved: StoredCheckpoint) -> Iterator[CompleteState]
         yield CompleteState(tensors, saved.documents)
 
 
-def load(store: Store, saved: StoredCheckpoint) -> CompleteState:
-    """The state of a checkpoint in memory, every tensor hashed and compared.
+def verify(store: Store, saved: StoredCheckpoint) -> None:
+    """Hash every tensor of a checkpoint and compare it, in the memory of a piece (of a tensor, for updates).
 
     Raises:
-        ProtocolError: the file holds other tensors than the document says; the message names the first.
+        ProtocolError: a file holds other tensors than the document says; the message names the first.
         OperationalError: the store failed, or memory ran out.
     """
     with CheckpointTensors(store, saved) as tensors:
         tensors.open()
         # In the order of the file: stores over a network read ahead.
-        arrays = {name: tensors[name] for name in safetensors_format.by_size(saved.types)}
-    return CompleteState(arrays, saved.documents)
-
-
-def verify(store: Store, saved: StoredCheckpoint) -> None:
-    """Hash every tensor of a checkpoint and compare it, in the memory of a piece (of a tensor, for updates).
-
-    Raises:
-        ProtocolError, OperationalError: as `load`.
-    """
-    with CheckpointTensors(store, saved) as tensors:
-        tensors.open()
         for name in safetensors_format.by_size(saved.types):
             for _ in tensors.pieces(name, safetensors_format.PIECE):
                 pass
