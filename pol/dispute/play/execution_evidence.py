@@ -60,7 +60,7 @@ class SegmentTrace:
         program: the step program.
         constants: its constant tensors, as words.
         executor: runs it; the same bits on any executor.
-        start: the state before ``first_step``.
+        start: the state before ``first_step``; None if ``load`` gives it where it is needed.
         first_step: index of the segment's first step.
         steps: steps in the segment.
         kept_bytes: of states besides the few that are needed.
@@ -73,7 +73,7 @@ class SegmentTrace:
         program: StepProgram,
         constants: Sequence[Words],
         executor: Executor,
-        start: Sequence[Words],
+        start: Sequence[Words] | None,
         first_step: int,
         steps: int,
         kept_bytes: int = KEPT_BYTES,

@@ -30,3 +30,8 @@ class KeptTraces(Generic[Key]):
         """Drop the executions whose keys are over."""
         for key in [key for key in self._traces if is_over(key)]:
             del self._traces[key]
+
+    def drop(self, is_unwanted: Callable[[SegmentTrace], bool]) -> None:
+        """Drop some executions."""
+        for key in [key for key, trace in self._traces.items() if is_unwanted(trace)]:
+            del self._traces[key]

@@ -53,7 +53,7 @@ class SegmentStates:
         self,
         program: StepProgram,
         advance: Advance,
-        start: Sequence[Words],
+        start: Sequence[Words] | None,
         first_step: int,
         steps: int,
         kept_bytes: int = KEPT_BYTES,
@@ -68,10 +68,11 @@ class SegmentStates:
         # Every so many steps one is kept; a segment of so few steps keeps all.
         self._stride = max(1, -(-steps // places)) if places else steps + 1
         self._is_first_kept = load is None or places > 0
-        first = list(start)
-        self._kept = {first_step: first} if self._is_first_kept else {}
-        self._last = (first_step, first)
+        self._kept: dict[int, list[Words]] = {}
+        self._last: tuple[int, list[Words]] | None = None if start is None else (first_step, list(start))
         self._held: tuple[int, list[Words]] | None = None
+        if self._last is not None and self._is_first_kept:
+            self._kept[first_step] = self._last[1]
         self._roots = {} if journal is None else dict(journal.roots())
         self.most_bytes = held_state_bytes(size, steps, kept_bytes) + (size if load is None else 0)
 
@@ -125,7 +126,7 @@ class SegmentStates:
 
     def _nearest(self, step: int) -> tuple[int, list[Words]]:
         """The last state at ``step`` or before it that needn't be computed."""
-        own = (*self._kept.items(), self._last, *([] if self._held is None else [self._held]))
+        own = (*self._kept.items(), *(each for each in (self._last, self._held) if each is not None))
         known = [each for each in own if each[0] <= step]
         last, state = max(known, key=lambda each: each[0], default=(self._first - 1, list[Words]()))
         if self._journal is not None:

@@ -37,6 +37,9 @@ KEPT_BYTES = 8 << 30
 """Of executions in memory; the last is kept whatever its size. Each has some states of its segment and the outputs that
 a node reads, and anybody may begin a dispute about any segment."""
 
+RESTING_BYTES = 1 << 29
+"""Of an execution that stays in memory between two actions, if the disk remembers it."""
+
 
 class ReplayingParty(Role):
     """A party that replays segments. Each execution is made once, however many disputes it serves."""
@@ -79,12 +82,14 @@ class ReplayingParty(Role):
         def load() -> list[Words]:
             return load_checkpoint(self.store, task, proof.checkpoints[segment])
 
-        start, about = load(), (task.program, task.constants, executor)
-        if not isinstance(self.store, KeptStore) or not self.store.keeps:
+        about, steps = (task.program, task.constants, executor), (segment * interval, interval)
+        journal = ExecutionJournal(self.store.folder, task_id, segment) if isinstance(self.store, KeptStore) else None
+        # A segment with a journal has been read and checked before.
+        start = None if journal is not None and journal.roots() else load()
+        if not self.store.keeps:
             # The solver's file may vanish.
-            return SegmentTrace(*about, start, segment * interval, interval)
-        journal = ExecutionJournal(self.store.folder, task_id, segment)
-        return SegmentTrace(*about, start, segment * interval, interval, load=load, journal=journal)
+            return SegmentTrace(*about, start or load(), *steps)
+        return SegmentTrace(*about, start, *steps, load=load, journal=journal)
 
     def receipt_seed(self, task_id: bytes, segment: int) -> bytes | None:
         """What draws the nodes of a segment's receipt; None where claims have none.
@@ -116,6 +121,11 @@ class ReplayingParty(Role):
         self._profile_evidence.pop(task_id, None)
         self._second_looks.pop(task_id, None)
         self._traces.forget(lambda key: key[0] == task_id)
+
+    def rest(self) -> None:
+        """Let go of large executions that the disk remembers."""
+        if self.store.keeps:
+            self._traces.drop(lambda trace: trace.most_bytes > RESTING_BYTES)
 
     def release(self, task_id: bytes) -> None:
         """As `Role.release`, with the journals of executions."""

@@ -243,6 +243,9 @@ class Role:
         self._tasks.pop(task_id, None)
         self.dispute_needs = {key: needs for key, needs in self.dispute_needs.items() if key[0] != task_id}
 
+    def rest(self) -> None:
+        """An action is done: let go of large things that can be had again."""
+
     def examined(self) -> Iterable[bytes]:
         """Tasks about which this party may keep a finding secret."""
         return ()

@@ -204,6 +204,8 @@ class Process(Generic[R]):
             if isinstance(error, ProtocolError) and not isinstance(error, FAILURES):
                 return self._taken(deed, DecisionResult.REFUSED, str(error))
             return self._trouble(deed, error)
+        finally:
+            self.role.rest()
         self._troubles.pop(deed.task_id, None)
         return self._taken(deed, DecisionResult.DONE, unkept)
 

@@ -94,6 +94,9 @@ class NodeLiar(Verifier):
         task = self.task(task_id)
         return LyingTrace(super().execute(task_id, segment), self._lie(task, segment), threads=0)
 
+    def rest(self) -> None:
+        """Its execution stays: no disk remembers a lie."""
+
     def _lie(self, task: LoadedTask, segment: int) -> Lie:
         begins, ends = LIES[self.topic]
         named = [
@@ -289,18 +292,14 @@ class Trial:
         before, first = ordered(self.connection, "evm_snapshot"), len(self.acts)
         market = self._arena.deployment.market(self.connection)
 
-        def is_settled() -> bool:
-            numbers = market.challenges.disputes(task_id)
-            return bool(numbers) and market.challenges.dispute(numbers[0]).is_settled
-
         with Party(self.life("verifier", lie)) as verifier, Party(self.life("whistleblower")) as whistleblower:
             parties = [verifier, whistleblower]
             self.live(parties, lambda: bool(market.challenges.disputes(task_id)))
             began = time.monotonic()
-            self.live(parties, is_settled, kills=True)
+            number = market.challenges.disputes(task_id)[0]
+            self.live(parties, lambda: market.challenges.dispute(number).is_settled, kills=True)
             seconds = time.monotonic() - began
             kills = [party.kills for party in parties]
-        number = market.challenges.disputes(task_id)[0]
         if market.game.winner(number) is not Side.CHALLENGER or kills != [1, 1]:
             raise OperationalError(f"the lie about {lie} won, or nobody was killed: {kills}")
         ordered(self.connection, "evm_revert", before)
