@@ -16,7 +16,7 @@ from pol.execution.executor import Seen
 from pol.roles.party.execution_journal import HELD, ExecutionJournal, forget_executions
 
 FIRST, STEPS, STEP = 3, 40, 31
-TASK = bytes(range(32))
+TASK, START = bytes(range(32)), bytes(range(32, 64))
 
 
 class CountingExecutor(CpuExecutor):
@@ -33,7 +33,7 @@ def begun(evidence: Path | None) -> tuple[SegmentTrace, CountingExecutor]:
     """An execution as a process begins it, which keeps no state in memory; with a journal if it has a disk."""
     program, constants, start = toy_program.build(), toy_program.constants(), toy_program.initial_state()
     executor = CountingExecutor(program, constants)
-    journal = None if evidence is None else ExecutionJournal(evidence, TASK, 1)
+    journal = None if evidence is None else ExecutionJournal(evidence, TASK, 1, START)
     about = (program, constants, executor, start, FIRST, STEPS, 0)
     return SegmentTrace(*about, load=toy_program.initial_state, journal=journal), executor
 
@@ -63,7 +63,7 @@ def test_roots_are_noted_as_they_are_hashed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "flipped", "gone", "a folder", "no roots", "cut line"])
 def test_a_damaged_disk_costs_time_only(tmp_path: Path, damage: str) -> None:
     right = asked(begun(tmp_path)[0])
-    folder = tmp_path / "executions" / TASK.hex() / "1"
+    folder = tmp_path / "executions" / TASK.hex() / f"1-{START.hex()}"
     held, roots = folder / f"state.{STEP}", folder / "roots"
     content = held.read_bytes()
     match damage:
@@ -92,7 +92,7 @@ def test_a_disk_that_takes_nothing_stops_nothing(tmp_path: Path, caplog: pytest.
 
 def test_few_states_of_a_segment_are_held_and_none_of_a_task_that_is_over(tmp_path: Path) -> None:
     trace, _ = begun(tmp_path)
-    journal = ExecutionJournal(tmp_path, TASK, 1)
+    journal = ExecutionJournal(tmp_path, TASK, 1, START)
     for step in (5, 9, 30, 7):
         trace.node_roots(step)
         assert step in journal.held()
@@ -103,3 +103,8 @@ def test_few_states_of_a_segment_are_held_and_none_of_a_task_that_is_over(tmp_pa
     forget_executions(tmp_path, TASK)
     assert not journal.held()
     assert not journal.roots()
+
+
+def test_another_solver_of_the_task_begins_elsewhere(tmp_path: Path) -> None:
+    asked(begun(tmp_path)[0])
+    assert not ExecutionJournal(tmp_path, TASK, 1, bytes(32)).roots()

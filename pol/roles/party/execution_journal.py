@@ -29,12 +29,14 @@ _LINE = re.compile(r"(\d{1,20}) ([0-9a-f]{64})\n")
 class ExecutionJournal:
     """The journal of one segment's execution (`pol.dispute.play.segment_states.Journal`).
 
+    It belongs to the root of the first state: another solver of the same task begins the segment elsewhere.
+
     ``roots`` has a line for each state, appended as it is hashed. A held state is one file, written whole or not at
     all, and checked against its root by the reader.
     """
 
-    def __init__(self, evidence: Path, task_id: bytes, segment: int) -> None:
-        self._folder = evidence / FOLDER / task_id.hex() / str(segment)
+    def __init__(self, evidence: Path, task_id: bytes, segment: int, start: bytes) -> None:
+        self._folder = evidence / FOLDER / task_id.hex() / f"{segment}-{start.hex()}"
 
     def roots(self) -> Mapping[int, bytes]:
         """The noted roots, by step; a line that a kill has cut is passed over."""

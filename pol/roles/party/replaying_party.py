@@ -83,7 +83,10 @@ class ReplayingParty(Role):
             return load_checkpoint(self.store, task, proof.checkpoints[segment])
 
         about, steps = (task.program, task.constants, executor), (segment * interval, interval)
-        journal = ExecutionJournal(self.store.folder, task_id, segment) if isinstance(self.store, KeptStore) else None
+        journal: ExecutionJournal | None = None
+        if isinstance(self.store, KeptStore):
+            root = proof.checkpoints[segment].state_root
+            journal = ExecutionJournal(self.store.folder, task_id, segment, root)
         # A segment with a journal has been read and checked before.
         start = None if journal is not None and journal.roots() else load()
         if not self.store.keeps:
