@@ -31,6 +31,9 @@ class KeptTraces(Generic[Key]):
         for key in [key for key in self._traces if is_over(key)]:
             del self._traces[key]
 
+    def __len__(self) -> int:
+        return len(self._traces)
+
     def drop(self, is_unwanted: Callable[[SegmentTrace], bool]) -> None:
         """Drop some executions."""
         for key in [key for key, trace in self._traces.items() if is_unwanted(trace)]:
