@@ -18,6 +18,7 @@ from pol.dispute.move_sizes import (
     show_size,
 )
 from pol.dispute.position import HASH_BITS, Level
+from pol.graph.live_memory import live_bytes
 from pol.graph.node import Node, Source
 from pol.graph.step_program import StepProgram
 
@@ -140,18 +141,8 @@ class DisputeNeeds:
 
     @cached_property
     def live_bytes(self) -> int:
-        """Of the outputs of a step in work: the next state, and as many of the others as are needed at once."""
-        nodes, state = self.program.nodes, {slot.producer for slot in self.program.slots}
-        last = dict(zip(range(len(nodes)), range(len(nodes)), strict=True))
-        for number, node in enumerate(nodes):
-            last |= {operand.index: number for operand in node.operands if operand.source is Source.NODE}
-        ended = defaultdict[int, int](int)
-        live = most = 0
-        for number in sorted(last.keys() - state):
-            live += 4 * nodes[number].type.numel - sum(ended.pop(end) for end in [*ended] if end < number)
-            ended[last[number]] += 4 * nodes[number].type.numel
-            most = max(most, live)
-        return most + 4 * sum(nodes[number].type.numel for number in state)
+        """Of the outputs of a step in work: the next state, and of the others as many as are needed at once."""
+        return live_bytes(self.program)
 
     @property
     def memory(self) -> int:

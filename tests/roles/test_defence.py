@@ -17,7 +17,8 @@ from pol.chain.node.connection import Connection
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.move_gas import gas_of
 from pol.errors import ProtocolError
-from pol.roles.party.machine import MachineSpeeds, available_memory
+from pol.execution.available_memory import available_memory
+from pol.roles.party.machine import MachineSpeeds
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process import defence
 from pol.roles.process.defence import require_log, require_memory

@@ -15,11 +15,13 @@ import pytest
 import small_task
 from pol.commitments import canonical_json
 from pol.errors import OperationalError
+from pol.graph.live_memory import live_bytes, replay_bytes
 from pol.training.storage.store import Store
-from pol.training.task import learning_proof
+from pol.training.task import learning_proof, published_task
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
-from pol.verification.engines.cores import CoresEngine
+from pol.verification.engines import cores
+from pol.verification.engines.cores import MOST_PLACES, OWN_BYTES, CoresEngine
 from pol.verification.engines.engine import ATTEMPTS, Engine, ExaminedSegment, ReplayJob
 from pol.verification.engines.local import LocalEngine
 from pol.verification.engines.ray_cluster import RayEngine
@@ -173,3 +175,19 @@ def test_a_ray_cluster_gives_the_same_bytes_even_if_a_worker_is_killed(
         os.kill(reader, signal.SIGKILL)
         thread.join(300)
     assert told(iter(results)) == expected
+
+
+@pytest.mark.parametrize(("free", "places"), [(0, 1), (5, 1), (29, 2), (30, 3), (None, MOST_PLACES)])
+def test_no_more_replays_begin_than_find_room(free: int | None, places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large models: as many processes as cores would take all memory, and the system would end one of them."""
+    monkeypatch.setattr(cores, "available_memory", lambda: None if free is None else free * OWN_BYTES // 10)
+    assert cores._places(0) == places
+    assert free is None or cores._places(9 * OWN_BYTES) <= max(1, places // 10)
+
+
+def test_a_replay_takes_its_states_and_a_step(jobs: list[ReplayJob]) -> None:
+    task = published_task.load(Store(jobs[0].store), jobs[0].task)
+    state = 4 * sum(type_.numel for type_ in task.slot_types)
+    least = 3 * state + live_bytes(task.program)
+    assert replay_bytes(task.program, 3) == least + 4 * sum(type_.numel for type_ in task.program.constants)
+    assert live_bytes(task.program) > state

@@ -7,9 +7,10 @@ from pol.chain.desks.task_registry import Status, Terms
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import ProtocolError
+from pol.execution.available_memory import available_memory
 from pol.execution.cpu import CpuExecutor
 from pol.graph.work_estimate import step_work
-from pol.roles.party.machine import MachineSpeeds, available_memory, time_work
+from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import begun_tasks
 from pol.roles.process.work_time import (

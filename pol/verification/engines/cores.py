@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
+from pol.execution.available_memory import available_memory
 from pol.verification.engines.engine import (
     ATTEMPTS,
     ExaminedSegment,
@@ -16,6 +17,11 @@ from pol.verification.engines.engine import (
     replay_segment,
     require_shared,
 )
+
+OWN_BYTES = 1 << 28
+"""Of a process before it has read anything."""
+MOST_PLACES = 1 << 16
+"""Where the free memory is unknown."""
 
 
 class CoresEngine:
@@ -37,7 +43,7 @@ class CoresEngine:
         if not jobs:
             return
         cores = self._cores or len(os.sched_getaffinity(0))
-        processes = max(1, min(len(jobs), cores // (self._threads or 1)))
+        processes = max(1, min(len(jobs), cores // (self._threads or 1), _places(max(job.memory for job in jobs))))
         threads = self._threads or max(1, cores // processes)
         left = yield from _together(jobs, processes, threads)
         # A process that ends takes the whole pool along: each job that is left gets a pool of its own.
@@ -48,6 +54,12 @@ class CoresEngine:
                     break
             else:
                 yield lost_segment(job, "there may not be memory enough")
+
+
+def _places(memory: int) -> int:
+    """How many replays of so many bytes find room here at the same time."""
+    free = available_memory()
+    return max(1, free // (memory + OWN_BYTES)) if free is not None else MOST_PLACES
 
 
 def _together(

@@ -38,7 +38,7 @@ class ReplayJob:
     ``looks`` is how many reruns a second look has (`pol.verification.verdict.second_look`), 0 for none. ``sketched`` is
     the seed of sketches, by which drift and residuals outside of the span of reruns are found; empty: neither is. With
     ``is_pair`` the checkpoints are those around two segments, which are replayed as one
-    (`pol.verification.verdict.segment_pairs`).
+    (`pol.verification.verdict.segment_pairs`). ``memory`` is an estimate of the bytes that the replay takes.
     """
 
     store: str
@@ -49,6 +49,7 @@ class ReplayJob:
     looks: int = LOOKS
     sketched: bytes = b""
     is_pair: bool = False
+    memory: int = 0
 
     @property
     def segment(self) -> int:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pol.claims.sample_size import detection_probability
 from pol.claims.segment_claim import Three
 from pol.errors import OperationalError, ProtocolError
+from pol.graph.live_memory import replay_bytes
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
@@ -119,11 +120,14 @@ def examine_proof(
     if not segments or not all(0 <= segment < count for segment in segments):
         raise ProtocolError(f"can't replay segments {list(segments)}: the task has {count}, from 0")
     url, task = subject.store.url, subject.task.digest
-    jobs = [ReplayJob(url, task, checkpoints[s], checkpoints[s + 1], thresholds, looks, sketched) for s in segments]
-    double = [
-        ReplayJob(url, task, checkpoints[2 * p], checkpoints[2 * p + 2], thresholds, looks, sketched, is_pair=True)
-        for p in pairs
-    ]
+    # Start, replay and end; second looks hold a rerun, and sums of reruns.
+    memory = replay_bytes(subject.task.program, states=6 if any(thresholds) else 3)
+
+    def job(begin: int, end: int, is_pair: bool) -> ReplayJob:
+        return ReplayJob(url, task, checkpoints[begin], checkpoints[end], thresholds, looks, sketched, is_pair, memory)
+
+    jobs = [job(s, s + 1, is_pair=False) for s in segments]
+    double = [job(2 * p, 2 * p + 2, is_pair=True) for p in pairs]
     whole = len(jobs) + len(double)
     advance(0, whole)
 

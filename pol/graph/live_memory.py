@@ -1,0 +1,29 @@
+"""The memory of a step in work."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pol.graph.node import Source
+from pol.graph.step_program import StepProgram
+
+
+def live_bytes(program: StepProgram) -> int:
+    """Bytes of the next state, and of the other outputs that are needed at the same time."""
+    nodes, state = program.nodes, {slot.producer for slot in program.slots}
+    last = dict(zip(range(len(nodes)), range(len(nodes)), strict=True))
+    for number, node in enumerate(nodes):
+        last |= {operand.index: number for operand in node.operands if operand.source is Source.NODE}
+    ended = defaultdict[int, int](int)
+    live = most = 0
+    for number in sorted(last.keys() - state):
+        live += 4 * nodes[number].type.numel - sum(ended.pop(end) for end in [*ended] if end < number)
+        ended[last[number]] += 4 * nodes[number].type.numel
+        most = max(most, live)
+    return most + 4 * sum(nodes[number].type.numel for number in state)
+
+
+def replay_bytes(program: StepProgram, states: int) -> int:
+    """Bytes that a replay holds: the constants, so many states besides the next one, and the step in work."""
+    types = [*program.constants, *(states * [slot.type for slot in program.slots])]
+    return 4 * sum(type_.numel for type_ in types) + live_bytes(program)
