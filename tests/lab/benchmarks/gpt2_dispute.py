@@ -296,16 +296,26 @@ class Trial:
             parties = [verifier, whistleblower]
             self.live(parties, lambda: bool(market.challenges.disputes(task_id)))
             began = time.monotonic()
-            number = market.challenges.disputes(task_id)[0]
+            number, block = market.challenges.disputes(task_id)[0], self.connection.web3.eth.block_number
             self.live(parties, lambda: market.challenges.dispute(number).is_settled, kills=True)
             seconds = time.monotonic() - began
             kills = [party.kills for party in parties]
         if market.game.winner(number) is not Side.CHALLENGER or kills != [1, 1]:
             raise OperationalError(f"the lie about {lie} won, or nobody was killed: {kills}")
+        sent = self._sent(block)
         ordered(self.connection, "evm_revert", before)
-        acts = self.acts[first:]
-        self._tell(f"{lie}: {seconds:.0f} s")
-        return {"seconds": seconds, "acts": acts}
+        gas = ", ".join(f"{size} bytes for {gas} gas" for size, gas in sent)
+        self._tell(f"{lie}: {seconds:.0f} s; transactions: {gas}")
+        return {"seconds": seconds, "acts": self.acts[first:], "sent": sent}
+
+    def _sent(self, first: int) -> list[tuple[int, int]]:
+        """Bytes of calldata and gas of each transaction from a block on."""
+        eth, found = self.connection.web3.eth, list[tuple[int, int]]()
+        for number in range(first, eth.block_number + 1):
+            for each in eth.get_block(number)["transactions"]:
+                assert isinstance(each, bytes), "blocks name their transactions"
+                found.append((len(eth.get_transaction(each)["input"]), eth.get_transaction_receipt(each)["gasUsed"]))
+        return found
 
 
 def gpt2_figures(tell: Callable[[str], None] = lambda line: None, check: bool = True) -> dict[str, Figure]:
@@ -330,6 +340,13 @@ def gpt2_figures(tell: Callable[[str], None] = lambda line: None, check: bool = 
             max(found["seconds"] for found in disputes.values()), "s, the longest of four, two kills in each"
         ),
         "gpt2_peak_memory": Figure(max(act["peak"] for act in honest) / 1e9, "GB, of the honest party"),
+        "gpt2_dispute_gas": Figure(
+            max(sum(gas for _, gas in found["sent"]) for found in disputes.values()),
+            "gas, challenge to settlement",
+        ),
+        "gpt2_largest_move": Figure(
+            max(size for found in disputes.values() for size, _ in found["sent"]), "bytes of calldata"
+        ),
         "gpt2_longest_move": Figure(
             max(act["seconds"] for act in moves if act["party"] == "whistleblower"), "s, with a restart"
         ),
