@@ -9,10 +9,12 @@ from log_market import EXACT, Seer, honest, not_drawn, play
 from role_market import Town
 
 from pol.dispute.position import Side
+from pol.errors import OperationalError
 from pol.roles.party import replaying_party
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.training.storage.kept_store import KeptStore
 
 
 def test_it_defends_its_log_with_what_the_disk_remembers(
@@ -42,3 +44,21 @@ def test_it_defends_its_log_with_what_the_disk_remembers(
     assert len(noted) == len(set(noted)) == EXACT.interval + 1
     solver.release(task_id)
     assert not journal.exists()
+
+
+def test_it_holds_what_its_disk_did_not_take(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task_id = honest(town, EXACT)
+    monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
+    solver = town.join(Solver, "t", evidence=tmp_path / "t")
+    own = solver.store
+    assert isinstance(own, KeptStore)
+
+    def full(data: object) -> str:
+        raise OperationalError("no space left")
+
+    monkeypatch.setattr(own._own, "put", full)
+    monkeypatch.setattr(own._own, "put_pieces", full)
+    with solver.about(task_id):
+        trace = solver.trace(task_id, 0)
+    solver.rest()
+    assert solver.trace(task_id, 0) is trace

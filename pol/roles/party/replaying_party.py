@@ -127,8 +127,7 @@ class ReplayingParty(Role):
 
     def rest(self) -> None:
         """Let go of large executions that the disk remembers."""
-        if self.store.keeps:
-            self._traces.drop(lambda trace: trace.most_bytes > RESTING_BYTES)
+        self._traces.drop(lambda trace: trace.is_remembered and trace.most_bytes > RESTING_BYTES)
 
     def release(self, task_id: bytes) -> None:
         """As `Role.release`, with the journals of executions."""
