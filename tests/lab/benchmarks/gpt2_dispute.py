@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.execution.executor import Executor
 from pol.graph.capture import Capture, Loop, capture
+from pol.roles.party.execution_journal import FOLDER
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
@@ -290,6 +292,9 @@ class Trial:
     def disputed(self, task_id: bytes, lie: str) -> dict[str, Any]:
         """A verdict with a lie, and its dispute to the settlement."""
         before, first = ordered(self.connection, "evm_snapshot"), len(self.acts)
+        # What the parties know of an earlier dispute would help them in this one.
+        for kind in ("verifier", "whistleblower"):
+            shutil.rmtree(self._folder / kind / FOLDER, ignore_errors=True)
         market = self._arena.deployment.market(self.connection)
 
         with Party(self.life("verifier", lie)) as verifier, Party(self.life("whistleblower")) as whistleblower:
