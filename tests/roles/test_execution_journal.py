@@ -16,7 +16,7 @@ from pol.execution.executor import Seen
 from pol.roles.party.execution_journal import HELD, ExecutionJournal, forget_executions
 
 FIRST, STEPS, STEP = 3, 40, 31
-TASK, START = bytes(range(32)), bytes(range(32, 64))
+TASK, START = bytes(range(32)), bytes(32)
 
 
 class CountingExecutor(CpuExecutor):
@@ -103,8 +103,3 @@ def test_few_states_of_a_segment_are_held_and_none_of_a_task_that_is_over(tmp_pa
     forget_executions(tmp_path, TASK)
     assert not journal.held()
     assert not journal.roots()
-
-
-def test_another_solver_of_the_task_begins_elsewhere(tmp_path: Path) -> None:
-    asked(begun(tmp_path)[0])
-    assert not ExecutionJournal(tmp_path, TASK, 1, bytes(32)).roots()

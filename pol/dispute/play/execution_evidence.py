@@ -85,8 +85,7 @@ class SegmentTrace:
         self.first_step = first_step
         self.steps = steps
         self.executor = executor
-        self.is_remembered = load is not None and journal is not None
-        """Whether a new execution goes on where this one was."""
+        self.is_journaled = journal is not None
         own = ref(self)  # a circle would keep a dropped execution in memory until somebody looks for circles
 
         def advance(state: Sequence[Words], step: int) -> list[Words]:

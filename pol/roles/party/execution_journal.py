@@ -27,7 +27,9 @@ _LINE = re.compile(r"(\d{1,20}) ([0-9a-f]{64})\n")
 
 
 class ExecutionJournal:
-    """The journal of one segment's execution (`pol.dispute.play.segment_states.Journal`).
+    """The journal of one segment's execution from ``start``, the root of a state: another solver may begin elsewhere.
+
+    It is a `pol.dispute.play.segment_states.Journal`.
 
     It belongs to the root of the first state: another solver of the same task begins the segment elsewhere.
 

@@ -45,7 +45,8 @@ class ReplayingParty(Role):
     """A party that replays segments. Each execution is made once, however many disputes it serves."""
 
     @cached_property
-    def _traces(self) -> KeptTraces[tuple[bytes, int]]:
+    def _traces(self) -> KeptTraces[tuple[bytes, int, bytes]]:
+        """By task, segment and the root of its first state: a task may be trained again by another solver."""
         return KeptTraces(KEPT_BYTES)
 
     @cached_property
@@ -72,21 +73,22 @@ class ReplayingParty(Role):
             ProtocolError: the evidence in the store is bad.
             OperationalError: the node or the store failed.
         """
-        return self._traces.get((task_id, segment), lambda: self.execute(task_id, segment))
+        start = self.proof(task_id).checkpoints[segment].state_root
+        return self._traces.get((task_id, segment, start), lambda: self.execute(task_id, segment))
 
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
         """A new execution of a segment, from the solver's checkpoint on. Raises as `trace`."""
         task, proof = self.task(task_id), self.proof(task_id)
         interval, executor = task.document.interval, self.replayer(task, 0)(task.program, task.constants)
+        entry = proof.checkpoints[segment]
 
         def load() -> list[Words]:
-            return load_checkpoint(self.store, task, proof.checkpoints[segment])
+            return load_checkpoint(self.store, task, entry)
 
         about, steps = (task.program, task.constants, executor), (segment * interval, interval)
-        journal: ExecutionJournal | None = None
+        journal = None
         if isinstance(self.store, KeptStore):
-            root = proof.checkpoints[segment].state_root
-            journal = ExecutionJournal(self.store.folder, task_id, segment, root)
+            journal = ExecutionJournal(self.store.folder, task_id, segment, entry.state_root)
         # A segment with a journal has been read and checked before.
         start = None if journal is not None and journal.roots() else load()
         if not self.store.keeps:
@@ -127,7 +129,7 @@ class ReplayingParty(Role):
 
     def rest(self) -> None:
         """Let go of large executions that the disk remembers."""
-        self._traces.drop(lambda trace: trace.is_remembered and trace.most_bytes > RESTING_BYTES)
+        self._traces.drop(lambda trace: trace.is_journaled and trace.most_bytes > RESTING_BYTES)
 
     def release(self, task_id: bytes) -> None:
         """As `Role.release`, with the journals of executions."""

@@ -43,7 +43,7 @@ class SecondLookEvidence:
     def __init__(self, task: LoadedTask, terms: Terms) -> None:
         self.task = task
         self.terms = terms
-        self._traces: KeptTraces[tuple[int, int]] = KeptTraces(KEPT_BYTES)
+        self._traces: KeptTraces[tuple[int, bytes, int]] = KeptTraces(KEPT_BYTES)
         self._programs: dict[int, StepProgram] = {}
 
     def program(self, index: int) -> StepProgram:
@@ -76,7 +76,8 @@ class SecondLookEvidence:
             executor, start = on_all_cores(program, constants), replayed.state(replayed.first_step)
             return SegmentTrace(program, constants, executor, start, replayed.first_step, replayed.steps)
 
-        return self._traces.get((replayed.first_step, index), execute)
+        first = replayed.first_step
+        return self._traces.get((first, replayed.state_root(first), index), execute)
 
     def look(self, replayed: SegmentTrace) -> SecondLook:
         """The second look at the segment that ``replayed`` executes canonically."""

@@ -1,0 +1,107 @@
+"""What a party's disk remembers of an execution: of the training that is judged, and only where it can be had again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from role_market import Town, awarded, restored, until_proof
+
+from anvil_node import anvil_node
+from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
+from pol.errors import OperationalError
+from pol.execution.cpu import CpuExecutor
+from pol.roles.party import replaying_party
+from pol.roles.party.data_availability import demand_state, expire_demands
+from pol.roles.solver.solver import Solver
+from pol.roles.verifier.verifier import Verifier
+from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.training.storage.kept_store import KeptStore
+from pol.training.task.task_recorder import TaskRecorder
+from pol.verification.replay.canonical_replay import replay_end
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with anvil_node() as url:
+        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url))
+
+
+@pytest.fixture(scope="module")
+def proven(node: Town) -> bytes:
+    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
+        node.join(kind, name)
+    return until_proof(node)
+
+
+@pytest.fixture
+def town(node: Town, tmp_path: Path) -> Iterator[Town]:
+    with restored(node, tmp_path / "copy") as same:
+        yield same
+
+
+def trained_elsewhere(solver: Solver, task_id: bytes) -> None:
+    """Another training of the same task, from segment 1 on canonical and from zeros."""
+    task = solver.task(task_id)
+    recorder, zeros = TaskRecorder(solver.store, task), [0 * words for words in task.initial_state]
+    recorder(0, task.initial_state)
+    recorder(1, zeros)
+    executor, interval = CpuExecutor(task.program, task.constants), task.document.interval
+    recorder(2, [*replay_end(task.program, executor, zeros, interval, interval)])
+    solver.commit(task_id, recorder.publish({})[0])
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_execution_of_the_training_before_decides_nothing(
+    proven: bytes, town: Town, tmp_path: Path, restarts: bool
+) -> None:
+    """A solver withholds its data, and loses the task to another one, which goes another way."""
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
+    first = watcher.task(proven).document.interval
+    before = watcher.trace(proven, 1).state_root(first)
+    demand, market = demand_state(watcher, proven, 1), watcher.market
+    town.connection.wait_until(demand.deadline)
+    assert expire_demands(watcher, proven) == [demand]
+    assert market.registry.task(proven).status is Status.BIDDING
+    solver = town.join(Solver, "u")
+    awarded(solver, proven)
+    trained_elsewhere(solver, proven)
+    if restarts:
+        watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
+    (_, entry, end) = watcher.proof(proven).checkpoints
+    trace = watcher.trace(proven, 1)
+    assert trace.state_root(first) == entry.state_root != before
+    assert trace.state_root(2 * first) == end.state_root
+
+
+def test_what_the_disk_has_refused_stays_in_memory(
+    proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The solver's file may vanish between two moves."""
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
+    assert isinstance(watcher.store, KeptStore)
+
+    def refuse(*_: object, **__: object) -> str:
+        raise OperationalError("No space left on device")
+
+    monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
+    for way in ("put", "copy"):
+        monkeypatch.setattr(watcher.store._own, way, refuse)
+    with watcher.about(proven):
+        trace = watcher.trace(proven, 1)
+    watcher.rest()
+    with watcher.about(proven):
+        assert watcher.trace(proven, 1) is trace
+    monkeypatch.undo()
+
+
+def test_what_the_disk_remembers_is_let_go(
+    proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
+    monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
+    with watcher.about(proven):
+        trace = watcher.trace(proven, 1)
+    watcher.rest()
+    with watcher.about(proven):
+        assert watcher.trace(proven, 1) is not trace
