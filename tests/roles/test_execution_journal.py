@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pol.arithmetic.primitives import Words
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Seen
-from pol.roles.party.execution_journal import HELD, ExecutionJournal, forget_executions
+from pol.roles.party.execution_journal import HELD, SPARE, ExecutionJournal, forget_executions
 
 FIRST, STEPS, STEP = 3, 40, 31
 TASK, START = bytes(range(32)), bytes(32)
@@ -60,7 +61,9 @@ def test_roots_are_noted_as_they_are_hashed(tmp_path: Path) -> None:
     assert executor.steps == 0
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "gone", "a folder", "no roots", "cut line"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flipped", "gone", "a folder", "a copy", "no roots", "cut line", "flipped line"]
+)
 def test_a_damaged_disk_costs_time_only(tmp_path: Path, damage: str) -> None:
     right = asked(begun(tmp_path)[0])
     folder = tmp_path / "executions" / TASK.hex() / f"1-{START.hex()}"
@@ -76,18 +79,64 @@ def test_a_damaged_disk_costs_time_only(tmp_path: Path, damage: str) -> None:
         case "a folder":
             held.unlink()
             held.mkdir()
+        case "a copy":
+            held.rename(f"{held}.bak")
+            (folder / "state.new").touch()
         case "no roots":
             roots.write_bytes(b"\0" * 100)
         case "cut line":
             roots.write_bytes(roots.read_bytes()[:-20])
+        case "flipped line":
+            root = right[STEP + 1 - FIRST]
+            assert isinstance(root, bytes)
+            roots.write_text(roots.read_text().replace(root.hex(), bytes([root[0] ^ 1, *root[1:]]).hex()))
     assert asked(begun(tmp_path)[0]) == right
     assert asked(begun(tmp_path)[0]) == right
+
+
+def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one of them removes just now stops the other nowhere."""
+    begun(tmp_path)[0].node_roots(5)
+    trace, _ = begun(tmp_path)
+    glob = Path.glob
+
+    def stale(path: Path, pattern: str) -> list[Path]:
+        return [path / "state.6", *glob(path, pattern)]
+
+    monkeypatch.setattr(Path, "glob", stale)
+    assert trace.node_roots(7) == begun(None)[0].node_roots(7)
+
+
+def test_what_a_killed_writer_has_left_is_removed(tmp_path: Path) -> None:
+    begun(tmp_path)[0].node_roots(5)
+    folder = tmp_path / "executions" / TASK.hex() / f"1-{START.hex()}"
+    (folder / f".{bytes(16).hex()}").write_bytes(b"half a state")
+    begun(tmp_path)[0].node_roots(9)
+    assert sorted(path.name for path in folder.iterdir()) == ["roots", "state.5", "state.9"]
 
 
 def test_a_disk_that_takes_nothing_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "executions").write_text("no folder")
     assert asked(begun(tmp_path)[0]) == asked(begun(None)[0])
     assert "takes longer after a restart" in caplog.text
+    trace, _ = begun(tmp_path)
+    trace.node_roots(STEP)
+    assert not trace.is_journaled
+
+
+def test_a_disk_without_room_holds_no_state(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outbox and the evidence of other tasks are on the same disk."""
+    trace, _ = begun(tmp_path)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=SPARE))
+    trace.node_roots(STEP)
+    assert f"only {SPARE} bytes are free" in caplog.text
+    assert not trace.is_journaled
+    monkeypatch.undo()
+    trace.node_roots(STEP - 1)
+    assert trace.is_journaled
 
 
 def test_few_states_of_a_segment_are_held_and_none_of_a_task_that_is_over(tmp_path: Path) -> None:

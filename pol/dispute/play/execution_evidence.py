@@ -85,7 +85,6 @@ class SegmentTrace:
         self.first_step = first_step
         self.steps = steps
         self.executor = executor
-        self.is_journaled = journal is not None
         own = ref(self)  # a circle would keep a dropped execution in memory until somebody looks for circles
 
         def advance(state: Sequence[Words], step: int) -> list[Words]:
@@ -112,6 +111,11 @@ class SegmentTrace:
     def most_bytes(self) -> int:
         """Bytes of states in memory, and of the largest node's operands and output."""
         return self._states.most_bytes + max(node_bytes(self.program, n) for n in range(len(self.program.nodes)))
+
+    @property
+    def is_journaled(self) -> bool:
+        """Whether a journal remembers what this execution knows, and the state that a dispute has come down to."""
+        return self._states.are_journaled
 
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""

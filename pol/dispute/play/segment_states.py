@@ -76,6 +76,13 @@ class SegmentStates:
         self._roots = {} if journal is None else dict(journal.roots())
         self.most_bytes = held_state_bytes(size, steps, kept_bytes) + (size if load is None else 0)
 
+    @property
+    def are_journaled(self) -> bool:
+        """Whether the journal has all known roots, and the state that stays until another one is held."""
+        if self._journal is None or not self._roots.items() <= self._journal.roots().items():
+            return False
+        return self._held is None or self._held[0] in self._journal.held()
+
     def state(self, step: int) -> list[Words]:
         """The state before ``step``."""
         return self._at(step, hashed=False)
