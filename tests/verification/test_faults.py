@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from digits_training import Training, checkpoints, executor, honest, loaded, profiled, proof_over, published, verdict
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT
-from pol.errors import EvidenceError, Fault
+from pol.errors import EvidenceError, Fault, OperationalError
 from pol.graph.tensor_type import DType, TensorType
 from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import published_task, task_tensors
@@ -124,6 +124,17 @@ def test_a_store_can_t_get_a_solver_rejected_by_handing_out_more_than_was_asked_
     digest = store.put(b"x" * 100)
     with pytest.raises(CorruptObjectError):
         store.get(digest, limit=99)
+
+
+def test_a_server_that_does_not_say_what_it_has_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that answers HEAD with an error and GET with the file; a verdict isn't its to prevent."""
+    expected = verdict(honest(), SEGMENT)
+
+    def unsure(*_: object) -> bool:
+        raise OperationalError("status 500")
+
+    monkeypatch.setattr(Store, "exists", unsure)
+    assert verdict(honest(), SEGMENT) == expected
 
 
 @pytest.mark.parametrize(

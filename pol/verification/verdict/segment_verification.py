@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -178,7 +179,10 @@ def verify_entries(
     first = load_evidence(segment, lambda: load_checkpoint(store, task, start))
     if isinstance(first, Verdict):
         return first
-    if not store.exists(end.object):
+    is_there = True
+    with suppress(OperationalError):
+        is_there = store.exists(end.object)
+    if not is_there:
         # Before a replay in vain.
         missing = load_evidence(segment, lambda: load_checkpoint(store, task, end))
         if isinstance(missing, Verdict):
