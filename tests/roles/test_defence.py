@@ -130,6 +130,29 @@ def test_free_memory_is_within_the_limit_of_the_control_group(tmp_path: Path, na
     assert available_memory(tmp_path) == free
 
 
+@pytest.mark.parametrize(
+    ("own", "files"),
+    [
+        ("0::/system.slice/pol.service", ("memory.max", "memory.current")),
+        ("3:cpu:/\n2:memory:/system.slice/pol.service\n0::/", ("memory.limit_in_bytes", "memory.usage_in_bytes")),
+    ],
+)
+@pytest.mark.parametrize("limited", ["system.slice/pol.service", "system.slice"])
+def test_a_limit_of_a_service_or_of_a_group_around_it_counts(
+    tmp_path: Path, own: str, files: tuple[str, str], limited: str
+) -> None:
+    """MemoryMax of systemd: outside of a container the process's group is below the top."""
+    top = tmp_path / "sys/fs/cgroup" / ("memory" if "limit" in files[0] else "")
+    written = {tmp_path / "proc/meminfo": MEMINFO, tmp_path / "proc/self/cgroup": own + "\n"}
+    for group, most in (("system.slice/pol.service", "99999999"), ("system.slice", "99999999"), (limited, "20480")):
+        lines = {files[0]: most, files[1]: "15000", "memory.stat": "inactive_file 1000"}
+        written |= {top / group / name: text for name, text in lines.items()}
+    for file, text in written.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    assert available_memory(tmp_path) == 6480
+
+
 def test_free_memory_is_unknown_where_linux_is_not(tmp_path: Path) -> None:
     assert available_memory(tmp_path) is None
 
