@@ -28,6 +28,7 @@ from pol.roles.party import machine
 from pol.roles.party.decisions import Action, Mode, Wait
 from pol.roles.party.role import Role
 from pol.roles.process import work_time
+from pol.roles.process.defence import needs_of
 from pol.roles.process.obligations import next_due
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
@@ -36,6 +37,8 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.training.task.published_task import held_bytes
+from pol.training.task.task_document import LoadedTask
 
 HOUR = 3600
 GRACES = GameRules(replay_grace=round(1.9 * HOUR), move_grace=round(0.46 * HOUR))
@@ -119,7 +122,7 @@ def test_no_seat_is_taken_whose_dispute_would_starve_those_of_other_tasks(
     verifier = town.join(Verifier, "v")
     seated_with_duty(verifier, exact, forced=False)
     verifier.verify(exact)
-    other = until_proof(town, EXACT)
+    other, verifier = until_proof(town, EXACT), town.join(Verifier, "v")
     verifier.paces = dict.fromkeys((exact, other), step)
     open_claims(verifier, other)
     decision = next_of_verifier(verifier, other)
@@ -131,6 +134,42 @@ def test_no_seat_is_taken_whose_dispute_would_starve_those_of_other_tasks(
     assert "1 other tasks of this party may be disputed at the same time" in decision.why
     with pytest.raises(ProtocolError, match="at the same time"):
         verifier.claim_seat(other)
+
+
+def test_other_tasks_are_read_once_for_the_time_that_they_may_take(
+    exact: bytes, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of tasks that don't fit into memory together; a seat is looked at in every turn."""
+    verifier = town.join(Verifier, "v")
+    seated_with_duty(verifier, exact, forced=False)
+    verifier.verify(exact)
+    other, role = until_proof(town, EXACT), town.join(Verifier, "v")
+    open_claims(role, other)
+    before = next_of_verifier(role, other)
+    role.forget(exact)  # it leaves memory
+    read = list[bytes]()
+    load = role.task
+
+    def task(task_id: bytes) -> LoadedTask:
+        read.append(task_id)
+        return load(task_id)
+
+    monkeypatch.setattr(role, "task", task)
+    after = next_of_verifier(role, other)
+    assert isinstance(before, Action)
+    assert isinstance(after, Action)
+    assert after.verb == before.verb == "claim the seat"
+    assert exact not in read
+
+
+def test_of_a_task_that_has_left_memory_no_needs_stay(exact: bytes, town: Town) -> None:
+    verifier, other = town.join(Verifier, "v"), submitted(town, EXACT)[0]
+    needs_of(verifier, exact, 4)
+    verifier.policy = replace(verifier.policy, max_task_bytes=held_bytes(verifier.task(exact).program))
+    third = submitted(town, EXACT)[0]
+    needs_of(verifier, other, 4)
+    needs_of(verifier, third, 4)
+    assert {task_id for task_id, _ in verifier.dispute_needs} == {other, third}
 
 
 @pytest.mark.parametrize(("step", "fits"), [(0.2 * HOUR, True), (0.4 * HOUR, False)])

@@ -114,7 +114,9 @@ class Role:
         self.machine: MachineSpeeds | None = None
         """Speeds of this machine, once they are measured."""
         self.dispute_needs: dict[tuple[bytes, int], DisputeNeeds] = {}
-        """By task, and by the levels that a move of its dispute opens (`pol.roles.process.defence`)."""
+        """By task in memory, and by the levels that a move of its dispute opens (`pol.roles.process.defence`)."""
+        self.side_seconds: dict[tuple[bytes, int], float] = {}
+        """Of all moves of one side, by task and by the steps before the first one."""
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, PinnedProofs]] = set()
         self.probed: set[bytes] = set()
@@ -147,7 +149,7 @@ class Role:
             # The most recently used tasks stay in memory.
             room = 2 * most - held_bytes(task.program)
             while self._tasks and sum(held_bytes(each.program) for each in self._tasks.values()) > room:
-                del self._tasks[next(iter(self._tasks))]
+                self._let_go(next(iter(self._tasks)))
         self._tasks[task_id] = task
         return task
 
@@ -240,6 +242,9 @@ class Role:
 
     def forget(self, task_id: bytes) -> None:
         """Drop the task and all executions for it."""
+        self._let_go(task_id)
+
+    def _let_go(self, task_id: bytes) -> None:
         self._tasks.pop(task_id, None)
         self.dispute_needs = {key: needs for key, needs in self.dispute_needs.items() if key[0] != task_id}
 

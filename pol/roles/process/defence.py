@@ -171,13 +171,15 @@ def _disputes_elsewhere(role: Role, besides: bytes) -> list[tuple[float, int]]:
 
 
 def _seconds_of_moves(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:
-    """Seconds of all moves of one side; of a task that is far too slow only a lower bound."""
-    steps = move_steps(terms, verifies)
-    least = seconds_for(role, task_id, steps, terms.clock)
-    if least > terms.clock:
-        return least
-    needs = needs_of(role, task_id, role.market.game.bits)
-    return dispute_seconds(needs, speeds_of(role, role.paces[task_id]), steps).all
+    """Seconds of all moves of one side; of a task that is far too slow only a lower bound. Worked out once."""
+    key = task_id, move_steps(terms, verifies)
+    if key not in role.side_seconds:
+        least = seconds_for(role, *key, terms.clock)
+        if least > terms.clock:
+            return least
+        needs = needs_of(role, task_id, role.market.game.bits)
+        role.side_seconds[key] = dispute_seconds(needs, speeds_of(role, role.paces[task_id]), key[1]).all
+    return role.side_seconds[key]
 
 
 def require_memory(needs: DisputeNeeds, available: int | None) -> None:
