@@ -29,6 +29,7 @@ def open_disputes(role: Role) -> list[OpenDispute]:
         numbers = {int(event["number"]) for events in started for event in events}
         if numbers:
             numbers -= {int(event["number"]) for event in court.game.events("Resolved")}
+        if numbers:
             names = court.desk.EVENTS
             for event in court.desk.events(names.challenged):
                 if int(event[names.number]) in numbers:
