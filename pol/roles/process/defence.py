@@ -185,13 +185,16 @@ def _seconds_of_moves(role: Role, task_id: bytes, terms: Terms, verifies: bool) 
 def require_memory(needs: DisputeNeeds, available: int | None) -> None:
     """Check that this machine holds what a dispute needs; nothing is checked where its free memory is unknown.
 
+    The task is loaded: what is free is so besides its data.
+
     Raises:
         ProtocolError: it doesn't.
     """
-    if available is not None and needs.memory > available:
+    needed = needs.memory - needs.constant_bytes
+    if available is not None and needed > available:
         raise ProtocolError(
-            f"a dispute about this task needs {needs.memory} bytes of memory, and {available} are free here: leave the "
-            "task alone, or give this machine more memory"
+            f"a dispute about this task needs {needed} bytes of memory besides its data, and {available} are free "
+            "here: leave the task alone, or give this machine more memory"
         )
 
 
