@@ -158,12 +158,14 @@ def _others(names: Sequence[str], used: Collection[str]) -> tuple[str, ...]:
 
 def _require_shards(folder: Path, files: Sequence[str]) -> None:
     """Files without an index whose names count them, model-00001-of-00003.safetensors, are all there."""
-    for match in filter(None, map(_SHARD.fullmatch, files)):
+    there = set(files)
+    # One file of each model that is cut in this way; a hostile folder may have as many of them as files.
+    for match in {(m[1], len(m[2]), m[3]): m for m in map(_SHARD.fullmatch, files) if m}.values():
         stem, count = match[1], match[3]
         # As many as the folder holds files, plus one, are looked for, whatever number a name states.
         for number in range(1, min(int(count), len(files) + 1) + 1):
             shard = f"{stem}{number:0{len(match[2])}}-of-{count}{ENDING}"
-            if shard not in files:
+            if shard not in there:
                 raise OperationalError(
                     f"{folder} holds {match[0]} and lacks {shard}: download all {int(count)} files of the model, or "
                     "name one file to take it alone"
