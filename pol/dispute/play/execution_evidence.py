@@ -85,6 +85,7 @@ class SegmentTrace:
         self.first_step = first_step
         self.steps = steps
         self.executor = executor
+        self._journal = journal
         own = ref(self)  # a circle would keep a dropped execution in memory until somebody looks for circles
 
         def advance(state: Sequence[Words], step: int) -> list[Words]:
@@ -203,7 +204,7 @@ class SegmentTrace:
 
     def node_roots(self, step: int) -> list[bytes]:
         """The roots of the outputs of a step."""
-        return self._roots_of_nodes.get(step, lambda: self._hashed_outputs(step))
+        return self._roots_of_nodes.get(step, lambda: self._row(step))
 
     def constant_roots(self) -> list[bytes]:
         """The roots of the constants."""
@@ -213,6 +214,15 @@ class SegmentTrace:
         """One element of a node's output, with what is known of its fold."""
         key = (step, node, element)
         return self._elements.get(key, lambda: KnownElement(self.program.nodes[node], step, element))
+
+    def _row(self, step: int) -> list[bytes]:
+        """The roots of the outputs of a step, which the journal remembers."""
+        found = None if self._journal is None else self._journal.row(step)
+        if found is None:
+            found = self._hashed_outputs(step)
+            if self._journal is not None:
+                self._journal.note_row(step, found)
+        return found
 
     def _hashed_outputs(self, step: int) -> list[bytes]:
         """The roots of the outputs of a step, each hashed as it is computed."""

@@ -28,6 +28,14 @@ class Journal(Protocol):
         """Note the root of the state before ``step``."""
         ...
 
+    def row(self, step: int) -> list[bytes] | None:
+        """The noted roots of the outputs of ``step``; None if there are none."""
+        ...
+
+    def note_row(self, step: int, roots: Sequence[bytes]) -> None:
+        """Note the roots of the outputs of ``step``."""
+        ...
+
     def held(self) -> Collection[int]:
         """The steps whose states are held."""
         ...

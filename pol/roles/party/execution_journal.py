@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from pol.arithmetic.primitives import Words
+from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 from pol.graph.tensor_type import TensorType
 from pol.training.storage.atomic_files import LocalWriter
 
-FOLDER = "executions"
+FOLDER, HASH = "executions", 32
 HELD = 2
 """States of a segment on the disk: as many disputes about it as go on without computing a state again."""
 SPARE = 1 << 28
@@ -36,7 +37,8 @@ class ExecutionJournal:
     It is a `pol.dispute.play.segment_states.Journal`.
 
     ``roots`` has a line with a checksum for each state, appended as it is hashed. A held state is one file, written
-    whole or not at all, and checked against its root by the reader.
+    whole or not at all, and checked against its root by the reader. The roots of a step's outputs are a file with
+    their digest.
     """
 
     def __init__(self, evidence: Path, task_id: bytes, segment: int, start: bytes) -> None:
@@ -57,6 +59,20 @@ class ExecutionJournal:
             with (self._folder / "roots").open("a") as file:
                 # On a line of its own, even after one that was cut.
                 file.write(f"\n{_line(step, root)}")
+
+    def row(self, step: int) -> list[bytes] | None:
+        """The noted roots of the outputs of ``step``; None if there are none, or the disk has changed them."""
+        with _unless_the_disk_fails():
+            data = self._row(step).read_bytes()
+            if data[:HASH] == keccak256(data[HASH:]):
+                return [data[first : first + HASH] for first in range(HASH, len(data), HASH)]
+        return None
+
+    def note_row(self, step: int, roots: Sequence[bytes]) -> None:
+        """Note the roots of the outputs of ``step``."""
+        with _unless_the_disk_fails():
+            joined = b"".join(roots)
+            LocalWriter().write(str(self._row(step)), [keccak256(joined), joined])
 
     def held(self) -> Collection[int]:
         """The steps whose states are held."""
@@ -85,6 +101,9 @@ class ExecutionJournal:
 
     def _states(self) -> list[Path]:
         return list(self._folder.glob("state.*"))
+
+    def _row(self, step: int) -> Path:
+        return self._folder / f"row.{step}"
 
     def _file(self, step: int) -> Path:
         return self._folder / f"state.{step}"
