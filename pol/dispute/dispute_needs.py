@@ -24,6 +24,8 @@ from pol.graph.step_program import StepProgram
 
 KEPT_BYTES = 256 << 20
 """Of the states between the first and the last that was asked for. Large states are computed again."""
+RESTING_BYTES = 1 << 29
+"""Of an execution that stays in memory between two moves, if the disk remembers it."""
 FEWEST_STATES = 2
 """The one that a dispute has come down to, and the last that was asked for. The first can be read again."""
 
@@ -138,6 +140,17 @@ class DisputeNeeds:
     def held_state_bytes(self) -> int:
         """Of the states that a party holds."""
         return held_state_bytes(self.state_bytes, self.steps, self.kept_bytes)
+
+    @property
+    def rests_in_memory(self) -> bool:
+        """Whether an execution stays in memory between two moves; of a larger one the disk holds a state."""
+        return self.held_state_bytes + self.node_bytes <= RESTING_BYTES
+
+    @property
+    def steps_again(self) -> int:
+        """Steps that are executed a second time until the disputed one is reached: from the last state that is kept."""
+        places = self.kept_bytes // self.state_bytes if self.state_bytes else self.steps
+        return -(-self.steps // places) - 1 if self.rests_in_memory and places else self.steps - 1
 
     @cached_property
     def live_bytes(self) -> int:

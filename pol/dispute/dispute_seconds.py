@@ -26,16 +26,21 @@ class DisputeSeconds:
     replay: float
     """To execute the segment from its first state, and to hash each state: before the first move, and after a restart
     of the party."""
+    again: float
+    """To execute the segment again up to the disputed step, from a state that is kept."""
     trace: float
     """To execute the disputed step, and to hash all of its outputs."""
     node: float
-    """To execute the step again for one node, and to hash the node's output."""
+    """To execute the step again for one node, and to hash the node's output; before that, to read and hash the state
+    that the disk holds, unless the execution rests in memory."""
     fold: float
     """To follow the longest fold."""
     proof: float
     """To hash the tensors that a proof shows, with the state or the constants around them."""
     own_moves: int
     """The most moves of this side."""
+    executions: int
+    """How often the step is executed for one node: for each move, unless the execution rests in memory."""
 
     @property
     def at_trace(self) -> float:
@@ -50,18 +55,23 @@ class DisputeSeconds:
     @property
     def all(self) -> float:
         """All moves of this side, without a restart."""
-        return self.at_trace + self.node + self.proof + self.own_moves * self.fold
+        below = self.executions * self.node + self.proof + self.own_moves * self.fold
+        return self.at_trace + self.again + below
 
 
 def dispute_seconds(needs: DisputeNeeds, speeds: Speeds, steps: int | None = None) -> DisputeSeconds:
     """Seconds of one side's work; ``steps`` are executed before its first move, by default those of the segment."""
     steps = needs.steps if steps is None else steps
-    output = 4 * needs.program.nodes[needs.largest_node].type.numel
+    read = 4 * needs.program.nodes[needs.largest_node].type.numel
+    read += 0 if needs.rests_in_memory else needs.state_bytes
+    own_moves = -(-needs.moves // 2)
     return DisputeSeconds(
         replay=steps * (speeds.step + needs.state_bytes / speeds.hashing),
+        again=needs.steps_again * speeds.step,
         trace=speeds.step + needs.trace_bytes / speeds.hashing,
-        node=speeds.step + output / speeds.hashing,
+        node=speeds.step + read / speeds.hashing,
         fold=element_work(needs.longest_fold) / speeds.folding,
         proof=(needs.node_bytes + max(needs.state_bytes, needs.constant_bytes)) / speeds.hashing,
-        own_moves=-(-needs.moves // 2),
+        own_moves=own_moves,
+        executions=1 if needs.rests_in_memory else own_moves,
     )

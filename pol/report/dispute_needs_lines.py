@@ -24,6 +24,7 @@ LABELS = {
 }
 SECONDS = {
     "replay": "replay of the segment: before the first move, or after a restart",
+    "again": "up to the disputed step once more, from a state that is kept",
     "trace": "the disputed step and the hashes of its outputs",
     "at_trace": "longest move where a step or more is executed (replayGrace)",
     "node": "the step again for one node",

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 
 import toy_program
+from dispute_harness import LoudTrace, dearest_lie, replay_claim
+from lab.disputes.dispute_match import play
 from pol.arithmetic.primitives import Words
+from pol.commitments.program_hash import ProgramCommitment
+from pol.dispute import dispute_needs
+from pol.dispute.dispute_needs import DisputeNeeds
+from pol.dispute.dispute_seconds import Speeds, dispute_seconds
+from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import Player, ReplayPlayer
+from pol.dispute.position import Position, Side
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Seen
 from pol.roles.party.execution_journal import HELD, SPARE, ExecutionJournal, forget_executions
@@ -51,6 +63,46 @@ def test_a_restart_executes_the_disputed_step_alone(tmp_path: Path) -> None:
     again, executor = begun(tmp_path)
     assert asked(again) == right
     assert executor.steps <= 2  # for the state after it, and for what the node reads
+
+
+class Forgetful:
+    """A player whose memory is empty before each move, but not its disk; counts the steps of each."""
+
+    def __init__(self, evidence: Path | None) -> None:
+        self._evidence, self.steps = evidence, list[int]()
+
+    def open(self, position: Position) -> bytes:
+        trace, executor = begun(self._evidence)
+        found = ReplayPlayer(trace).open(position)
+        self.steps.append(executor.steps)
+        return found
+
+    def move(self, position: Position) -> Move:
+        trace, executor = begun(self._evidence)
+        try:
+            return ReplayPlayer(trace).move(position)
+        finally:
+            self.steps.append(executor.steps)
+
+
+@pytest.mark.parametrize("number", range(len(toy_program.build().nodes)))
+@pytest.mark.parametrize("side", [Side.ASSERTER, Side.CHALLENGER])
+def test_what_is_computed_again_is_counted_before_anything_is_staked(
+    tmp_path: Path, number: int, side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, own = begun(None)[0], Forgetful(tmp_path)
+    liar = LoudTrace(honest, replace(dearest_lie(honest, number, Random(1)), step=STEP))
+    players: dict[Side, Player] = {side: own, side.other: ReplayPlayer(liar)}
+    claim = replay_claim(honest, honest if side is Side.ASSERTER else liar)
+    header = ProgramCommitment.of(honest.program).header
+    assert play(claim, header, players[Side.ASSERTER], players[Side.CHALLENGER]).winner is side
+    monkeypatch.setattr(dispute_needs, "RESTING_BYTES", 0)
+    needs = DisputeNeeds(honest.program, STEPS, kept_bytes=0)
+    taken = dispute_seconds(needs, Speeds(1, math.inf, math.inf))
+    assert sum(own.steps) <= taken.all
+    assert sorted(own.steps)[-1] <= taken.at_trace
+    # The first move, the one at the trace; the others are below it.
+    assert sorted(own.steps)[-3] <= taken.later
 
 
 def test_roots_are_noted_as_they_are_hashed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.market import Matter
 from pol.claims.segment_claim import SecondLook, SegmentClaim
 from pol.commitments.program_hash import program_header
+from pol.dispute.dispute_needs import RESTING_BYTES
 from pol.dispute.disputed_claim import ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -36,9 +37,6 @@ EXECUTIONS = frozenset({ClaimChargeKind.REPLAY, ClaimChargeKind.BEFORE, ClaimCha
 KEPT_BYTES = 8 << 30
 """Of executions in memory; the last is kept whatever its size. Each has some states of its segment and the outputs that
 a node reads, and anybody may begin a dispute about any segment."""
-
-RESTING_BYTES = 1 << 29
-"""Of an execution that stays in memory between two actions, if the disk remembers it."""
 
 
 class ReplayingParty(Role):
