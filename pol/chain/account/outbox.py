@@ -22,6 +22,8 @@ from pol.errors import OperationalError, ProtocolError
 
 LOG = logging.getLogger(__name__)
 TRANSFER_GAS = 21_000
+TRANSACTION_GAS = 1 << 24
+"""The most of one transaction where EIP-7825 is in force."""
 POLL_SECONDS = (0.02, 1.0)
 """The first pause between two polls, which doubles, and the longest."""
 
@@ -32,9 +34,9 @@ MISSES = 3
 """Polls without our attempts after which a nonce counts as taken by a stranger: one back end may lag behind another."""
 
 
-def with_margin(gas: int) -> int:
-    """An estimate with a quarter more: the state of the next block may need more gas."""
-    return gas * 5 // 4
+def with_margin(gas: int, block: int) -> int:
+    """An estimate with a quarter more, if it has room in a transaction and in a block: the next may need more gas."""
+    return min([gas * 5 // 4, *(most for most in (TRANSACTION_GAS, block) if gas <= most)])
 
 
 class Outbox:
@@ -88,7 +90,7 @@ class Outbox:
                 if done():
                     return None
                 try:
-                    gas = call.gas or with_margin(self._simulate(call))
+                    gas = call.gas or self._with_margin(self._simulate(call))
                 except ProtocolError:
                     if done():
                         return None
@@ -118,7 +120,7 @@ class Outbox:
                 nonce, receipt = self._settle(self._clock() + self.patience.timeout, call)
                 if receipt is not None:
                     return
-            gas = call.gas or with_margin(self._simulate(call))
+            gas = call.gas or self._with_margin(self._simulate(call))
             self._begin(Intent(0, nonce, call.name, call.to, call.value, call.data, gas))
 
     def resume(self) -> list[TxReceipt]:
@@ -248,10 +250,15 @@ class Outbox:
             )
             self._tell_once("cap", newest, told)
             return True
-        attempt = self._attempt(intent if gas <= intent.gas else replace(intent, gas=with_margin(gas)), raised, cancels)
+        attempt = self._attempt(
+            intent if gas <= intent.gas else replace(intent, gas=self._with_margin(gas)), raised, cancels
+        )
         self.journal.add(intent, attempt)
         self._broadcast(intent, attempt)
         return False
+
+    def _with_margin(self, gas: int) -> int:
+        return with_margin(gas, self._connection.block_gas_limit())
 
     def _attempt(self, intent: Intent, fees: Fees, cancels: bool = False) -> Attempt:
         to = self._address if cancels else intent.to
