@@ -17,6 +17,7 @@ from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require
+from pol.chain.node.networks import ROLLUP_OUTAGE
 from pol.chain.times import duration, utc
 from pol.demo import digits
 from pol.errors import ProtocolError, UnsupportedError
@@ -26,6 +27,7 @@ from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.public_calls import public_call
+from pol.roles.process import defence
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.submitter.submitter import Submitter, terms_of
 from toy_market import fund
@@ -40,6 +42,20 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
 def submitter(town: Town) -> Iterator[Submitter]:
     with unchanged(town.connection):
         yield town.join(Submitter, "s")
+
+
+def test_a_submitter_on_a_rollup_is_told_that_nobody_stakes_on_terms_that_a_halt_breaks(
+    submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parties there ask for six hours more in each window, whatever the submitter's own policy says."""
+    told = list[str]()
+    submitter.wallet.tell = told.append
+    monkeypatch.setattr(defence, "outage_of", lambda chain_id: ROLLUP_OUTAGE)
+    submitter.submit(captured(), OFFER.surviving(ROLLUP_OUTAGE))
+    assert told == []
+    submitter.submit(captured(), OFFER)
+    (said,) = told
+    assert "besides a halt of the chain of 21600 s" in said
 
 
 def offered() -> Terms:

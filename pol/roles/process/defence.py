@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Status, Terms
+from pol.chain.node.networks import outage_of
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import ProtocolError
@@ -84,7 +87,8 @@ def require_moves_in_time(taken: DisputeSeconds, clock: int, graces: tuple[int, 
 def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
     """Why a party with this machine and policy would leave a task alone that isn't published yet; empty if none.
 
-    One step is timed, unless its work units alone are too many.
+    On a rollup the party asks for terms that survive a halt of the chain. One step is timed, unless its work units
+    alone are too many.
 
     Raises:
         OperationalError: the node failed.
@@ -92,13 +96,16 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
     market = role.market
     game = market.objection_game if terms.is_exact else market.game
     needs, pace = DisputeNeeds(step.program, terms.interval, game.bits), step_work(step.program) / FASTEST
+    policy = replace(role.policy, outage=max(role.policy.outage, outage_of(role.connection.chain_id)))
+    clock = terms.clock - policy.outage
     try:
-        role.policy.require_gas(needs, role.connection.block_gas_limit())
+        policy.require(terms)
+        policy.require_gas(needs, role.connection.block_gas_limit())
         require_memory(needs, available_memory())
-        if terms.interval * pace <= terms.clock / RESERVE:
+        if terms.interval * pace <= clock / RESERVE:
             executor = CpuExecutor(step.program, step.constants)
             pace = time_work(lambda: executor.advance(step.state, 0), role.timer)
-        require_moves_in_time(dispute_seconds(needs, speeds_of(role, pace)), terms.clock, game.graces)
+        require_moves_in_time(dispute_seconds(needs, speeds_of(role, pace)), clock, game.graces)
     except ProtocolError as error:
         return str(error)
     return ""
