@@ -181,8 +181,8 @@ class Submitter(Role):
         reason = reason_not_to_defend(self, capture, terms_of(step_work(capture.program), offer))
         if reason:
             self.wallet.tell(
-                f"parties with machine and policy like these won't stake on the task (`pol explain --dispute`): {reason}; "
-                "shorter segments, a longer clock or another deployment admit more of them"
+                "parties with machine and policy like these won't stake on the task (`pol explain --dispute`): "
+                f"{reason}; shorter segments, a longer clock or another deployment admit more of them"
             )
         digest, document = published_task.publish(
             self.store,
