@@ -1,12 +1,13 @@
 """A turn begins with the clocks that run against a party, and no other task delays them."""
 
+import pytest
 from log_market import EXACT, Seer, honest, long_capture, not_drawn
 from role_market import Town
 
 from pol.chain.desks.market import Matter
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.process.party_process import DecisionResult, Process
@@ -97,6 +98,36 @@ def test_nothing_is_replayed_to_know_whose_turn_it_is(town: Town) -> None:
     assert decision.at_stake == again.market.objections.dispute(1).bond > 0
     decision.act()
     assert again.executed == 1
+
+
+@pytest.mark.parametrize("way", ["program_in", "session"])
+def test_a_dispute_that_cannot_be_read_hides_no_other(town: Town, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are about one task, and the clock of the one that fails ends first."""
+    task_id = honest(town, EXACT)
+    seer, solver = town.join(Seer, "x"), town.join(Solver, "t")
+    game = seer.market.objection_game
+    for segment in not_drawn(seer, task_id)[:2]:
+        seer.baseless(task_id, segment)
+    first, second = (each.number for each in open_disputes(seer))
+    process = Process(solver, next_of_solver)
+    while {game.standing(n, seer.program_in(task_id, n, Matter.OBJECTION)).position.turn for n in (first, second)} != {
+        Side.CHALLENGER
+    }:
+        process.turn()
+    working = getattr(seer, way)
+
+    def fails(task: bytes, number: int, matter: Matter) -> object:
+        if number == first:
+            raise ProtocolError("it can't be read")
+        return working(task, number, matter)
+
+    monkeypatch.setattr(seer, way, fails)
+    decision = next_of_whistleblower(seer, task_id)
+    assert isinstance(decision, Action)
+    decision.act()
+    assert game.standing(second, seer.task(task_id).program).position.turn is Side.ASSERTER
+    with pytest.raises(ProtocolError, match="it can't be read"):
+        next_of_whistleblower(seer, task_id).act()  # type: ignore[union-attr]  # an action, if it can be read
 
 
 class Counting(Seer):

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
 from pol.chain.desks.market import Matter
 from pol.dispute.position import Side
+from pol.errors import PolError
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.replaying_party import ReplayingParty
+
+LOG = logging.getLogger(__name__)
 
 
 def due_move(role: ReplayingParty, task_id: bytes) -> Action | None:
     """The move of this party with the least time left; None if it is on turn nowhere.
 
+    A dispute that can't be read hides no other. Where the move fails, the next one is tried.
+
     Raises:
-        ProtocolError: a dispute is about no rerun of a second look of this task.
+        ProtocolError: the only dispute left is about no rerun of a second look of this task.
         OperationalError: the node or the store failed.
     """
-    found = [move for matter, number in role.own_disputes(task_id) if (move := _move(role, task_id, matter, number))]
-    return min(found, key=lambda move: move.due or 0, default=None)
+    found, failures = list[Action](), list[PolError]()
+    for matter, number in role.own_disputes(task_id):
+        try:
+            move = _move(role, task_id, matter, number)
+        except PolError as error:
+            failures.append(error)
+            continue
+        if move is not None:
+            found.append(move)
+    if not found:
+        if failures:
+            raise failures[0]
+        return None
+    found.sort(key=lambda move: move.due or 0)
+    return replace(found[0], act=partial(_first_possible, found))
+
+
+def _first_possible(moves: Sequence[Action]) -> None:
+    failures = list[PolError]()
+    for move in moves:
+        try:
+            move.act()
+        except PolError as error:
+            LOG.warning("task %s: %s, and it fails: %s", move.task_id.hex(), move.why, error)
+            failures.append(error)
+        else:
+            return
+    raise failures[0]
 
 
 def stake_in(role: ReplayingParty, task_id: bytes, matter: Matter, number: int) -> int:
