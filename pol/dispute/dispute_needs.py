@@ -154,22 +154,8 @@ class DisputeNeeds:
 
     @cached_property
     def live_bytes(self) -> int:
-        """Of the outputs of a step in work: the next state, and as many of the others as are needed at once."""
-        nodes, state = self.program.nodes, {slot.producer for slot in self.program.slots}
-        last = list(range(len(nodes)))
-        for number, node in enumerate(nodes):
-            for operand in node.operands:
-                if operand.source is Source.NODE:
-                    last[operand.index] = number
-        ended = defaultdict[int, int](int)
-        live = most = 0
-        for number, node in enumerate(nodes):
-            live -= ended.pop(number - 1, 0)
-            if number not in state:
-                live += 4 * node.type.numel
-                ended[last[number]] += 4 * node.type.numel
-                most = max(most, live)
-        return most + 4 * sum(nodes[number].type.numel for number in state)
+        """Of the outputs of a step in work: the next state, and of the others as many as are needed at once."""
+        return live_bytes(self.program)
 
     @property
     def memory(self) -> int:

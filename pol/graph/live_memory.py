@@ -11,15 +11,19 @@ from pol.graph.step_program import StepProgram
 def live_bytes(program: StepProgram) -> int:
     """Bytes of the next state, and of the other outputs that are needed at the same time."""
     nodes, state = program.nodes, {slot.producer for slot in program.slots}
-    last = dict(zip(range(len(nodes)), range(len(nodes)), strict=True))
+    last = list(range(len(nodes)))
     for number, node in enumerate(nodes):
-        last |= {operand.index: number for operand in node.operands if operand.source is Source.NODE}
+        for operand in node.operands:
+            if operand.source is Source.NODE:
+                last[operand.index] = number
     ended = defaultdict[int, int](int)
     live = most = 0
-    for number in sorted(last.keys() - state):
-        live += 4 * nodes[number].type.numel - sum(ended.pop(end) for end in [*ended] if end < number)
-        ended[last[number]] += 4 * nodes[number].type.numel
-        most = max(most, live)
+    for number, node in enumerate(nodes):
+        live -= ended.pop(number - 1, 0)
+        if number not in state:
+            live += 4 * node.type.numel
+            ended[last[number]] += 4 * node.type.numel
+            most = max(most, live)
     return most + 4 * sum(nodes[number].type.numel for number in state)
 
 
