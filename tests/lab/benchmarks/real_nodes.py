@@ -96,14 +96,19 @@ def measure(name: str) -> dict[str, float]:
     honest.state_root(1)
     executing = time.monotonic() - began
     with local_node("osaka") as url:
-        court, began = Court(url, HASH_BITS), time.monotonic()
-        liar = LyingTrace(honest, lie, threads=0)
+        court, liar = Court(url, HASH_BITS), LyingTrace(honest, lie, threads=0)
         commitment = ProgramCommitment.of(program)
         about = (ZERO, commitment.hash, constants_root(program.constants, constants), 0, 1, honest.state_root(0))
-        claim = ReplayClaim(*about, liar.state_root(1))
-        played = court.play(claim, commitment.header, ReplayPlayer(liar), ReplayPlayer(honest))
-        seconds = time.monotonic() - began
-    if played.match.winner is not Side.CHALLENGER or not played.match.refuted:
+        for side in Side.ASSERTER, Side.CHALLENGER:
+            # The liar is on the side on which the other one has to prove.
+            began, asserted = time.monotonic(), liar if side is Side.ASSERTER else honest
+            players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
+            claim = ReplayClaim(*about, asserted.state_root(1))
+            played = court.play(claim, commitment.header, players[Side.ASSERTER], players[Side.CHALLENGER])
+            seconds = time.monotonic() - began
+            if played.match.refuted:
+                break
+    if played.match.winner is not side.other or not played.match.refuted:
         raise OperationalError(f"the lie about {name} wasn't refuted: {played.match.detail}")
     gas, moves = played.start_gas + sum(played.gas), played.match.transactions
     return {"executing": executing, "seconds": seconds, "gas": gas, "moves": moves, "dearest": max(played.gas)}
