@@ -96,12 +96,14 @@ def measure(name: str) -> dict[str, float]:
     honest.state_root(1)
     executing = time.monotonic() - began
     with local_node("osaka") as url:
-        court, liar = Court(url, HASH_BITS), LyingTrace(honest, lie, threads=0)
-        commitment = ProgramCommitment.of(program)
+        court, commitment = Court(url, HASH_BITS), ProgramCommitment.of(program)
         about = (ZERO, commitment.hash, constants_root(program.constants, constants), 0, 1, honest.state_root(0))
         for side in Side.ASSERTER, Side.CHALLENGER:
             # The liar is on the side on which the other one has to prove.
-            began, asserted = time.monotonic(), liar if side is Side.ASSERTER else honest
+            began = time.monotonic()
+            honest = SegmentTrace(program, constants, executor, state, 0, 1)
+            liar = LyingTrace(honest, lie, threads=0)
+            asserted = liar if side is Side.ASSERTER else honest
             players = {side: ReplayPlayer(liar), side.other: ReplayPlayer(honest)}
             claim = ReplayClaim(*about, asserted.state_root(1))
             played = court.play(claim, commitment.header, players[Side.ASSERTER], players[Side.CHALLENGER])
