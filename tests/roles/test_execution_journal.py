@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import shutil
 from collections.abc import Sequence
@@ -176,6 +177,18 @@ def test_a_disk_that_takes_nothing_stops_nothing(tmp_path: Path, caplog: pytest.
     assert "takes longer after a restart" in caplog.text
     trace, _ = begun(tmp_path)
     trace.node_roots(STEP)
+    assert not trace.is_journaled
+
+
+def test_a_disk_that_cannot_be_listed_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = asked(begun(tmp_path)[0])
+
+    def broken(path: Path, pattern: str) -> list[Path]:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "glob", broken)
+    trace, _ = begun(tmp_path)
+    assert asked(trace) == right
     assert not trace.is_journaled
 
 

@@ -100,7 +100,10 @@ class ExecutionJournal:
             LocalWriter().write(str(self._file(step)), pieces)
 
     def _states(self) -> list[Path]:
-        return list(self._folder.glob("state.*"))
+        found = list[Path]()
+        with _unless_the_disk_fails():
+            found.extend(self._folder.glob("state.*"))
+        return found
 
     def _row(self, step: int) -> Path:
         return self._folder / f"row.{step}"
