@@ -1,22 +1,27 @@
 """What a party's disk remembers of an execution: of the training that is judged, and only where it can be had again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from role_market import Town, awarded, restored, until_proof
 
 from anvil_node import anvil_node
+from pol.arithmetic.primitives import Words
+from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
+from pol.dispute.play.honest_players import SumPlayer
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
+from pol.execution.executor import ExecutorFactory, Seen
 from pol.roles.party import replaying_party
 from pol.roles.party.data_availability import demand_state, expire_demands
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
+from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.replay.canonical_replay import replay_end
 
@@ -93,6 +98,39 @@ def test_what_the_disk_has_refused_stays_in_memory(
     with watcher.about(proven):
         assert watcher.trace(proven, 1) is trace
     monkeypatch.undo()
+
+
+class Counting(Whistleblower):
+    """Counts the steps of its executions."""
+
+    steps = 0
+
+    def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
+        party = self
+
+        class Counted(CpuExecutor):
+            def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+                party.steps += 1
+                return super().watch(state, step, seen)
+
+        return Counted
+
+
+def test_the_end_of_a_segment_is_remembered_for_a_dispute_about_its_distance(
+    proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each move looks at it, and not at the steps before."""
+    watcher = town.join(Counting, "w", evidence=tmp_path / "w")
+    monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
+    claim, charge = watcher.own_claim(proven, 1), ClaimCharge(0, ClaimChargeKind.DISTANCE, 1)
+    assert claim is not None
+    for _ in range(3):
+        with watcher.about(proven):
+            player = watcher.player(proven, claim, charge)
+        assert isinstance(player, SumPlayer)
+        assert player.sums.total() == claim.distances[0]
+        watcher.rest()
+    assert watcher.steps == watcher.task(proven).document.interval
 
 
 def test_what_the_disk_remembers_is_let_go(

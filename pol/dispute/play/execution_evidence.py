@@ -122,6 +122,10 @@ class SegmentTrace:
         """The state before ``step``."""
         return self._states.state(step)
 
+    def hold(self, step: int) -> list[Words]:
+        """As `state`, of one that a dispute has come down to: the journal holds it."""
+        return self._states.hold(step)
+
     def output(self, step: int, node: int) -> Words:
         """The output of a node at ``step``."""
         at, held = self._outputs

@@ -163,7 +163,7 @@ class ReplayingParty(Role):
         if charge.kind in LOOK_CHARGES:
             return self.second_looks(task_id).player(trace, charge)
         entry = self.proof(task_id).checkpoints[claim.segment + (charge.kind is ClaimChargeKind.DISTANCE)]
-        states = trace.state(trace.first_step + trace.steps), load_checkpoint(self.store, task, entry)
+        states = trace.hold(trace.first_step + trace.steps), load_checkpoint(self.store, task, entry)
         return SumPlayer(SumEvidence(task.program, Component(charge.component), *states))
 
     def charges(

@@ -119,7 +119,7 @@ class SecondLookEvidence:
         trace, last = self.rerun(replayed, charge.rerun), replayed.first_step + replayed.steps
         if charge.kind is ClaimChargeKind.LOOK_RERUN:
             return ReplayPlayer(trace)
-        states = replayed.state(last), trace.state(last)
+        states = replayed.hold(last), trace.hold(last)
         return SumPlayer(SumEvidence(self.task.program, Component(charge.component), *states))
 
     @cached_property
