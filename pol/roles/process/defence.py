@@ -10,8 +10,7 @@ from pol.chain.node.networks import outage_of
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import ProtocolError
-from pol.execution.available_memory import available_memory
-from pol.execution.cpu import CpuExecutor
+from pol.execution.cpu import on_all_cores
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
@@ -103,7 +102,7 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
         policy.require_gas(needs, role.connection.block_gas_limit())
         require_memory(needs, available_memory())
         if terms.interval * pace <= clock / RESERVE:
-            executor = CpuExecutor(step.program, step.constants)
+            executor = on_all_cores(step.program, step.constants)
             pace = time_work(lambda: executor.advance(step.state, 0), role.timer)
         require_moves_in_time(dispute_seconds(needs, speeds_of(role, pace)), clock, game.graces)
     except ProtocolError as error:
