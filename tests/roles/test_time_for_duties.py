@@ -1,6 +1,6 @@
 """No party stakes on what this machine can't do in time, or begins what would keep it from what it owes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -20,10 +20,13 @@ from test_watching import AT_ANY_PRICE
 
 from anvil_node import anvil_node
 from node_snapshots import unchanged
+from pol.arithmetic.primitives import Words
 from pol.chain.deployment_rules import GameRules
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.execution.executor import Seen
 from pol.roles.party import machine
 from pol.roles.party.decisions import Action, Mode, Wait
 from pol.roles.party.role import Role
@@ -170,6 +173,21 @@ def test_of_a_task_that_has_left_memory_no_needs_stay(exact: bytes, town: Town) 
     needs_of(verifier, other, 4)
     needs_of(verifier, third, 4)
     assert {task_id for task_id, _ in verifier.dispute_needs} == {other, third}
+
+
+def test_a_step_is_timed_as_disputes_execute_it(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a look at each node, which takes longer: up to a third for large nodes, twice for small ones."""
+    task_id, party = submitted(town, EXACT)[0], town.join(Verifier, "v")
+    now = 0.0
+
+    def watch(self: CpuExecutor, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        nonlocal now
+        now += 3
+        return list(state)
+
+    monkeypatch.setattr(CpuExecutor, "watch", watch)
+    party.timer = lambda: now
+    assert work_time.seconds_for(party, task_id, 2, 100) == 6
 
 
 @pytest.mark.parametrize(("step", "fits"), [(0.2 * HOUR, True), (0.4 * HOUR, False)])

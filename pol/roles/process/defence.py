@@ -103,7 +103,7 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
         require_memory(needs, available_memory())
         if terms.interval * pace <= clock / RESERVE:
             executor = on_all_cores(step.program, step.constants)
-            pace = time_work(lambda: executor.advance(step.state, 0), role.timer)
+            pace = time_work(lambda: executor.watch(step.state, 0, lambda number, output: None), role.timer)
         require_moves_in_time(dispute_seconds(needs, speeds_of(role, pace)), clock, game.graces)
     except ProtocolError as error:
         return str(error)

@@ -53,7 +53,8 @@ def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
         return least
     if task_id not in role.paces:
         executor, first = on_all_cores(task.program, task.constants), task.initial_state
-        role.paces[task_id] = time_work(lambda: executor.advance(first, 0), role.timer)
+        # As a dispute executes it: a replay that looks at no node takes less.
+        role.paces[task_id] = time_work(lambda: executor.watch(first, 0, lambda number, output: None), role.timer)
     return steps * role.paces[task_id]
 
 
