@@ -10,6 +10,7 @@ from pol.chain.node.networks import outage_of
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import ProtocolError
+from pol.execution.available_memory import available_memory
 from pol.execution.cpu import on_all_cores
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, time_work
