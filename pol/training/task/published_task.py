@@ -25,7 +25,8 @@ from pol.training.task.task_document import DOCUMENT_LIMIT, LoadedTask, TaskDocu
 from pol.training.task.task_source import GRAPH_LIMIT, TaskStep
 from pol.training.task.task_start import GIVEN, MAX_LEVELS, TaskStart
 
-PROGRAM_LIMIT = 1 << 30
+PROGRAM_LIMIT = 1 << 26
+"""Bytes of a step program, which takes some fourteen times as many in memory; 4,000 nodes of a Llama take two MiB."""
 HELD_BYTES = 1 << 26
 """Of a first state in memory, where it can be read again for certain."""
 SEED_CONSTANT = "seed"
@@ -45,16 +46,20 @@ def publish(
 
     Raises:
         ProtocolError: steps isn't a multiple of interval, the data aren't those of so many steps (of a captured step:
-            the order table isn't one row per step), or the first state doesn't follow from ``start``.
+            the order table isn't one row per step), the first state doesn't follow from ``start``, or the program is
+            too large.
         OperationalError: the store failed.
     """
     program, names, source = capture.program, capture.names, task_source.source_of(capture)
     task_source.require_steps(source, program, names, steps)
     task_source.require_numbers(source, capture.constants, capture.state)
+    data = program.to_bytes()
+    if len(data) > PROGRAM_LIMIT:
+        raise ProtocolError(f"the step program has {len(data)} bytes, and parties read {PROGRAM_LIMIT} at most")
     stored = store.put(task_source.encode(source))
     slot_types = [slot.type for slot in program.slots]
     task = TaskDocument(
-        program=store.put(program.to_bytes()),
+        program=store.put(data),
         program_hash=program_hash(program),
         names=store.put(canonical_json.encode(names.to_dict())),
         aten=stored if isinstance(source, AtenGraph) else None,
