@@ -14,6 +14,7 @@ from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training.storage.store import Store
+from pol.training.task import published_task
 from pol.training.task.published_task import load, publish
 from pol.training.task.task_document import TaskDocument
 
@@ -118,3 +119,12 @@ def test_an_order_table_of_another_length_is_refused() -> None:
     )
     with pytest.raises(ProtocolError, match="order table"):
         publish(Store("memory://short"), captured, steps=300, interval=25)
+
+
+def test_a_program_that_takes_too_much_memory_is_neither_published_nor_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, digest = published()
+    monkeypatch.setattr(published_task, "PROGRAM_LIMIT", 1 << 10)
+    with pytest.raises(ProtocolError, match="parties read 1024 at most"):
+        publish(store, digits.captured(0), steps=digits.STEPS, interval=digits.INTERVAL)
+    with pytest.raises(ProtocolError, match="more than the 1024 bytes"):
+        load(store, digest)
