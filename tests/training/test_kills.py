@@ -1,6 +1,7 @@
 """kill -9 at drawn moments and a full disk: real processes, a real disk."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ PROGRAM = Path(__file__).parent / "killed_recorders.py"
 
 def run(folder: Path, kills: int, seed: int) -> dict[str, dict[str, int]]:
     command = [sys.executable, str(PROGRAM), str(folder), str(kills), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[1])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return dict(json.loads(done.stdout))
 
