@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 from log_market import EXACT, Seer, honest, not_drawn
-from role_market import SELDOM, Town, captured, gain
+from role_market import Town, captured, gain
 
-from anvil_node import anvil_node
-from node_snapshots import order, unchanged
+from node_snapshots import order
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Status, Terms
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import ROLLUP_OUTAGE, outage_of
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
-from pol.roles.party.decisions import Decision
+from pol.roles.party.decisions import Action, Decision
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
@@ -47,21 +46,6 @@ LEAST = replace(
     clock=PUBLIC_CHAIN.min_clock,
 )
 """The shortest windows that the default policy accepts on a chain that never halts."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        town = Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-        for kind, name in ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w"), (Whistleblower, "x")):
-            town.join(kind, name)
-        yield town
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
 
 
 @contextmanager
@@ -221,5 +205,6 @@ def _verbs(party: Any, decide: Callable[..., Decision]) -> list[str]:
 
 def _verbs_without_wait(solver: Solver, task_id: bytes) -> list[str]:
     decision = next_of_solver(solver, task_id)
-    decision.act()  # type: ignore[union-attr]  # a move is due
-    return [decision.verb]  # type: ignore[union-attr]  # as above
+    assert isinstance(decision, Action), decision
+    decision.act()
+    return [decision.verb]
