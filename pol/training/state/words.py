@@ -9,6 +9,7 @@ from pol.commitments.array import Array, ArrayType, ElementType
 from pol.errors import ProtocolError
 
 I32_RANGE = (-(2**31), 2**31 - 1)
+_NARROW = {ElementType.I16: "<i2", ElementType.I8: "<i1", ElementType.U8: "<u1"}
 
 
 def to_words(array: Array, name: str) -> Words:
@@ -24,6 +25,8 @@ def to_words(array: Array, name: str) -> Words:
         words = data.view("<u2").astype(np.uint32) << np.uint32(16)
     elif element is ElementType.BOOL:
         words = data.astype(np.uint32)
+    elif element in _NARROW:
+        words = data.view(_NARROW[element]).astype(np.int32).view(np.uint32)
     elif element is ElementType.I64:
         integers = data.view("<i8")
         if integers.size and not I32_RANGE[0] <= int(integers.min()) <= int(integers.max()) <= I32_RANGE[1]:
@@ -47,6 +50,8 @@ def of_words(words: Words, element: ElementType) -> Array:
         data = (flat >> np.uint32(16)).astype("<u2").view(np.uint8)
     elif element is ElementType.BOOL:
         data = (flat != 0).astype(np.uint8)
+    elif element in _NARROW:
+        data = flat.view(np.int32).astype(_NARROW[element]).view(np.uint8)
     elif element is ElementType.I64:
         data = flat.view(np.int32).astype("<i8").view(np.uint8)
     else:

@@ -15,15 +15,19 @@ constexpr int64_t kBlockTerms = 256;
 }  // namespace
 
 bool PlannedNode::find_contraction() {
-    if (!plan_.folds || plan_.once_count != 0 || plan_.each_count != 1) return false;
-    const PlannedInstruction& body = plan_.each[0];
-    if (body.op != FFMA || body.c != plan_.accumulator || body.a >= plan_.operands || body.b >= plan_.operands) return false;
+    if (!plan_.folds || plan_.once_count != 0) return false;
     ContractionPlan& contraction = plan_.contraction;
+    contraction.integers = adds_integer_product();
+    const PlannedInstruction& body = plan_.each[0];
+    if (!contraction.integers && (plan_.each_count != 1 || body.op != FFMA || body.c != plan_.accumulator)) return false;
+    if (body.a >= plan_.operands || body.b >= plan_.operands) return false;
     const unsigned inner = 1u << (plan_.space.rank - 1);
     const bool a_inner = operands_[body.a].axes & inner, b_inner = operands_[body.b].axes & inner;
     if (operands_[body.a].gather >= 0 || operands_[body.b].gather >= 0) return false;
     // x is the operand that fewer positions read differently: it is read a word at a time, y by vectors.
-    if (find_taps(body.a, body.b)) {
+    if (contraction.integers) {
+        contraction.has_taps = false;
+    } else if (find_taps(body.a, body.b)) {
         const TapPlan found = contraction.taps;
         if (!find_taps(body.b, body.a) || own_positions(found) < own_positions(contraction.taps)) contraction.taps = found;
         contraction.has_taps = true;
@@ -46,6 +50,14 @@ bool PlannedNode::find_contraction() {
         std::swap(contraction.rows, contraction.columns);
     }
     return contraction.columns.size >= kSmallest;
+}
+
+// Whether the body is acc = ADD(acc, MUL(a, b)).
+bool PlannedNode::adds_integer_product() const {
+    if (plan_.each_count != 2) return false;
+    const PlannedInstruction &product = plan_.each[0], &sum = plan_.each[1];
+    if (product.op != MUL || sum.op != ADD) return false;
+    return (sum.a == plan_.accumulator && sum.b == product.result) || (sum.b == plan_.accumulator && sum.a == product.result);
 }
 
 // Dimensions that a bound of the operand depends on.

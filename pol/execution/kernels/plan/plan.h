@@ -86,10 +86,11 @@ struct TapPlan {
     int64_t inner;    // terms per value
 };
 
-// acc = FFMA(x, y, acc) with x and y varying along different output dimensions: a matrix product in disguise.
+// acc = FFMA(x, y, acc), or the same of integers, with x and y varying along different output dimensions: a matrix product in disguise.
 struct ContractionPlan {
     int x, y;         // operands; y varies along the innermost dimension
     Space batch, rows, columns;
+    bool integers;    // acc = ADD(acc, MUL(x, y)) instead
     // For reads with bounds: the same output cut in another way, so that bounds depend on positions and terms only.
     bool has_taps;
     TapPlan taps;
@@ -185,6 +186,7 @@ class PlannedNode {
     void schedule(const Descriptor& descriptor);
     // Each fills in its part of the plan. The first three return whether their kernel can run the node.
     bool find_contraction();
+    bool adds_integer_product() const;
     bool find_taps(int x, int y);
     unsigned bound_axes(int o) const;
     int64_t own_positions(const TapPlan& taps) const;

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 import torch
 
-from pol.graph.aten_graph import Argument, AtenNode, references
+from pol.graph.aten_graph import WORD_TYPES, Argument, AtenNode, references
 from pol.graph.capture.guards.interval import ANY, LARGEST_FLOAT, UNIT, ZERO, Interval, KnownIntervals, Number
+from pol.graph.tensor_type import DType
 
 Rule: TypeAlias = "Callable[[KnownIntervals, AtenNode], Interval | tuple[Interval, ...] | None]"
 
@@ -73,6 +74,13 @@ def _terms(known: KnownIntervals, node: AtenNode, place: int = 0) -> int:
 def _sum(known: KnownIntervals, node: AtenNode) -> Interval:
     operand, terms = known.of(node.arguments[0]), _terms(known, node)
     return Interval(min(operand.low * terms, 0), max(operand.high * terms, 0))
+
+
+def _matrix_product(known: KnownIntervals, node: AtenNode) -> Interval:
+    left, right = known.of(node.arguments[0]), known.of(node.arguments[1])
+    terms = known.shape(node.arguments[0])[-1]
+    ends = [a * b * terms for a in left.corners for b in right.corners]
+    return Interval(min(*ends, 0), max(*ends, 0))
 
 
 def _cumsum(known: KnownIntervals, node: AtenNode) -> Interval:
@@ -236,7 +244,7 @@ def _log1p(known: KnownIntervals, node: AtenNode) -> Interval:
 
 def _converted(known: KnownIntervals, node: AtenNode) -> Interval:
     operand = known.of(node.arguments[0])
-    if operand == ANY or not any(type_.dtype in {"int64", "int32"} for type_ in node.outputs):
+    if operand == ANY or WORD_TYPES[node.outputs[0].dtype] is DType.F32:
         return operand
     return Interval(int(operand.low), int(operand.high))
 
@@ -290,6 +298,7 @@ _GROUPS: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (_clamp_one(least=False), ("clamp_max.default", "clamp_max.Tensor")),
     (_sum, ("sum.default", "sum.dim_IntList")),
     (_cumsum, ("cumsum.default",)),
+    (_matrix_product, ("mm.default", "bmm.default", "_int_mm.default")),
     (_prod, ("prod.default", "prod.dim_int")),
     (_power, ("pow.Tensor_Scalar",)),
     (_divided, ("floor_divide.default", "div.Tensor_mode", "div.Scalar_mode", "div.Tensor", "div.Scalar")),
