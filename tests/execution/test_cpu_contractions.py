@@ -13,11 +13,13 @@ from lab.benchmarks.contractions import (
     fold,
     product,
 )
-from pol.arithmetic.primitives import Words
+from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import evaluate_node
 from pol.graph.node import Node
+from pol.graph.tensor_type import DType
 
 HOSTILE = np.array(
     [0, 0x80000000, 1, 0x80000001, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFA00001], np.uint32
@@ -96,6 +98,42 @@ def test_matrix_product(isa: str, sizes: tuple[int, int, int, int], left: str, r
         del named["b"]
     case = product("", named, left, right)
     check(case.nodes[0], spoiled(case.operands, how))
+
+
+def of_integers(node: Node) -> Node:
+    """The same product of integers: acc = ADD(acc, MUL(a, b)), or with the operands of ADD the other way round."""
+    (step,) = node.body.instructions
+    inputs = node.body.inputs
+    sums = (step.c, inputs) if node.type.numel % 2 else (inputs, step.c)
+    body = ScalarProgram(inputs, (), (Instruction(Op.MUL, step.a, step.b), Instruction(Op.ADD, *sums)))
+    operands = tuple(replace(item, type=replace(item.type, dtype=DType.I32)) for item in node.operands)
+    return replace(node, type=replace(node.type, dtype=DType.I32), operands=operands, body=body)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("bmk", "bkn"), ("bmk", "bnk"), ("kmb", "nbk"), ("mk", "kn"), ("km", "nk")]
+)
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 5, 7), (2, 1, 70, 300), (1, 3, 9, 260), (5, 7, 15, 33), (1, 130, 65, 20)], ids=str
+)
+def test_product_of_integers(isa: str, sizes: tuple[int, int, int, int], left: str, right: str) -> None:
+    named = dict(zip("bmnk", sizes, strict=True))
+    if "b" not in left:
+        del named["b"]
+    case = product("", named, left, right)
+    numbers = np.random.default_rng(6)
+    node = replace(of_integers(case.nodes[0]), init=0xFFFFFFF0)
+    for bits in (8, 16, 17, 32):
+        ends = -(2 ** (bits - 1)), 2 ** (bits - 1)
+        check(
+            node, [numbers.integers(*ends, tensor.shape).astype(np.int32).view(np.uint32) for tensor in case.operands]
+        )
+
+
+@pytest.mark.parametrize("dilation", [1, 8])
+def test_integers_with_bounds(isa: str, dilation: int) -> None:
+    node, tensors = grouped(7, dilation, 3)
+    check(of_integers(node), spoiled(tensors, "plain"), (1, 2))
 
 
 def grouped(fill: int, dilation: int, init: int = 0) -> tuple[Node, tuple[Words, ...]]:

