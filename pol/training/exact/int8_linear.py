@@ -66,7 +66,8 @@ class Int8Linear(nn.Linear):
         flat = input.reshape(-1, self.in_features)
         product: Tensor = _Int8Product.apply(flat, self.weight)  # type: ignore[no-untyped-call]  # torch has no types
         output = product.reshape(*input.shape[:-1], self.out_features)
-        return output if self.bias is None else output + self.bias
+        bias = self._parameters["bias"]
+        return output if bias is None else output + bias
 
 
 def with_int8_products(model: nn.Module) -> nn.Module:

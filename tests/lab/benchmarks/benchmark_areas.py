@@ -144,10 +144,11 @@ def step_figures() -> dict[str, Figure]:
 
 
 def exact_figures() -> dict[str, Figure]:
-    """Exact training in the user's own loop beside eager torch."""
+    """Exact training in the user's own loop beside eager torch, and with products of int8 beside those of float32."""
     from lab.benchmarks.exact_training import exact_figures as figures
+    from lab.benchmarks.int8_training import int8_figures
 
-    return figures()
+    return {**figures(), **int8_figures()}
 
 
 def capture_figures() -> dict[str, Figure]:
