@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pol.execution.stock_torch.stable_topk import StableOrder, stable_topk
+from pol.execution.stock_torch.stable_order import StableOrder, stable_topk
 from pol.training.task.task_randomness import TaskRandomness
 
 

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 import pol.execution.stock_torch.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import PolError, UnsupportedError
-from pol.execution.stock_torch.stable_topk import StableOrder
+from pol.execution.stock_torch.stable_order import StableOrder
 from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.loop import Loop, scheduled_options
 from pol.graph.capture.optimizers import Options

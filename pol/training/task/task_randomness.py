@@ -9,7 +9,7 @@ import torch
 
 import pol.execution.stock_torch.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import UnsupportedError
-from pol.execution.stock_torch.stable_topk import StableOrder
+from pol.execution.stock_torch.stable_order import StableOrder
 from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
 from pol.training.task import initialization
 

@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.stock_torch.stable_topk import StableOrder
+from pol.execution.stock_torch.stable_order import StableOrder
 from pol.graph.capture import Capture, Loop, capture
 
 ROWS, BATCH, STEPS, WIDTH = 16, 4, 3, 6
