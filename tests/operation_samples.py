@@ -428,6 +428,26 @@ for rank, x in ((1, CHANNEL), (2, POOLED), (3, SOLID)):
             name = f"upsample_{INTERPOLATIONS[rank]}"
             CASES.setdefault(f"{name}.default", []).append((x, new, corners, *scales))
             CASES.setdefault(f"{name}_backward.default", []).append((gradient, new, shape, corners, *scales))
+CASES |= {
+    "diagonal.default": [(A,), (A, 1), (LONG, -1, 0, 2), (LONG, 2, -1, 1)],
+    "bitwise_left_shift.Tensor": [(INTS, MORE), (MORE[:, None], MORE)],
+    "bitwise_right_shift.Tensor": [(INTS, MORE), (WHOLE, torch.tensor([0, 1, 31]))],
+    "cumprod.default": [(A, 1), (INTS, 0), (1 + WIDE * 0.01, 1), (YES, 0), (LONG[:, :, :9], -1)],
+    "cummax.default": [(A, 1), (INTS, 0), (WIDE, 1), (TIES, 1), (SPECIAL, 0), (LONG, 1), (torch.tensor(2.0), 0)],
+    "cummin.default": [(A, 1), (INTS, 0), (WIDE, 1), (TIES, 1), (SPECIAL, 0), (LONG, -1)],
+    "logcumsumexp.default": [(A, 1), (WIDE, 1), (INFINITE, 1), (LONG, 0)],
+    "searchsorted.Tensor": [
+        (A.sort(1)[0], A),
+        (torch.arange(-2.0, 3.0), A, {"right": True}),
+        (INTS.sort(1)[0], INTS, {"side": "right", "out_int32": True}),
+        (torch.arange(-2.0, 3.0), SPECIAL),
+    ],
+    "bucketize.Tensor": [
+        (A, B.sort()[0]),
+        (INTS, torch.tensor([-2, 0, 5]), {"right": True}),
+        (INTS, torch.arange(4.0)),
+    ],
+}
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 for relation in RELATIONS:
     CASES[f"{relation}.Tensor"] = [

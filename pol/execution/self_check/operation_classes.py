@@ -5,7 +5,8 @@ from pol.graph.capture.tracing.aten_recorder import IDENTITIES, VIEWS
 EXACT = VIEWS | IDENTITIES | frozenset(
     f"aten.{name}"
     for name in (
-        "select.int", "slice.Tensor", "split_with_sizes.default", "split.Tensor", "unsafe_split.Tensor",
+        "select.int", "slice.Tensor", "diagonal.default", "cummax.default", "cummin.default",
+        "split_with_sizes.default", "split.Tensor", "unsafe_split.Tensor",
         "flip.default", "cat.default", "repeat.default", "roll.default", "constant_pad_nd.default",
         "slice_backward.default", "select_backward.default", "slice_scatter.default", "select_scatter.default",
         "tril.default", "triu.default", "full.default", "full_like.default", "scalar_tensor.default",

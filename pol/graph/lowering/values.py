@@ -171,6 +171,25 @@ def cut(value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
     return replace(value, shape=shape, base=base, strides=tuple(strides))
 
 
+def diagonal(value: Value, offset: int, first: int, second: int) -> Value:
+    """The places where dimension `second` counts `offset` more than `first`, as the last dimension; both disappear."""
+    rank = len(value.shape)
+    row, column = axis_index(first, rank), axis_index(second, rank)
+    if rank < 2 or row == column:
+        raise ProtocolError(f"a tensor of shape {value.shape} has no diagonal of dimensions {first} and {second}")
+    down, right = max(-offset, 0), max(offset, 0)
+    count = min(value.shape[row] - down, value.shape[column] - right)
+    if count < 1:
+        raise ProtocolError(f"a tensor of shape {value.shape} has no diagonal {offset}")
+    kept = [axis for axis in range(rank) if axis not in {row, column}]
+    shape = (*(value.shape[axis] for axis in kept), count)
+    if not isinstance(value, View):
+        return replace(value, shape=shape)
+    base = value.base + down * value.strides[row] + right * value.strides[column]
+    strides = (*(value.strides[axis] for axis in kept), value.strides[row] + value.strides[column])
+    return replace(value, shape=shape, base=base, strides=strides)
+
+
 def slice_range(size: int, start: int, stop: int) -> tuple[int, int]:
     """First position and the one after the last of a Python slice of a dimension."""
     first, last = (max(0, min(at + size if at < 0 else at, size)) for at in (start, stop))

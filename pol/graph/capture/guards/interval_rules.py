@@ -90,6 +90,22 @@ def _cumsum(known: KnownIntervals, node: AtenNode) -> Interval:
     return Interval(min(operand.low, operand.low * terms), max(operand.high, operand.high * terms))
 
 
+def _place_among(known: KnownIntervals, node: AtenNode) -> Interval:
+    """A number of boundaries."""
+    boundaries = node.arguments[1 if "bucketize" in node.operation else 0]
+    return Interval(0, known.shape(boundaries)[-1])
+
+
+def _cumprod(known: KnownIntervals, node: AtenNode) -> Interval | None:
+    shape, axis = known.shape(node.arguments[0]), node.arguments[1]
+    size = max(map(abs, known.of(node.arguments[0]).corners))
+    terms = shape[axis] if shape and isinstance(axis, int) else 1
+    if size > 1 and terms > 256:
+        return None
+    greatest = max(1, size) ** terms
+    return Interval(-greatest, greatest)
+
+
 def _prod(known: KnownIntervals, node: AtenNode) -> Interval | None:
     operand, terms = known.of(node.arguments[0]), _terms(known, node)
     size = max(map(abs, operand.corners))
@@ -257,7 +273,7 @@ def _absolute(known: KnownIntervals, node: AtenNode) -> Interval:
 _KEEPS = (
     "view.default", "_unsafe_view.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims",
     "permute.default", "transpose.int", "expand.default", "clone.default", "alias.default", "detach.default",
-    "select.int", "slice.Tensor", "flip.default", "repeat.default", "roll.default", "split.Tensor",
+    "select.int", "slice.Tensor", "diagonal.default", "flip.default", "repeat.default", "roll.default", "split.Tensor",
     "split_with_sizes.default", "unsafe_split.Tensor", "lift_fresh_copy.default", "amax.default", "amin.default",
     "max.default", "min.default", "mean.default", "mean.dim", "pixel_shuffle.default", "pixel_unshuffle.default",
     "avg_pool2d.default", "reflection_pad1d.default", "reflection_pad2d.default", "upsample_nearest1d.default",
@@ -299,6 +315,10 @@ _GROUPS: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (_sum, ("sum.default", "sum.dim_IntList")),
     (_cumsum, ("cumsum.default",)),
     (_matrix_product, ("mm.default", "bmm.default", "_int_mm.default")),
+    (_cumprod, ("cumprod.default",)),
+    (_place_among, ("searchsorted.Tensor", "bucketize.Tensor")),
+    (_two(lambda a, b: a * 2**b if 0 <= b <= 64 else LARGEST_FLOAT), ("bitwise_left_shift.Tensor",)),
+    (_all, ("bitwise_right_shift.Tensor",)),
     (_prod, ("prod.default", "prod.dim_int")),
     (_power, ("pow.Tensor_Scalar",)),
     (_divided, ("floor_divide.default", "div.Tensor_mode", "div.Scalar_mode", "div.Tensor", "div.Scalar")),
@@ -312,7 +332,8 @@ _GROUPS: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (
         _with_places,
         (
-            "max.dim", "min.dim", "topk.default", "sort.default", "sort.stable", "max_pool2d_with_indices.default",
+            "max.dim", "min.dim", "cummax.default", "cummin.default", "topk.default",
+            "sort.default", "sort.stable", "max_pool2d_with_indices.default",
             "max_pool3d_with_indices.default",
         ),
     ),

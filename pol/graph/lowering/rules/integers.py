@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from pol.arithmetic.registers import Float, Word, high_product, moved, nearest, select
+from pol.arithmetic.registers import Float, Word, high_product, moved, nearest, select, shifted_with_sign
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.remainders import MOST_ROUNDS, exact_rest, floor_quotient, floor_rest, rounds_for
 from pol.graph.lowering.rule_table import lowers
@@ -173,3 +173,13 @@ def _bitwise_not(call: Call) -> Value:
         raise call.unsupported("the operand must be boolean or an integer; compare with zero first")
     mask = 1 if call.torch_dtype(0) == "bool" else -1
     return elementwise(call, [call.tensor(0)], lambda x: x ^ mask)
+
+
+@lowers("aten.bitwise_left_shift.Tensor", defines="SHL; integers")
+def _shifted_left(call: Call) -> Value:
+    return _bitwise(call, operator.lshift)
+
+
+@lowers("aten.bitwise_right_shift.Tensor", defines="SAR; integers")
+def _shifted_right(call: Call) -> Value:
+    return _bitwise(call, shifted_with_sign)

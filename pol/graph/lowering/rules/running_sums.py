@@ -1,15 +1,27 @@
-"""Running sums: blocks of terms in order, then the sums of the blocks before."""
+"""Running sums, products and extremes: blocks of terms in order, then those of the blocks before."""
 
 from __future__ import annotations
 
+from pol.arithmetic.functions import exp, log1p
+from pol.arithmetic.registers import Float, R, Word, is_number, maximum, minimum, select
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import NodeRead
-from pol.graph.lowering.folds import FLOAT_SUM, INTEGER_SUM, Monoid
+from pol.graph.lowering.emitter import Coordinate, NodeRead
+from pol.graph.lowering.folds import (
+    FLOAT_PRODUCT,
+    FLOAT_SUM,
+    INTEGER_MAXIMUM,
+    INTEGER_MINIMUM,
+    INTEGER_PRODUCT,
+    INTEGER_SUM,
+    MAXIMUM,
+    MINIMUM,
+    Monoid,
+)
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.reductions import of_words
 from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, view_of
 from pol.graph.node import Affine, Bound
-from pol.graph.tensor_type import TensorType
+from pol.graph.tensor_type import DType, TensorType
 
 BLOCK = 64
 """Terms that are added one after the other."""
@@ -20,7 +32,63 @@ BLOCK = 64
     defines="blocks of 64 terms in order, each then added to the running sum of the blocks before it",
 )
 def _cumulative_sum(call: Call) -> Value:
-    value, monoid = of_words(call, FLOAT_SUM, INTEGER_SUM)
+    return _along(call, *of_words(call, FLOAT_SUM, INTEGER_SUM))
+
+
+@lowers("aten.cumprod.default", defines="as cumsum, with FMUL; integers: MUL")
+def _cumulative_product(call: Call) -> Value:
+    return _along(call, *of_words(call, FLOAT_PRODUCT, INTEGER_PRODUCT))
+
+
+@lowers("aten.cummax.default", defines="as cumsum, with FMAX, and the last place of the maximum so far", is_exact=True)
+def _cumulative_maximum(call: Call) -> tuple[Value, ...]:
+    return _extremes(call, MAXIMUM, INTEGER_MAXIMUM)
+
+
+@lowers("aten.cummin.default", defines="as cumsum, with FMIN, and the last place of the minimum so far", is_exact=True)
+def _cumulative_minimum(call: Call) -> tuple[Value, ...]:
+    return _extremes(call, MINIMUM, INTEGER_MINIMUM)
+
+
+@lowers("aten.logcumsumexp.default", defines="as cumsum, with m + log1p(exp(l - m)), m = FMAX, l = FMIN")
+def _log_of_cumulative_sum(call: Call) -> Value:
+    value = call.tensor(0)
+    if value.dtype is not DType.F32:
+        raise call.unsupported("only float32 is defined")
+    return _along(call, value, _LOG_SUM)
+
+
+def _log_of_sum(a: Float, b: Float) -> Float:
+    """log(e^a + e^b)."""
+    most, least = maximum(a, b), minimum(a, b)
+    # Equal infinities have no difference.
+    apart = select(most == least, 0.0, least - most)
+    return most + log1p(exp(apart))
+
+
+_LOG_SUM = Monoid(_log_of_sum, MAXIMUM.neutral, DType.F32)
+
+
+def _extremes(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, ...]:
+    """The running extreme, and the place where it was met last; a NaN stays."""
+    value = call.tensor(0)
+    result = _along(call, value, floating if value.dtype is DType.F32 else integer)
+    if not value.shape:
+        return result, call.emitter.map((), DType.I32, [value], lambda x: x.word(0), "place")
+
+    def met(x: R, extreme: R, here: Word) -> Word:
+        is_met = x == extreme
+        if isinstance(x, Float):
+            is_met = is_met | (is_number(x) ^ 1)
+        return select(is_met, here, 0)
+
+    place = Coordinate(axis_index(call.integer(1, "dim"), len(value.shape)))
+    places = call.emitter.map(value.shape, DType.I32, [value, result, place], met, "met")
+    return result, _along(call, places, INTEGER_MAXIMUM)
+
+
+def _along(call: Call, value: Value, monoid: Monoid) -> Value:
+    """Running values of a monoid along the dimension that the call names."""
     axis = call.integer(1, "dim")
     if not value.shape:
         return value

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from pol.arithmetic.registers import R, Word, below, is_number, select
+from math import inf
+from typing import Any
+
+from pol.arithmetic.registers import R, Word, below, is_number, select, to_float
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, NodeRead
+from pol.graph.lowering.emitter import Coordinate, Emitter, NodeRead, same
+from pol.graph.lowering.long_sorting import merged
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.values import NAN, Value, View, axis_index, expand, permute, unsqueeze
+from pol.graph.lowering.rules.joins import placed
+from pol.graph.lowering.values import (
+    NAN,
+    Value,
+    View,
+    axis_index,
+    cut,
+    expand,
+    float_word,
+    integer_word,
+    permute,
+    squeeze,
+    unsqueeze,
+    view_of,
+)
 from pol.graph.tensor_type import DType, TensorType
 
 LONGEST = 2048
-"""Longest dimension that is sorted: counting takes the square of the length."""
+"""Longest dimension that is sorted by ranks: counting takes the square of the length."""
+RUN = 512
+"""Words that are sorted by ranks where the dimension is longer; the runs are merged."""
+MOST = 1 << 20
 _RANKED = (
     "rank = number of words before it: greater (ascending: smaller) ones, and equal ones at earlier places; "
-    "NaN is greatest; up to 2048"
+    "NaN is greatest; more than 2048 in merged runs of 512"
 )
 
 
@@ -22,14 +43,27 @@ def _sorted(call: Call, axis: int, count: int, is_descending: bool) -> tuple[Val
     value = call.tensor(0)
     place = axis_index(axis, len(value.shape))
     size = value.shape[place] if value.shape else 1
-    if size > LONGEST:
-        raise call.unsupported(f"only up to {LONGEST} numbers are sorted, not {size}")
+    if size > MOST:
+        raise call.unsupported(f"only up to {MOST} numbers are sorted, not {size}")
     if not value.shape:
         value = unsqueeze(value, 0)
     order = [position for position in range(len(value.shape)) if position != place]
     rows = permute(value, [*order, place])
     rows = call.emitter.view(rows)
-    *lead, _ = rows.shape
+    depth = len(rows.shape) - 1
+    if size > LONGEST:
+        values, places = _merged(call.emitter, rows, count, is_descending)
+    else:
+        values, places = _ranked(call.emitter, rows, count, is_descending)
+    back = [*range(place), depth, *range(place, depth)]
+    shape = call.output.shape
+    results = (permute(values, back), permute(places, back))
+    return tuple(call.emitter.reshaped(result, shape) for result in results)
+
+
+def _ranked(emitter: Emitter, rows: View, count: int, is_descending: bool) -> tuple[View, View]:
+    """Along the last dimension, by ranks."""
+    *lead, size = rows.shape
     depth = len(lead)
     over = (*lead, size, size)
     own, other = expand(unsqueeze(rows, depth + 1), over), expand(unsqueeze(rows, depth), over)
@@ -40,7 +74,7 @@ def _sorted(call: Call, axis: int, count: int, is_descending: bool) -> tuple[Val
         return rank + (before | tied)
 
     arguments = [own, other, Coordinate(depth), Coordinate(depth + 1)]
-    ranks = call.emitter.fold(TensorType(DType.I32, rows.shape), (size,), 0, arguments, count_before, "ranks")
+    ranks = emitter.fold(TensorType(DType.I32, rows.shape), (size,), 0, arguments, count_before, "ranks")
     shown = (*lead, count, size)
     of_rank = expand(unsqueeze(ranks, depth), shown)
 
@@ -48,14 +82,35 @@ def _sorted(call: Call, axis: int, count: int, is_descending: bool) -> tuple[Val
         return select(rank == wanted, here, place)
 
     type_ = TensorType(DType.I32, (*lead, count))
-    places = call.emitter.fold(type_, (size,), 0, [of_rank, Coordinate(depth), Coordinate(depth + 1)], found, "places")
+    places = emitter.fold(type_, (size,), 0, [of_rank, Coordinate(depth), Coordinate(depth + 1)], found, "places")
     start = View(rows.source, rows.index, rows.type, type_.shape, rows.base, (*rows.strides[:-1], 0), rows.step_stride)
-    read = NodeRead(start, fill=NAN if value.dtype is DType.F32 else 0, gather=(0, rows.strides[-1], size))
-    values = call.emitter.map(type_.shape, value.dtype, [places, read], lambda _, word: word)
-    back = [*range(place), depth, *range(place, depth)]
-    shape = call.output.shape
-    results = (permute(values, back), permute(places, back))
-    return tuple(call.emitter.reshaped(result, shape) for result in results)
+    read = NodeRead(start, fill=NAN if rows.dtype is DType.F32 else 0, gather=(0, rows.strides[-1], size))
+    return emitter.map(type_.shape, rows.dtype, [places, read], lambda _, word: word), places
+
+
+def _merged(emitter: Emitter, rows: View, count: int, is_descending: bool) -> tuple[Value, Value]:
+    """Along the last dimension: runs by ranks, then merged. What fills the last run comes after all words."""
+    *lead, size = rows.shape
+    runs = 1 << (-(-size // RUN) - 1).bit_length()
+    if rows.dtype is DType.F32:
+        last = float_word(-inf) if is_descending else NAN
+    else:
+        last = integer_word(-(2**31) if is_descending else 2**31 - 1)
+    wide = (*lead, runs * RUN)
+    filled = emitter.map(wide, rows.dtype, [placed(rows, wide, len(lead), 0, last)], same, "filled")
+    cut_up = view_of(emitter.reshaped(filled, (*lead, runs, RUN)))
+    values, inside = _ranked(emitter, cut_up, RUN, is_descending)
+    places = emitter.map(
+        inside.shape, DType.I32, [inside, Coordinate(len(lead))], lambda at, run: run * RUN + at, "places"
+    )
+
+    def precedes(first: R, second: R) -> Word:
+        return _less(second, first) if is_descending else _less(first, second)
+
+    while values.shape[-2] > 1:
+        values, places = merged(emitter, values, places, precedes, f"runs_{values.shape[-2]}")
+    rows_after = [cut(squeeze(item, [-2]), -1, 0, count) for item in (values, places)]
+    return rows_after[0], rows_after[1]
 
 
 def _less(a: R, b: R) -> Word:
@@ -85,3 +140,29 @@ def _sort(call: Call) -> tuple[Value, ...]:
     axis = call.integer(axis, "dim", -1)
     size = call.tensor(0).shape[axis] if call.tensor(0).shape else 1
     return _sorted(call, axis, size, call.flag(is_descending, "descending"))
+
+
+@lowers(
+    "aten.searchsorted.Tensor",
+    "aten.bucketize.Tensor",
+    defines="the number of boundaries below the number (from the right: not above it); of NaN all",
+)
+def _place_among(call: Call) -> Value:
+    is_sought_first = "bucketize" in call.node.operation
+    boundaries, sought = call.tensor(int(is_sought_first)), call.tensor(int(not is_sought_first))
+    right = call.flag(3, "right") or call.argument(4, "side") == "right"
+    if call.argument(5, "sorter") is not None:
+        raise call.unsupported("a sorter; sort the boundaries with torch.gather first")
+    count = boundaries.shape[-1]
+    over = (*sought.shape, count)
+    rows = boundaries if len(boundaries.shape) == 1 else unsqueeze(boundaries, len(boundaries.shape) - 1)
+    is_real = DType.F32 in {boundaries.dtype, sought.dtype}
+
+    def add(total: Word, boundary: Any, number: Any) -> Word:
+        if is_real:
+            first, second = (to_float(word) if isinstance(word, Word) else word for word in (boundary, number))
+            return total + ((first > second if right else first >= second) ^ 1)
+        return total + (boundary <= number if right else boundary < number)
+
+    wide = expand(unsqueeze(sought, len(sought.shape)), over)
+    return call.emitter.fold(TensorType(DType.I32, sought.shape), (count,), 0, [expand(rows, over), wide], add)

@@ -13,6 +13,7 @@ from pol.graph.lowering.values import (
     Value,
     at_index,
     cut,
+    diagonal,
     expand,
     flip,
     permute,
@@ -89,6 +90,12 @@ def _view(call: Call) -> Value:
 @lowers("aten.select.int", defines="a part", is_exact=True)
 def _select(call: Call) -> Value:
     return at_index(call.tensor(0), call.integer(1), call.integer(2))
+
+
+@lowers("aten.diagonal.default", defines="a part: the sum of two strides", is_exact=True)
+def _diagonal(call: Call) -> Value:
+    dims = (call.integer(2, "dim1", 0), call.integer(3, "dim2", 1))
+    return diagonal(call.tensor(0), call.integer(1, "offset", 0), *dims)
 
 
 @lowers("aten.slice.Tensor", defines="a part; step >= 1", is_exact=True)
