@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.prune import BasePruningMethod
-from torch.nn.utils.spectral_norm import SpectralNorm
-from torch.nn.utils.weight_norm import WeightNorm
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.optim.lr_scheduler import LRScheduler
@@ -24,8 +22,6 @@ from pol.graph.step_program import RANGE_BITS, StepProgram
 
 _WRAPPERS = ("torch._dynamo", "torch.jit", "torch.nn.parallel", "torch.nn.parallel.data_parallel", "torch.distributed")
 _OLD_HOOKS: Mapping[type, str] = {
-    SpectralNorm: "write your own parametrization (register_parametrization) of products and sums",
-    WeightNorm: "write your own parametrization (register_parametrization), g * v / (v * v).sum(1, True).sqrt()",
     BasePruningMethod: (
         "register the product with a mask by torch.nn.utils.parametrize.register_parametrization, or make the pruning "
         "permanent with torch.nn.utils.prune.remove"
@@ -95,6 +91,11 @@ def _require_model(model: object, loss: object) -> None:
     for name, parameter in model.named_parameters():
         if is_lazy(parameter):
             raise UnsupportedError(f"parameter {name} has no shape yet: run the model once on a batch")
+        if parameter.is_complex():
+            raise UnsupportedError(
+                f"parameter {name} is complex: make it a float32 parameter of pairs, "
+                "nn.Parameter(torch.view_as_real(w)), and read it as torch.view_as_complex(parameter)"
+            )
         if parameter.dtype not in {torch.float32, torch.bfloat16}:
             raise UnsupportedError(
                 f"parameter {name} is {parameter.dtype}: only float32 and bfloat16 are defined, use model.float()"

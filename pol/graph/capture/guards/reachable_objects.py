@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 from torch.optim import Optimizer
 
 from pol.graph.capture.guards import user_state
@@ -21,6 +23,8 @@ from pol.graph.capture.guards.plain_values import PLAIN
 _TABLES = ("_parameters", "_buffers", "_modules")
 _CACHES = {nn.RNNBase: ("_flat_weights", "_flat_weight_refs")}
 """Attributes of torch's own modules that follow their parameters."""
+_WEIGHT_HOOKS = (WeightNorm, SpectralNorm)
+"""Hooks that compute an attribute anew before every forward pass."""
 ABSENT = object()
 """Stands for a part that is not there."""
 
@@ -122,6 +126,8 @@ class ReachableObjects:
         if not _has_attributes(item):
             return ()
         caches = [cache for kind, names in _CACHES.items() if isinstance(item, kind) for cache in names]
+        if isinstance(item, nn.Module):
+            caches += [hook.name for hook in item._forward_pre_hooks.values() if isinstance(hook, _WEIGHT_HOOKS)]
         parts = list(self._dictionary(vars(item), lambda key: f"{name}.{key}", caches))
         if isinstance(item, nn.Module):
             tables = [vars(item)[table] for table in _TABLES]
