@@ -86,7 +86,8 @@ def capture_course(
     plan = OptimizerStep(optimizer, parameters, options, first)
     inputs = StepInputs(
         {name: parameter.detach() for name, parameter in parameters.items()},
-        {name: buffer.detach() for name, buffer in model.named_buffers()},
+        # Complex buffers, such as the turns of rotary embeddings, are constants of the program.
+        {name: buffer.detach() for name, buffer in model.named_buffers() if not buffer.is_complex()},
         {name: parameters[name].detach() for name in plan.initial} if loop.ema is not None else {},
         plan.initial,
         [tensor.detach() for tensor in dataset],

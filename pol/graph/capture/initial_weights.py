@@ -48,7 +48,7 @@ def capture_initialization(
         found: list[tuple[str, Component, Tensor]] = [
             (name, Component.PARAMETER, tensor) for name, tensor in model.named_parameters()
         ]
-        found += [(name, Component.BUFFER, tensor) for name, tensor in model.named_buffers()]
+        found += [(name, Component.BUFFER, tensor) for name, tensor in model.named_buffers() if not tensor.is_complex()]
         names[:] = [(name, component) for name, component, _ in found]
         return [tensor.detach() for _, _, tensor in found]
 
@@ -72,7 +72,9 @@ def capture_initialization(
 
         states = [torch.zeros(like.shape, dtype=like.dtype) for _, like, _ in chosen.values()]
         arguments = [*states, words, number]
-        graph = traced(torch.func.functionalize(replay), arguments, decompositions(), lambda: "initialization")
+        # Without replacements: the model that is built has torch's bits.
+        table = decompositions(with_replacements=False)
+        graph = traced(torch.func.functionalize(replay), arguments, table, lambda: "initialization")
     graph.graph.eliminate_dead_code()
     inputs = [
         *entries,

@@ -48,7 +48,7 @@ def capture_shapes(
 
     inputs = StepInputs(
         on_cpu(parameters),
-        on_cpu(dict(model.named_buffers())),
+        on_cpu({name: buffer for name, buffer in model.named_buffers() if not buffer.is_complex()}),
         on_cpu({name: parameters[name] for name in plan.initial}) if loop.ema is not None else {},
         {name: on_cpu(state) for name, state in plan.initial.items()},
         [tensor.detach() for tensor in dataset],

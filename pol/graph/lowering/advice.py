@@ -14,12 +14,13 @@ DECOMPOSED = (
     "hardswish", "hardswish_backward", "hardsigmoid", "hardsigmoid_backward", "_prelu_kernel", "_prelu_kernel_backward",
     "glu", "glu_backward", "celu", "softshrink", "hardshrink", "threshold", "soft_margin_loss",
     "soft_margin_loss_backward", "logaddexp", "log_sigmoid_forward", "log_sigmoid_backward",
+    "rrelu_with_noise_backward", "rot90",
 )  # fmt: skip
 """ATen operations that a capture replaces by torch's own decomposition. The list is part of what pol is: frozen."""
 
 RANDOM = (
-    "draw with rand, randn, randint, uniform_, normal_, bernoulli or dropout in the model or the loss, or put the "
-    "numbers into the data set"
+    "draw with rand, randn, randint, bernoulli, multinomial, randperm, dropout or torch.distributions in the model or "
+    "the loss, or put the numbers into the data set"
 )
 _ADVICE = (
     (
@@ -41,7 +42,20 @@ _ADVICE = (
         "normalization layers are not defined yet: write (x - m) * torch.rsqrt(((x - m) ** 2).mean(-1, True) + eps) "
         "with m = x.mean(-1, True)",
     ),
-    (("weight_norm",), "write the weight as g * v / (v * v).sum(1, True).sqrt()"),
+    (
+        ("_standard_gamma_grad", "_dirichlet_grad"),
+        "draw gamma, beta and Dirichlet numbers with sample(), not rsample(), or take torch.distributions.Kumaraswamy",
+    ),
+    (
+        ("linalg_eig", "linalg_svd", "_linalg_eigh", "linalg_lstsq", "linalg_ldl"),
+        "eigenvalues and singular values have no definition: use solve, cholesky or qr of small matrices, or power "
+        "iteration for the greatest one",
+    ),
+    (
+        ("linalg", "lu_solve", "triangular_solve", "cholesky", "geqrf", "householder"),
+        "factorizations and solutions are defined for float32 matrices of at most 64 rows and columns",
+    ),
+    (("poisson", "binomial"), "put the counts into the data set, or draw with bernoulli or multinomial"),
     (("dropout", "rand", "bernoulli", "normal_", "multinomial", "uniform"), RANDOM),
     (("norm",), "write the norm as (x * x).sum(dim).sqrt()"),
     (("std", "var"), "write the variance as ((x - x.mean(dim, True)) ** 2).mean(dim)"),

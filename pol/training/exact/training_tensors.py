@@ -28,7 +28,7 @@ def words_of(what: str, tensor: Tensor) -> Words:
     Raises:
         UnsupportedError: it holds an integer that doesn't fit in 32 bits.
     """
-    plain = tensor.detach()
+    plain = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
     if plain.dtype == torch.float32 and plain.device.type == "cpu" and plain.is_contiguous():
         found: Words = plain.numpy().view(np.uint32)
         return found

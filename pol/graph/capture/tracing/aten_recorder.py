@@ -192,6 +192,8 @@ def tensor_type(what: str, tensor: Tensor) -> AtenType:
         return AtenType(str(tensor.dtype).removeprefix("torch."), tuple(int(size) for size in tensor.shape))
     except ProtocolError as error:
         advice = "; convert it with .float() or .long(), and use autocast in bfloat16" if "dtype" in str(error) else ""
+        if tensor.is_complex():
+            advice = "; give pairs of reals, torch.view_as_real, and read them as torch.view_as_complex"
         raise UnsupportedError(f"{what}: {error}{advice}") from error
 
 

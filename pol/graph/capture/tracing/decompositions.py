@@ -9,14 +9,20 @@ import torch
 from torch import Tensor
 from torch._decomp import get_decompositions
 
+from pol.graph.capture.replacements import REPLACEMENTS
 from pol.graph.lowering.advice import DECOMPOSED
 
 
-def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """torch's own decompositions of DECOMPOSED, and ours of uninitialized memory and of empty tensors."""
+def decompositions(with_replacements: bool = True) -> Mapping[Any, Callable[..., Any]]:
+    """torch's own decompositions of DECOMPOSED, our replacements, and those of memory and of empty tensors.
+
+    Replacements agree with torch up to rounding, not bit for bit.
+    """
     aten = torch.ops.aten
     return {
         **get_decompositions([getattr(aten, name) for name in DECOMPOSED]),
+        torch.ops.prims.convert_element_type.default: lambda tensor, dtype: tensor.to(dtype),
+        **(REPLACEMENTS if with_replacements else {}),
         aten.empty_like.default: _zeros_like,
         aten.empty.memory_format: _zeros,
         aten.new_empty.default: lambda tensor, size, **options: _zeros(size, **{"dtype": tensor.dtype, **options}),

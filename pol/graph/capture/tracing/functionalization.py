@@ -1,24 +1,42 @@
-"""Replays a traced graph so that functionalization sees every effect.
+"""Replays a traced graph so that functionalization sees every effect, with pairs of reals for complex numbers.
 
 torch's native_batch_norm writes its running statistics, but its schema does not say so: the graph would lose them.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import Interpreter
+from torch.fx import GraphModule, Interpreter
+from torch.fx import traceback as fx_traceback
+
+from pol.graph.capture.replacements.complex_pairs import complex_call, constant_pairs, is_complex_call
+from pol.graph.capture.tracing.provenance import SOURCE
 
 _WHOLE = [True, True, True]
 
 
 class FunctionalReplay(Interpreter):
-    """Runs a graph; batch normalization by operations that write nothing."""
+    """Runs a graph; batch normalization by operations that write nothing, complex numbers as pairs of reals."""
+
+    def __init__(self, graph: GraphModule) -> None:
+        super().__init__(graph)
+        self._pairs = constant_pairs(graph)
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A tensor outside of the step."""
+        return self._pairs[target] if target in self._pairs else super().get_attr(target, args, kwargs)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The operation, or its replacement."""
+        if target is not operator.getitem and is_complex_call(target, args, kwargs):
+            mark = fx_traceback.get_current_meta().get("custom") or {}
+            return complex_call(target, args, kwargs, mark.get(SOURCE, "the step"))
+        if target is torch.ops.aten.view.default:
+            return _viewed(*args)
         if target is torch.ops.aten.native_batch_norm.default:
             return _batch_norm(*args)
         if target is torch.ops.aten.native_batch_norm_backward.default and not args[7]:
@@ -35,6 +53,14 @@ class FunctionalReplay(Interpreter):
             weight = value.new_ones(channels) if weight is None else weight
             return target(gradient, value, mean, scale, weight, samples, channels, *rest, _WHOLE)
         return super().call_function(target, args, kwargs)
+
+
+def _viewed(value: Tensor, shape: Any) -> Tensor:
+    """A view; a copy where the pairs of complex numbers lie in another order than torch's complex numbers."""
+    try:
+        return torch.ops.aten.view.default(value, shape)  # type: ignore[no-any-return]  # a tensor
+    except (RuntimeError, ValueError):
+        return value.reshape(shape)
 
 
 def _batch_norm(

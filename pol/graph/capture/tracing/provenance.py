@@ -17,6 +17,8 @@ from torch.fx import traceback as fx_traceback
 from torch.nn.modules import module as module_hooks
 from torch.overrides import TorchFunctionMode
 
+from pol.graph.capture.replacements.quantiles import FUNCTIONS
+
 PHASE = "pol.phase"
 SOURCE = "pol.source"
 ROLE = "pol.name"
@@ -50,7 +52,7 @@ class LineRecorder(TorchFunctionMode):
     ) -> Any:
         """Run the function with the current line noted for the operations that it traces."""
         with fx_traceback.annotate({SOURCE: self.line()}):
-            return func(*args, **(kwargs or {}))
+            return FUNCTIONS.get(func, func)(*args, **(kwargs or {}))
 
     def line(self) -> str:
         """The current place in the user's code, "file.py:12: code"."""

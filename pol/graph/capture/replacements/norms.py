@@ -1,0 +1,86 @@
+"""Norms and distances of any order, by sums of powers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pol.graph.capture.replacements.table import replaces
+
+
+@replaces("linalg_vector_norm.default")
+def _norm(
+    x: Tensor, p: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    if dtype is not None:
+        return torch.linalg.vector_norm(x.to(dtype), p, dim, keepdim)
+    if p in {1, 2, math.inf, -math.inf}:
+        return NotImplemented
+    axes = list(range(x.dim())) if dim is None else list(dim)
+    if p == 0:
+        return (x != 0).to(x.dtype).sum(axes, keepdim)
+    return torch.pow(torch.pow(torch.abs(x), p).sum(axes, keepdim), 1.0 / p)
+
+
+@replaces("norm.Scalar")
+def _old_norm(x: Tensor, p: float = 2) -> Tensor:
+    return torch.linalg.vector_norm(x, p)
+
+
+@replaces("norm.ScalarOpt_dim")
+def _old_norm_along(x: Tensor, p: float | None, dim: Sequence[int], keepdim: bool = False) -> Tensor:
+    return torch.linalg.vector_norm(x, 2 if p is None else p, list(dim) or None, keepdim)
+
+
+@replaces("norm.ScalarOpt_dim_dtype")
+def _old_norm_of_type(x: Tensor, p: float | None, dim: Sequence[int], keepdim: bool, *, dtype: torch.dtype) -> Tensor:
+    return torch.linalg.vector_norm(x.to(dtype), 2 if p is None else p, list(dim) or None, keepdim)
+
+
+@replaces("dist.default")
+def _distance(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
+    return torch.linalg.vector_norm(a - b, p)
+
+
+@replaces("renorm.default")
+def _renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    axes = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
+    size = torch.linalg.vector_norm(x, p, axes, True)
+    return x * torch.where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+
+
+def _apart(a: Tensor, b: Tensor) -> Tensor:
+    """All differences of rows."""
+    return a.unsqueeze(-2) - b.unsqueeze(-3)
+
+
+@replaces("_cdist_forward.default")
+def _distances(a: Tensor, b: Tensor, p: float, compute_mode: int | None) -> Tensor:
+    return torch.linalg.vector_norm(_apart(a, b), p, [-1])
+
+
+@replaces("_euclidean_dist.default")
+def _euclidean_distances(a: Tensor, b: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(_apart(a, b), 2, [-1])
+
+
+@replaces("_cdist_backward.default")
+def _distances_backward(gradient: Tensor, a: Tensor, b: Tensor, p: float, distances: Tensor) -> Tensor:
+    # |d|_p' = sign(d) (|d| / |d|_p)^(p - 1), and 0 where the distance is 0.
+    apart, whole = _apart(a, b), distances.unsqueeze(-1)
+    if p == 0:
+        return torch.zeros_like(a)
+    if p == math.inf:
+        slope = torch.sign(apart) * (torch.abs(apart) == whole).to(apart.dtype)
+    elif p == 1:
+        slope = torch.sign(apart)
+    elif p == 2:
+        slope = apart / whole
+    else:
+        slope = torch.sign(apart) * torch.pow(torch.abs(apart) / whole, p - 1)
+    slope = torch.where(whole == 0, 0.0, slope)
+    return (gradient.unsqueeze(-1) * slope).sum(-2)
