@@ -48,7 +48,8 @@ class Snapshot:
             if read() != state:
                 raise UnsupportedError(
                     f"the model or the loss draws random numbers from {name}; they would be constants of the program. "
-                    "Draw with torch's own operations, or draw before and put the numbers into the data set"
+                    "Draw with torch's own operations (of mixup: torch.distributions.Beta(a, a).sample()), or draw "
+                    "before and put the numbers into the data set"
                 )
 
     def settle(self) -> None:

@@ -17,6 +17,7 @@ from torch.fx import traceback as fx_traceback
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pol.errors import UnsupportedError
+from pol.graph.capture.tracing.drawn_distributions import DISTRIBUTIONS
 from pol.graph.capture.tracing.provenance import SOURCE
 from pol.graph.lowering import advice
 
@@ -202,6 +203,7 @@ def _dropout(mode: CounterRandomness, given: Mapping[str, Any]) -> tuple[Tensor,
 
 
 _RULES: Mapping[str, _Rule] = {
+    **DISTRIBUTIONS,
     "aten.rand.default": _created("uniform", 0.0, 1.0),
     "aten.rand_like.default": _created("uniform", 0.0, 1.0),
     "aten.uniform.default": _created("uniform", "from", "to"),

@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     UnsupportedOperatorException,
 )
+from torch.distributions import Distribution
 from torch.fx import GraphModule
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -70,12 +71,14 @@ def trace_step(
 
     Raises UnsupportedError, with the user's line, where the code has no graph.
     """
-    own = {f"model.{name}": tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+    state = (*model.named_parameters(), *model.named_buffers())
+    own = {f"model.{name}": tensor for name, tensor in state if not tensor.is_complex()}
     step = TrainingStep(model, loss, plan, loop, inputs.seed, inputs.same_rows)
     lines = step.lines
     arguments = inputs.arguments()
     with (
         quiet(),
+        without_validation(),
         fx_traceback.preserve_node_meta(),
         sdpa_kernel(SDPBackend.MATH),
         torch.backends.mkldnn.flags(enabled=False),
@@ -95,9 +98,11 @@ def trace_step(
         first.graph.set_codegen(CodeGen())
         flat = tree_flatten(arguments)[0]
 
+        functional = FunctionalReplay(first)
+
         def replay(*tensors: Tensor) -> Any:
             # Copies, so that updates in place stay inside the graph and become ordinary values.
-            return FunctionalReplay(first).run(*(tensor.clone() for tensor in tensors))
+            return functional.run(*(tensor.clone() for tensor in tensors))
 
         second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.running)
     second.graph.eliminate_dead_code()
@@ -119,6 +124,17 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, was in zip(loggers, disabled, strict=True):
             logger.disabled = was
+
+
+@contextmanager
+def without_validation() -> Iterator[None]:
+    """torch.distributions checks the numbers of its arguments, which a trace doesn't know; the self-check does so."""
+    was = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(was)
 
 
 def traced(
