@@ -251,6 +251,8 @@ CASES |= {
         (A, C, 1, 2, 3),
         (A, A[:2], 0, -3, -1),
         (INTS, MORE[None], 0, 1),
+        (LONG, LONG[:, :, :23] * 2, 2, 1, 70, 3),
+        (INTS, INTS[:, :1], 1, 0, 2, 2),
     ],
     "select_scatter.default": [(A, B, 0, 1), (A, C[:, 0], 1, -1)],
     "tril.default": [(A,), (A, 1), (LONG, -1), (SPECIAL.reshape(3, 4), 0), (INTS, 1)],
@@ -308,6 +310,7 @@ CASES |= {
     "index_add.default": [
         (A, 0, ROWS % 3, torch.randn(3, 4)),
         (A, 1, TOKENS.flatten() % 4, torch.randn(3, 4)),
+        (A, 0, ROWS % 3, torch.randn(3, 4), {"alpha": 0.3}),
         (INTS, 1, torch.tensor([0, 2]), INTS[:, :2]),
     ],
     "index_copy.default": [(A, 0, torch.tensor([2, 0]), torch.randn(2, 4))],
@@ -398,7 +401,7 @@ for rank, cases in ((2, MAXIMA), (3, [(SOLID, [2, 2, 3], [2, 2, 2], [0, 1, 1], [
     CASES[f"max_pool{rank}d_with_indices_backward.default"] = [
         (torch.randn_like(value), *case, index) for case in cases for value, index in [forward(*case)]
     ]
-for rank, cases in ((2, AVERAGES), (3, [(SOLID, [2, 2, 2], [], [0, 0, 0], False, True, None)])):
+for rank, cases in ((2, AVERAGES), (3, [(SOLID, [2, 2, 2], [], [0, 0, 0], False, True, None), (SOLID, [3, 3, 3], [2, 2, 2], [1, 1, 1], False, True, None)])):
     forward = getattr(torch.ops.aten, f"avg_pool{rank}d").default
     CASES[f"avg_pool{rank}d.default"] = list(cases)
     CASES[f"avg_pool{rank}d_backward.default"] = [(torch.randn_like(forward(*case)), *case) for case in cases]
@@ -411,6 +414,16 @@ CASES |= {
     "reflection_pad1d_backward.default": [(torch.randn(2, 3, 10), CHANNEL, [2, 1])],
     "reflection_pad2d.default": [(POOLED, [1, 2, 3, 0])],
     "reflection_pad2d_backward.default": [(torch.randn(2, 3, 10, 9), POOLED, [1, 2, 3, 0])],
+    "reflection_pad3d.default": [(SOLID, [1, 2, 0, 1, 3, 2])],
+    "reflection_pad3d_backward.default": [(torch.randn(1, 2, 9, 6, 9), SOLID, [1, 2, 0, 1, 3, 2])],
+    "unfold.default": [(A, 1, 2, 1), (LONG, 2, 8, 5), (A, 0, 3, 1), (INTS, -1, 2, 1), (torch.tensor(2.0), 0, 1, 1)],
+    "as_strided.default": [(A, [2, 3], [1, 2], 1), (LONG, [5, 13, 3, 8], [210, 5, 70, 1]), (INTS, [2], [0], 4)],
+    "unfold_backward.default": [
+        (torch.randn(3, 3, 2), [3, 4], 1, 2, 1),
+        (torch.randn(5, 3, 13, 8), [5, 3, 70], 2, 8, 5),
+        (torch.randn(1, 4, 2), [3, 4], 0, 2, 2),
+        (torch.randn(2, 2), [7], 0, 2, 3),
+    ],
     "pixel_shuffle.default": [(torch.randn(2, 8, 3, 4), 2)],
     "pixel_unshuffle.default": [(torch.randn(2, 2, 6, 4), 2)],
 }
@@ -448,6 +461,23 @@ CASES |= {
         (INTS, torch.arange(4.0)),
     ],
 }
+TARGETS = torch.randint(0, 5, (9, 7))
+CASES["scatter_reduce.two"] = [
+    (SCORES, 0, TARGETS % 4, torch.randn(9, 7), kind, {"include_self": keeps})
+    for kind in ("sum", "mean", "prod", "amax", "amin")
+    for keeps in (True, False)
+] + [
+    (INTS, 1, torch.tensor([[0, 2, 2]]), INTS.flip(1), kind, {"include_self": keeps})
+    for kind in ("sum", "prod", "amax", "amin")
+    for keeps in (True, False)
+]
+ENDS = torch.tensor([2, 2, 8], dtype=torch.int32)
+CASES["_grouped_mm.default"] = [
+    (torch.randn(8, 4), torch.randn(3, 4, 8), ENDS),
+    (torch.randn(3, 8, 4), torch.randn(4, 8), ENDS),
+    (torch.randn(4, 8), torch.randn(8, 8), ENDS),
+    (torch.randn(3, 8, 4), torch.randn(3, 4, 8)),
+]
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 for relation in RELATIONS:
     CASES[f"{relation}.Tensor"] = [

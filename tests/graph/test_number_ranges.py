@@ -39,6 +39,10 @@ def captured(
     return capture(net, nn.CrossEntropyLoss(), torch.optim.SGD(net.layer.parameters(), 0.1), data, order)
 
 
+def added_to_one_place(numbers: Tensor) -> Tensor:
+    return torch.zeros(4, dtype=torch.int64).index_put((torch.zeros(4, dtype=torch.int64),), numbers, accumulate=True)
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [
@@ -51,6 +55,7 @@ def captured(
         (lambda x: (x.long() > 3_000_000_000).float(), "the integer 3000000000 does not fit in 32 bits"),
         (lambda x: (x.long() + 3_000_000_000).float(), r"add\.Tensor gives 64-bit integers from 3000000000"),
         (lambda x: x.long().prod(1, keepdim=True).pow(4).float(), "gives 64-bit integers"),
+        (lambda x: added_to_one_place(x.long()[0] * 20_000_000).float(), r"index_put\.default gives 64-bit integers"),
     ],
 )
 def test_integers_that_may_wrap_are_refused_with_their_line(code: Callable[[Tensor], Tensor], message: str) -> None:

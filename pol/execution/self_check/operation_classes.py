@@ -19,6 +19,7 @@ EXACT = VIEWS | IDENTITIES | frozenset(
         "gather.default", "index.Tensor", "scatter.src", "scatter.value", "index_copy.default", "sort.default",
         "sort.stable", "topk.default", "max_pool2d_with_indices.default", "max_pool3d_with_indices.default",
         "pixel_shuffle.default", "pixel_unshuffle.default", "reflection_pad1d.default", "reflection_pad2d.default",
+        "reflection_pad3d.default", "unfold.default", "as_strided.default",
         "sign.default", "sgn.default", "floor.default", "ceil.default", "trunc.default", "round.default",
     )
 )  # fmt: skip

@@ -31,10 +31,16 @@ def _overload(name: str) -> Callable[..., Any]:
     return operation
 
 
+def _as_strided(value: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Tensor:
+    """Over the elements in row-major order: graphs know no other memory."""
+    return value.reshape(-1).clone().as_strided(shape, strides, offset)
+
+
 ALLOWED: Mapping[str, Callable[..., Any]] = {
     **{name: _overload(name) for name in RULES if name.startswith("aten.")},
     # A graph has no strides, so it holds no copies that only change them: where a view isn't possible, reshape copies.
     **dict.fromkeys(("aten.view.default", "aten._unsafe_view.default"), _overload("reshape.default")),
+    "aten.as_strided.default": _as_strided,
     "aten.topk.default": stable_topk,
     "aten.sort.default": stable_sort,
     **torch_random.DRAWS,

@@ -27,15 +27,15 @@ _ADVICE = (
         ("embedding_renorm",),
         "leave out max_norm, which changes the table during the forward pass, and bound the rows that were looked up",
     ),
+    (("fractional_max_pool",), "use max_pool2d or adaptive_max_pool2d: fractional pooling draws its windows"),
+    (("while_loop", "scan"), "write a for loop of a fixed number of rounds, with torch.where for what ends earlier"),
+    (("flex_attention",), "use scaled_dot_product_attention, and give what changes the scores as its attn_mask"),
+    (("cond",), "compute both branches and choose with torch.where(condition, yes, no)"),
     (
-        ("fractional_max_pool", "adaptive_max_pool", "max_unpool", "lp_pool"),
-        "use max_pool2d or adaptive_avg_pool2d: other pooling is not defined",
+        ("pack_padded_sequence",),
+        "give the layer all padded texts, and choose its outputs by a mask, or by gather at the last positions: packed "
+        "texts have another shape for other lengths",
     ),
-    (("bicubic", "_aa."), "use interpolate with mode='nearest' or mode='bilinear', without antialias"),
-    (("grid_sampler", "affine_grid"), "positions that depend on data between pixels are not defined: interpolate"),
-    (("replication_pad", "circular"), "pad with mode='constant' or mode='reflect'"),
-    (("reflection_pad3d",), "pad with mode='constant', or mirror two dimensions at most"),
-    (("im2col", "col2im"), "write unfold and fold as a convolution"),
     (("deform_conv",), "use an ordinary convolution"),
     (
         ("batch_norm", "layer_norm", "group_norm", "rms_norm"),

@@ -190,6 +190,40 @@ def diagonal(value: Value, offset: int, first: int, second: int) -> Value:
     return replace(value, shape=shape, base=base, strides=strides)
 
 
+def unfolded(value: Value, axis: int, size: int, step: int) -> Value:
+    """Parts of `size` positions along a dimension, every `step` positions one; the parts are the last dimension."""
+    if not value.shape and size == 1:
+        return unsqueeze(value, 0)
+    place = axis_index(axis, len(value.shape))
+    if not 0 < size <= value.shape[place] or step < 1:
+        raise ProtocolError(f"a dimension of size {value.shape[place]} has no parts of {size} positions, {step} apart")
+    count = (value.shape[place] - size) // step + 1
+    shape = (*value.shape[:place], count, *value.shape[place + 1 :], size)
+    if not isinstance(value, View):
+        return replace(value, shape=shape)
+    own = value.strides[place]
+    return replace(
+        value, shape=shape, strides=(*value.strides[:place], own * step, *value.strides[place + 1 :], own)
+    )
+
+
+def strided(value: Value, shape: Sequence[int], strides: Sequence[int], offset: int) -> Value:
+    """Positions `offset + sum strides_i * coord_i` of a value with one dimension, which they must not leave."""
+    (size,) = value.shape
+    reach = sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
+    if offset < 0 or any(stride < 0 for stride in strides) or offset + reach >= size or any(n < 1 for n in shape):
+        raise ProtocolError(f"{tuple(shape)} with strides {tuple(strides)} from {offset} leaves {size} positions")
+    if not isinstance(value, View):
+        return replace(value, shape=tuple(shape))
+    (own,) = value.strides
+    return replace(
+        value,
+        shape=tuple(shape),
+        base=value.base + offset * own,
+        strides=tuple(stride * own for stride in strides),
+    )
+
+
 def slice_range(size: int, start: int, stop: int) -> tuple[int, int]:
     """First position and the one after the last of a Python slice of a dimension."""
     first, last = (max(0, min(at + size if at < 0 else at, size)) for at in (start, stop))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from own_loop import CLASSES, ROWS, Setup, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -16,17 +17,11 @@ from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import capture
 from pol.graph.step_program import Component
 
-ROWS, BATCH, STEPS, LENGTH, WORDS, CLASSES = 8, 2, 2, 10, 17, 3
-
-Setup = tuple[nn.Module, Callable[[Any, Any], Tensor], list[Tensor]]
+LENGTH, WORDS = 10, 17
 
 
 def tokens(*shape: int) -> Tensor:
     return torch.randint(0, WORDS, shape)
-
-
-def labels() -> Tensor:
-    return torch.randint(0, CLASSES, (ROWS,))
 
 
 def texts() -> list[Tensor]:
@@ -207,28 +202,7 @@ COUSINS = {"hugging face llama", "encoder", "gru cell", "lstm cell"}
 def test_a_model_trains_like_its_own_loop(name: str) -> None:
     torch.manual_seed(3)
     model, loss, dataset = SETUPS[name]()
-    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1, momentum=0.9)
-    order = torch.randint(0, ROWS, (STEPS, BATCH))
-    result = capture(model, loss, optimizer, dataset, order)
-    NativeExecutor(result.aten)
-    reference, cpu = (kind(result.program, result.constants) for kind in (ReferenceExecutor, CpuExecutor))
-    words = result.state
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        value = loss(model(*(tensor[order[step]] for tensor in dataset[:-1])), dataset[-1][order[step]])
-        value.backward()
-        optimizer.step()
-        outputs = reference.run(words, step)
-        for number, (expected, got) in enumerate(zip(outputs, cpu.run(words, step), strict=True)):
-            np.testing.assert_array_equal(got, expected, err_msg=str(result.names.nodes[number]))
-        words = next_state(result.program, outputs)
-        canonical = float(outputs[result.names.observed["loss"]].view(np.float32))
-        assert canonical == pytest.approx(value.item(), rel=2e-6)
-    own = dict(model.named_parameters())
-    for entry, canonical_words in zip(result.aten.slots, words, strict=True):
-        if entry.component is Component.PARAMETER:
-            got = torch.from_numpy(canonical_words.view(np.float32))
-            torch.testing.assert_close(got, own[entry.name].detach(), rtol=1e-5, atol=2e-6)
+    require_own_loop(model, loss, dataset)
 
 
 def test_a_tied_weight_gets_both_gradients() -> None:

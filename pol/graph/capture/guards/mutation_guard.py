@@ -26,6 +26,9 @@ _GLOBAL_GENERATORS = {
 }
 
 
+_HOOKS = "._forward_hooks["
+
+
 class Snapshot:
     """The values of everything reachable from some objects, to compare with and to restore."""
 
@@ -37,7 +40,8 @@ class Snapshot:
     def require_unchanged(self, first_run: bool) -> None:
         """Raises UnsupportedError that names a change outside of the traced tensors.
 
-        In a first run an attribute may take an immutable value, such as a size: `settle` makes the next run keep it.
+        In a first run an attribute may take an immutable value, such as a size, and a module a hook: `settle` makes the
+        next run keep it.
         """
         for name in self._changes(first_run):
             raise UnsupportedError(
@@ -76,7 +80,8 @@ class Snapshot:
             now = record.read()
             for name in [*record.parts, *(name for name in now if name not in record.parts)]:
                 old, new = record.parts.get(name, ABSENT), now.get(name, ABSENT)
-                if not is_same(old, new) and not (first_run and is_plain(new)):
+                is_settled = first_run and (is_plain(new) or (old is ABSENT and _HOOKS in name))
+                if not is_same(old, new) and not is_settled:
                     yield name
         yield from (kept.name for kept in self._tensors if kept.is_changed)
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import get_decompositions
+from torch._decomp import decomposition_table, get_decompositions
+from torch._ops import OpOverload
 
 from pol.graph.capture.replacements import REPLACEMENTS
+from pol.graph.capture.tracing.aten_recorder import IDENTITIES
+from pol.graph.lowering import RULES
 from pol.graph.lowering.advice import DECOMPOSED
 
 
 def decompositions(with_replacements: bool = True) -> Mapping[Any, Callable[..., Any]]:
-    """torch's own decompositions of DECOMPOSED, our replacements, and those of memory and of empty tensors.
+    """torch's own decompositions of DECOMPOSED, replacements of what has no rule, and those of memory and empty tensors.
 
-    Replacements agree with torch up to rounding, not bit for bit.
+    Replacements (torch's own decompositions, or else ours) agree with torch up to rounding, not bit for bit.
     """
     aten = torch.ops.aten
     return {
+        **(_of_torch() if with_replacements else {}),
         **get_decompositions([getattr(aten, name) for name in DECOMPOSED]),
         torch.ops.prims.convert_element_type.default: lambda tensor, dtype: tensor.to(dtype),
         **(REPLACEMENTS if with_replacements else {}),
@@ -27,9 +32,24 @@ def decompositions(with_replacements: bool = True) -> Mapping[Any, Callable[...,
         aten.empty.memory_format: _zeros,
         aten.new_empty.default: lambda tensor, size, **options: _zeros(size, **{"dtype": tensor.dtype, **options}),
         aten.cat.default: _cat,
+        aten.split_with_sizes.default: _split,
+        aten.slice_backward.default: _slice_backward,
+        aten.slice_scatter.default: _slice_scatter,
+        aten.constant_pad_nd.default: _pad,
+        aten.sum.dim_IntList: _sum,
+        aten.cumsum.default: _running_sum,
         aten.copy.default: _copied,
         aten.zero.default: _zeros_like,
     }
+
+
+def _of_torch() -> Mapping[Any, Callable[..., Any]]:
+    return {operation: function for operation, function in decomposition_table.items() if _has_no_rule(operation)}
+
+
+def _has_no_rule(operation: Any) -> bool:
+    random = torch.Tag.nondeterministic_seeded in getattr(operation, "tags", ())
+    return isinstance(operation, OpOverload) and str(operation) not in {*RULES, *IDENTITIES} and not random
 
 
 def _zeros_like(tensor: Tensor, **options: Any) -> Tensor:
@@ -53,3 +73,47 @@ def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
     if len(some) == len(tensors) or not some:
         return NotImplemented
     return torch.cat(some, dim)
+
+
+def _split(value: Tensor, sizes: Sequence[int], dim: int = 0) -> Any:
+    """Parts of which some are empty."""
+    if all(sizes):
+        return NotImplemented
+    starts = accumulate(sizes, initial=0)
+    return [value.narrow(dim, start, size) for start, size in zip(starts, sizes, strict=False)]
+
+
+def _slice_backward(gradient: Tensor, shape: Sequence[int], *_: int) -> Any:
+    """The gradient of an empty part."""
+    return NotImplemented if gradient.numel() else _zeros(shape, dtype=gradient.dtype)
+
+
+def _slice_scatter(value: Tensor, part: Tensor, *_: Any, **__: Any) -> Any:
+    """Nothing is written."""
+    return NotImplemented if part.numel() else value.clone()
+
+
+def _pad(value: Tensor, widths: Sequence[int], number: float = 0) -> Any:
+    """Only borders."""
+    if value.numel():
+        return NotImplemented
+    shape = list(value.shape)
+    for place in range(len(widths) // 2):
+        shape[-1 - place] += widths[2 * place] + widths[2 * place + 1]
+    return torch.full(shape, number, dtype=value.dtype)
+
+
+def _sum(value: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
+    """A sum of nothing is zero."""
+    if value.numel():
+        return NotImplemented
+    dims = {axis % value.dim() for axis in (range(value.dim()) if dim is None else dim)}
+    shape = [1 if axis in dims else size for axis, size in enumerate(value.shape) if keepdim or axis not in dims]
+    return _zeros(shape, dtype=dtype or (value.dtype if value.is_floating_point() else torch.int64))
+
+
+def _running_sum(value: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """Numbers become integers before they are added."""
+    if dtype is None or dtype.is_floating_point or not value.is_floating_point():
+        return NotImplemented
+    return torch.cumsum(value.to(dtype), dim, dtype=dtype)

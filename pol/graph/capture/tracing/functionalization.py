@@ -6,14 +6,17 @@ torch's native_batch_norm writes its running statistics, but its schema does not
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule, Interpreter
+from torch.fx import GraphModule, Interpreter, Node
 from torch.fx import traceback as fx_traceback
 
+from pol.errors import UnsupportedError
 from pol.graph.capture.replacements.complex_pairs import complex_call, constant_pairs, is_complex_call
+from pol.graph.capture.tracing.compositions import COMPOSITIONS, WRITES
 from pol.graph.capture.tracing.provenance import SOURCE
 
 _WHOLE = [True, True, True]
@@ -30,11 +33,24 @@ class FunctionalReplay(Interpreter):
         """A tensor outside of the step."""
         return self._pairs[target] if target in self._pairs else super().get_attr(target, args, kwargs)
 
+    def run_node(self, n: Node) -> Any:
+        """The result of a node; `as_strided` is one of its operand's elements, which may lie in another order."""
+        if n.target in {torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_.default}:
+            with self._set_current_node(n):
+                (value, *rest), _ = self.fetch_args_kwargs_from_env(n)
+                return _restrided(value, n.all_input_nodes[0].meta["val"], *rest)
+        return super().run_node(n)
+
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The operation, or its replacement."""
         if target is not operator.getitem and is_complex_call(target, args, kwargs):
             mark = fx_traceback.get_current_meta().get("custom") or {}
             return complex_call(target, args, kwargs, mark.get(SOURCE, "the step"))
+        composition = COMPOSITIONS.get(target) or WRITES.get(target)
+        if composition is not None:
+            result = composition(*args, **kwargs)
+            if result is not NotImplemented:
+                return args[0].copy_(result) if target in WRITES else result
         if target is torch.ops.aten.view.default:
             return _viewed(*args)
         if target is torch.ops.aten.native_batch_norm.default:
@@ -61,6 +77,30 @@ def _viewed(value: Tensor, shape: Any) -> Tensor:
         return torch.ops.aten.view.default(value, shape)  # type: ignore[no-any-return]  # a tensor
     except (RuntimeError, ValueError):
         return value.reshape(shape)
+
+
+def _restrided(
+    value: Tensor, known: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int | None = None
+) -> Tensor:
+    """The words at strides in the memory of a tensor whose layout is that of `known`.
+
+    Raises UnsupportedError where they are not all words of the tensor itself.
+    """
+    order = sorted(range(known.dim()), key=lambda axis: (-known.stride(axis), -known.size(axis)))
+    flat = value.permute(order).reshape(-1)
+    start = 0 if offset is None else offset - known.storage_offset()
+    end = start + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    dense, count = True, 1
+    for axis in reversed(order):
+        dense = dense and (known.size(axis) == 1 or known.stride(axis) == count)
+        count *= known.size(axis)
+    if not dense or start < 0 or end >= count:
+        line = (fx_traceback.get_current_meta().get("custom") or {}).get(SOURCE, "the step")
+        raise UnsupportedError(
+            f"{line} -- as_strided reads memory that is not its tensor's own: apply it to a contiguous tensor, or use "
+            "slices, unfold and permute"
+        )
+    return torch.ops.aten.as_strided.default(flat.clone(), shape, strides, start)
 
 
 def _batch_norm(

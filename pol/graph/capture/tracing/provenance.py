@@ -26,7 +26,7 @@ ROLE = "pol.name"
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _CAPTURE = str(Path(__file__).parents[1]) + os.sep
 _EXECUTION = str(Path(__file__).parents[3] / "execution") + os.sep
-_MODES = {__file__, str(Path(__file__).with_name("tensor_assignments.py"))}
+_MODES = {__file__, *(str(Path(__file__).with_name(f"{n}.py")) for n in ("tensor_assignments", "replaced_functions"))}
 """Files of the modes that run between the user's line and torch."""
 
 
@@ -42,6 +42,7 @@ class LineRecorder(TorchFunctionMode):
         self._paths = {id(module): f"model.{path}".rstrip(".") for path, module in model.named_modules()}
         self._loss = getattr(loss, "__name__", type(loss).__name__)
         self._running: list[nn.Module] = []
+        self._unknown = ""
 
     def __torch_function__(
         self,
@@ -51,12 +52,19 @@ class LineRecorder(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the function with the current line noted for the operations that it traces."""
-        with fx_traceback.annotate({SOURCE: self.line()}):
+        line = self.line()
+        if not self._unknown and _has_unknown_shape(func, args):
+            self._unknown = line
+        with fx_traceback.annotate({SOURCE: line}):
             return FUNCTIONS.get(func, func)(*args, **(kwargs or {}))
 
     def line(self) -> str:
         """The current place in the user's code, "file.py:12: code"."""
         return current_line() or self.running()
+
+    def place(self) -> str:
+        """For a failure without a line: the first line whose result's shape depends on data, or what is running."""
+        return self._unknown or self.running()
 
     def running(self) -> str:
         """The module that is running, or the loss: "model.1: Linear"."""
@@ -85,6 +93,13 @@ class LineRecorder(TorchFunctionMode):
         finally:
             before.remove()
             after.remove()
+
+
+def _has_unknown_shape(func: Callable[..., Any], args: Sequence[Any]) -> bool:
+    if func is torch.Tensor.__getitem__:
+        indices = args[1] if isinstance(args[1], tuple) else (args[1],)
+        return any(isinstance(index, torch.Tensor) and index.dtype is torch.bool for index in indices)
+    return getattr(func, "__name__", "") in {"masked_select", "nonzero", "argwhere", "unique", "_pack_padded_sequence"}
 
 
 def current_line() -> str:

@@ -85,13 +85,13 @@ def trace_step(
         torch.enable_grad(),
         mutation_guard({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
     ):
-        first = traced(step, arguments, None, lines.running)
+        first = traced(step, arguments, None, lines.place)
         require_pure(first, before, own, optimizer)
         if inputs.same_rows:  # the batch is of the user's own tensors; otherwise its rows are copies
             require_batch_kept(first)
         before.require_unchanged(first_run=True)
         before.settle()
-        again = traced(step, arguments, None, lines.running)
+        again = traced(step, arguments, None, lines.place)
         before.require_unchanged(first_run=False)
         require_equal(first, again)
         _assign_sources(first)
@@ -104,7 +104,7 @@ def trace_step(
             # Copies, so that updates in place stay inside the graph and become ordinary values.
             return functional.run(*(tensor.clone() for tensor in tensors))
 
-        second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.running)
+        second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.place)
     second.graph.eliminate_dead_code()
     return TracedStep(second, list(inputs.optimizer))
 

@@ -16,6 +16,7 @@ from pol.graph.capture.optimizers import OptimizerState
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE, LineRecorder
 from pol.graph.capture.tracing.random_operations import CounterRandomness
+from pol.graph.capture.tracing.replaced_functions import ReplacedFunctions
 from pol.graph.capture.tracing.tensor_assignments import DataAssignments
 
 _REPLACED = "the model replaces one of its parameters during the step; only the optimizer may"
@@ -54,6 +55,7 @@ class TrainingStep:
     ) -> None:
         self.lines = LineRecorder(model, loss)
         self._assignments = DataAssignments(self.lines.running)
+        self._replaced = ReplacedFunctions()
         self._module = _ModelAndLoss(model, loss)
         self._optimizer = optimizer
         self._loop = loop
@@ -72,7 +74,7 @@ class TrainingStep:
         number: Tensor,
     ) -> Any:
         """One step from these tensors."""
-        with self._assignments:
+        with self._assignments, self._replaced:
             batches = self._batches(dataset, order, number)
             entries = _entries(tables, number)
             with fx_traceback.annotate({PHASE: "forward"}):

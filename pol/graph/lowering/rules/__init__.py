@@ -26,6 +26,7 @@ from pol.graph.lowering.rules import (
     scatter,
     softmax,
     sorting,
+    unfolding,
     views,
 )
 
@@ -50,5 +51,6 @@ FAMILIES: tuple[ModuleType, ...] = (
     adaptive_pooling,
     resampling,
     padding,
+    unfolding,
     draws,
 )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pol.arithmetic.registers import R, Word, below, select
 from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, Emitter, NodeRead, same
+from pol.graph.lowering.emitter import Argument, Coordinate, Emitter, NodeRead, same
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.integers import quotient_and_rest
 from pol.graph.lowering.values import (
@@ -162,10 +162,14 @@ def _spread(call: Call, value: Value, shape: tuple[int, ...], axis: int, start: 
         read = placed(view, shape, axis, start)
         return call.emitter.map(shape, view.dtype, [read], same)
     index = _positions(call, shape, axis, start, step, view.shape[axis])
+    return call.emitter.map(shape, view.dtype, [index, _chosen(view, shape, axis)], lambda _, word: word)
+
+
+def _chosen(view: View, shape: tuple[int, ...], axis: int) -> NodeRead:
+    """A read over a shape of the positions along a dimension that the first argument of the node names."""
     strides = tuple(0 if place == axis else stride for place, stride in enumerate(view.strides))
     rest = View(view.source, view.index, view.type, shape, view.base, strides, view.step_stride)
-    read = NodeRead(rest, gather=(0, view.strides[axis], view.shape[axis]))
-    return call.emitter.map(shape, view.dtype, [index, read], lambda _, word: word)
+    return NodeRead(rest, gather=(0, view.strides[axis], view.shape[axis]))
 
 
 def _positions(call: Call, shape: tuple[int, ...], axis: int, start: int, step: int, count: int) -> View:
@@ -188,18 +192,26 @@ def _positions(call: Call, shape: tuple[int, ...], axis: int, start: int, step: 
 
 @lowers(
     "aten.slice_scatter.default",
-    defines="the first tensor with the second one in the place of a slice, SELECT by position; step 1 only",
+    defines="the first tensor with the second one in the place of a slice, SELECT by position",
 )
 def _slice_scatter(call: Call) -> Value:
     whole, part = call.tensor(0), call.tensor(1)
     axis, step = axis_index(call.integer(2, "dim", 0), len(whole.shape)), call.integer(5, "step", 1)
-    if step != 1:
-        raise call.unsupported("a slice with a step; use torch.where")
     size = whole.shape[axis]
     bounds = [call.argument(3, "start"), call.argument(4, "end")]
     given = [bound if type(bound) is int else default for bound, default in zip(bounds, (0, size), strict=True)]
     start, _ = slice_range(size, *given)
-    return _replaced(call, whole, part, axis, start)
+    if step == 1:
+        return _replaced(call, whole, part, axis, start)
+    shape = (*whole.shape[:axis], part.shape[axis], *whole.shape[axis + 1 :])
+    view = call.emitter.view(expand(part, shape))
+    index = _positions(call, whole.shape, axis, start, step, part.shape[axis])
+    arguments: list[Argument] = [index, whole, _chosen(view, whole.shape, axis)]
+
+    def formula(place: Word, outside: R, inside: R) -> R:
+        return select(place < 0, outside, inside)
+
+    return call.emitter.map(whole.shape, call.dtype, arguments, formula)
 
 
 @lowers("aten.select_scatter.default", defines="the first tensor with the second one at a position, SELECT by position")

@@ -65,7 +65,7 @@ def _mirrored(size: int, before: int, after: int) -> tuple[Piece, Piece, Piece]:
     )
 
 
-@lowers(*(f"aten.reflection_pad{rank}d.default" for rank in (1, 2)), defines="words mirrored at the borders")
+@lowers(*(f"aten.reflection_pad{rank}d.default" for rank in (1, 2, 3)), defines="words mirrored at the borders")
 def _reflection_pad(call: Call) -> Value:
     view = call.emitter.view(call.tensor(0))
     for axis, (before, after) in enumerate(_pairs(call, 1, len(view.shape))):
@@ -77,7 +77,7 @@ def _reflection_pad(call: Call) -> Value:
 
 
 @lowers(
-    *(f"aten.reflection_pad{rank}d_backward.default" for rank in (1, 2)),
+    *(f"aten.reflection_pad{rank}d_backward.default" for rank in (1, 2, 3)),
     defines="per dimension FADD of the inside, of what was mirrored before it, of what was mirrored behind it",
 )
 def _reflection_pad_backward(call: Call) -> Value:

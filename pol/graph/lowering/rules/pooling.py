@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from operator import add
 
 from pol.arithmetic.registers import Float, Word, below, is_number, maximum, select, to_float
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.folds import MAXIMUM
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.values import Value, View, view_of
+from pol.graph.lowering.values import Value, View, permute, view_of
 from pol.graph.lowering.windows import Cover, Grid, Window, WindowPosition, uncovered
 from pol.graph.node import MAX_BOUNDS
 from pol.graph.tensor_type import DType, TensorType
@@ -231,12 +231,27 @@ def _extent(window: Window, padded: bool, output: Word) -> Word:
 
 @lowers(
     *(f"aten.avg_pool{rank}d_backward.default" for rank in (2, 3)),
-    defines="the gradients divided, FADD from +0 over the windows that see the position; in three dimensions windows "
-    "without overlap",
+    defines="the gradients divided, FADD from +0 over the windows that see the position; three dimensions that overlap: "
+    "over the last two, then over the first",
 )
 def _avg_pool_backward(call: Call) -> Value:
     # y[o] = sum of x[i] over its taps / count[o]: a position gets g[o] / count[o] of every window that sees it.
     gradient = call.floats(0)
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=False)
     share = _divided(call, gradient, pool, call.flag(6), call.argument(7), "share")
-    return pool.gradient(call, [call.emitter.stored(share)], [0], by_index=False)
+    stored = call.emitter.stored(share)
+    try:
+        return pool.gradient(call, [stored], [0], by_index=False)
+    except UnsupportedError:
+        return _by_dimensions(call, pool, stored)
+
+
+def _by_dimensions(call: Call, pool: Pool, share: View) -> Value:
+    """The sum over windows in two rounds, since a read has few bounds: the last dimensions, then the first one."""
+    first, *rest = pool.windows
+    inner = Pool((*pool.leading, first.outputs), tuple(rest)).gradient(call, [share], [0], by_index=False)
+    rank, depth = len(inner.shape), len(pool.leading)
+    order = [*range(depth), *range(depth + 1, rank), depth]
+    turned = call.emitter.view(permute(inner, order))
+    result = Pool(turned.shape[:-1], (first,)).gradient(call, [turned], [0], by_index=False)
+    return permute(result, [order.index(axis) for axis in range(rank)])

@@ -7,10 +7,21 @@ from functools import reduce
 from operator import and_, eq, or_
 from typing import Any
 
-from pol.arithmetic.registers import Word, below, select
+from pol.arithmetic.registers import Word, below, select, to_float
 from pol.graph.aten_graph import Ref
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
+from pol.graph.lowering.folds import (
+    FLOAT_PRODUCT,
+    FLOAT_SUM,
+    INTEGER_MAXIMUM,
+    INTEGER_MINIMUM,
+    INTEGER_PRODUCT,
+    INTEGER_SUM,
+    MAXIMUM,
+    MINIMUM,
+    Monoid,
+)
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import (
     NAN,
@@ -47,6 +58,12 @@ def _scatter_words(call: Call) -> Value:
 
 def _scatter(call: Call, is_sum: bool) -> Value:
     """Position c along the dimension gets the source words whose index is c."""
+    start, terms, key, source = _scattered(call)
+    return _collected(call, start, terms, [key], source, is_sum)
+
+
+def _scattered(call: Call) -> tuple[Value, tuple[int, ...], tuple[Argument, int], Argument]:
+    """The tensor that is written to, the terms of each of its positions, their key, and the source words."""
     start, axis, index = call.tensor(0), call.integer(1), call.tensor(2)
     if not start.shape:
         raise call.unsupported("a tensor without dimensions")
@@ -63,8 +80,52 @@ def _scatter(call: Call, is_sum: bool) -> Value:
         """The dimension moved to the end, behind the coordinates of the output."""
         return _extended(unsqueeze(permute(value, [*order, place]), place), over, fill, place)
 
-    keys = [(over_terms(index, NOWHERE), place)]
-    return _collected(call, start, over[-1:], keys, over_terms(source, 0), is_sum)
+    return start, over[-1:], (over_terms(index, NOWHERE), place), over_terms(source, 0)
+
+
+_REDUCTIONS: Mapping[str, tuple[Monoid, Monoid]] = {
+    "sum": (FLOAT_SUM, INTEGER_SUM),
+    "mean": (FLOAT_SUM, INTEGER_SUM),
+    "prod": (FLOAT_PRODUCT, INTEGER_PRODUCT),
+    "amax": (MAXIMUM, INTEGER_MAXIMUM),
+    "amin": (MINIMUM, INTEGER_MINIMUM),
+}
+
+
+@lowers(
+    "aten.scatter_reduce.two",
+    defines="the source words whose index is the coordinate, ascending: FADD from +0, FMUL from 1, FMAX, FMIN; mean: FDIV "
+    "by their number; then joined with self, or self where there are none",
+)
+def _scatter_reduced(call: Call) -> Value:
+    kind, keeps = call.argument(4), call.flag(5, "include_self", True)
+    if not isinstance(kind, str) or kind not in _REDUCTIONS:
+        raise call.unsupported(f"the reduction {kind!r}")
+    monoid = _REDUCTIONS[kind][0 if call.dtype is DType.F32 else 1]
+    if kind == "mean" and call.dtype is not DType.F32:
+        raise call.unsupported("a mean of integers")
+    start, terms, (key, place), source = _scattered(call)
+    type_, emitter = TensorType(call.dtype, start.shape), call.emitter
+
+    def join(total: Any, index: Word, here: Word, word: Any) -> Any:
+        return select(index == here, monoid.join(total, word), total)
+
+    def count(total: Word, index: Word, here: Word) -> Word:
+        return total + (index == here)
+
+    arguments: list[Argument] = [key, Coordinate(place), source]
+    found = emitter.fold(type_, terms, monoid.neutral, arguments, join, kind)
+    if keeps and kind != "mean":
+        return emitter.map(type_.shape, type_.dtype, [start, found], monoid.join)
+    counts = emitter.fold(TensorType(DType.I32, start.shape), terms, 0, arguments[:2], count, "count")
+
+    def kept(before: Any, total: Any, count: Word) -> Any:
+        total = monoid.join(before, total) if keeps else total
+        number = count + int(keeps)
+        result = total / to_float(number) if kind == "mean" else total
+        return result if keeps else select(count == 0, before, result)
+
+    return emitter.map(type_.shape, type_.dtype, [start, found, counts], kept)
 
 
 def _extended(value: Value, shape: tuple[int, ...], fill: int, repeated: int) -> Argument:
@@ -98,8 +159,9 @@ def _index_into(call: Call, is_sum: bool) -> Value:
     start, axis, index, source = call.tensor(0), call.integer(1), call.tensor(2), call.tensor(3)
     if not start.shape or len(index.shape) != 1:
         raise call.unsupported("a list of row numbers is needed")
-    if call.number(4, "alpha", 1) != 1:
-        raise call.unsupported("alpha; scale the source")
+    alpha = call.number(4, "alpha", 1)
+    if alpha != 1:
+        source = call.emitter.map(source.shape, source.dtype, [source], lambda word: word * alpha, "scaled")
     place = axis_index(axis, len(start.shape))
     order = [position for position in range(len(start.shape)) if position != place]
     over = (*start.shape, index.shape[0])

@@ -5,6 +5,8 @@ They become access maps of whoever reads the result.
 
 from __future__ import annotations
 
+import math
+
 from pol.arithmetic.registers import Register, Word, fma, to_float
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate
@@ -20,6 +22,8 @@ from pol.graph.lowering.values import (
     scalar,
     slice_range,
     squeeze,
+    strided,
+    unfolded,
     unsqueeze,
 )
 from pol.graph.tensor_type import DType
@@ -128,6 +132,22 @@ def _equal_parts(call: Call) -> tuple[Value, ...]:
     if width < 1:
         raise call.unsupported("parts need a width")
     return tuple(cut(value, axis, start, min(start + width, size)) for start in range(0, size, width))
+
+
+@lowers("aten.unfold.default", defines="overlapping parts: other strides", is_exact=True)
+def _unfold(call: Call) -> Value:
+    return unfolded(call.tensor(0), call.integer(1), call.integer(2), call.integer(3))
+
+
+@lowers(
+    "aten.as_strided.default",
+    defines="other strides over the elements in row-major order; the offset counts from the first",
+    is_exact=True,
+)
+def _as_strided(call: Call) -> Value:
+    value = call.tensor(0)
+    flat = call.emitter.reshaped(value, (math.prod(value.shape),))
+    return strided(flat, call.integers(1), call.integers(2), call.integer(3, "storage_offset", 0))
 
 
 @lowers("aten.flip.default", defines="negative strides", is_exact=True)

@@ -1,0 +1,85 @@
+"""Functions of torch whose own code looks at numbers, replaced before a trace differentiates them.
+
+Writing by a boolean mask is a choice, whose gradient has a fixed shape. The Gaussian loss raises for negative variances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from pol.graph.capture.tracing.compositions import masks
+
+
+class ReplacedFunctions(TorchFunctionMode):
+    """While active, some functions of torch are compositions."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run the function, or its replacement."""
+        replacement = _REPLACED.get(func)
+        if replacement is not None:
+            result = replacement(*args, **(kwargs or {}))
+            if result is not NotImplemented:
+                return result
+        return func(*args, **(kwargs or {}))
+
+
+def _set_item(target: Tensor, index: Any, value: Any) -> Any:
+    indices = list(index) if isinstance(index, tuple) else [index]
+    if not any(_is_mask(item) for item in indices) or not isinstance(value, Tensor):
+        return NotImplemented
+    if any(item is Ellipsis for item in indices[1:]):
+        return NotImplemented
+    if indices[0] is Ellipsis:
+        taken = sum(item.dim() if isinstance(item, Tensor) else 1 for item in indices[1:])
+        indices = [slice(None)] * (target.dim() - taken) + indices[1:]
+    if not all(_is_mask(item) or (isinstance(item, slice) and item == slice(None)) for item in indices):
+        return NotImplemented
+    return _put(target, [item if isinstance(item, Tensor) else None for item in indices], value)
+
+
+def _put(target: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool = False) -> Any:
+    """Write in place."""
+    written = masks.index_put(target, indices, value, accumulate)
+    return written if written is NotImplemented else target.copy_(written)
+
+
+def _is_mask(item: object) -> bool:
+    return isinstance(item, Tensor) and item.dtype is torch.bool
+
+
+def _gaussian(
+    output: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Any:
+    if not isinstance(var, Tensor):
+        var = torch.full_like(output, var)
+    if var.shape != output.shape and var.shape == output.shape[:-1]:
+        var = var.unsqueeze(-1)
+    # The bound counts as a constant: the gradient passes it.
+    var = var + (var.detach().clamp(min=eps) - var.detach())
+    loss = 0.5 * (torch.log(var) + (output - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return {"mean": torch.mean, "sum": torch.sum, "none": lambda x: x}[reduction](loss)
+
+
+_REPLACED: Mapping[Any, Callable[..., Any]] = {
+    Tensor.__setitem__: _set_item,
+    Tensor.index_put_: _put,
+    Tensor.index_put: masks.index_put,
+    torch.index_put: masks.index_put,
+    torch.index_put_: _put,
+    functional.gaussian_nll_loss: _gaussian,
+}

@@ -1,0 +1,175 @@
+"""Losses as people use them, with their options."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from own_loop import CLASSES, ROWS, Setup, labels, require_own_loop
+from torch import Tensor, nn
+from torch.nn import functional
+
+WIDTH = 6
+
+
+class Pair(nn.Module):
+    """Embeddings of two inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(WIDTH, 4)
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(self.layer(x) for x in inputs)
+
+
+class Sequence(nn.Module):
+    """Scores of classes at each of some times, times first."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(WIDTH, classes)
+
+    def forward(self, x: Tensor, *rest: Tensor) -> Any:
+        scores = self.layer(x).transpose(0, 1).log_softmax(-1)
+        return (scores, *rest) if rest else scores
+
+
+def scores(loss: Callable[[Any, Any], Tensor], target: Callable[[], Tensor] = labels) -> Callable[[], Setup]:
+    return lambda: (nn.Linear(WIDTH, CLASSES), loss, [torch.randn(ROWS, WIDTH), target()])
+
+
+def pairs(loss: Callable[[Any, Any], Tensor], count: int, target: Callable[[], Tensor]) -> Callable[[], Setup]:
+    return lambda: (Pair(), loss, [*(torch.randn(ROWS, WIDTH) for _ in range(count)), target()])
+
+
+def numbers() -> Tensor:
+    return torch.randn(ROWS, CLASSES)
+
+
+def counts() -> Tensor:
+    return torch.randint(0, 5, (ROWS, CLASSES)).float()
+
+
+def signs() -> Tensor:
+    return torch.where(torch.rand(ROWS) < 0.5, -1.0, 1.0)
+
+
+def masks() -> Tensor:
+    return (torch.rand(ROWS, CLASSES) < 0.5).float()
+
+
+def some() -> Tensor:
+    """Labels, of which some are ignored."""
+    return torch.tensor([0, 1, -100, 2, 1, -100, 0, 2])
+
+
+def ranked() -> Tensor:
+    return torch.tensor([[0, 2, -1], [1, -1, 0], [2, 0, 1], [-1, 0, 1]]).repeat(2, 1)
+
+
+def focal(output: Tensor, target: Tensor) -> Tensor:
+    entropy = functional.cross_entropy(output, target, reduction="none")
+    return ((1 - torch.exp(-entropy)) ** 2 * entropy).mean()
+
+
+def dice(output: Tensor, target: Tensor) -> Tensor:
+    found = output.sigmoid()
+    overlap = (found * target).sum(0)
+    return 1 - ((2 * overlap + 1) / (found.sum(0) + target.sum(0) + 1)).mean()
+
+
+def contrast(output: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
+    first, second = (functional.normalize(x, dim=-1) for x in output)
+    alike = first @ second.t() / 0.1
+    own = torch.arange(len(first))
+    return (functional.cross_entropy(alike, own) + functional.cross_entropy(alike.t(), own)) / 2
+
+
+def spread(p: float) -> Callable[[Any, Any], Tensor]:
+    return lambda output, target: torch.cdist(output[0], output[1], p=p).mean() + target.mean()
+
+
+def gaussian(output: Tensor, target: Tensor) -> Tensor:
+    return functional.gaussian_nll_loss(output, target, functional.softplus(output))
+
+
+def aligned(**options: Any) -> Callable[[], Setup]:
+    """Lengths are the same for all examples."""
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        times, examples, _ = output.shape
+        inputs, texts = torch.full((examples,), times), torch.full((examples,), 3)
+        return functional.ctc_loss(output, target, inputs, texts, **options)
+
+    return lambda: (Sequence(5), loss, [torch.randn(ROWS, 9, WIDTH), torch.tensor([[1, 1, 2], [3, 2, 4]] * 4)])
+
+
+def aligned_by_lengths() -> Setup:
+    """Lengths come from the batch; one text is too long for its sound."""
+
+    def loss(output: tuple[Tensor, ...], target: Tensor) -> Tensor:
+        log_probabilities, inputs, texts = output
+        return functional.ctc_loss(log_probabilities, target, inputs, texts, zero_infinity=True)
+
+    inputs, texts = torch.randint(4, 10, (ROWS,)), torch.randint(1, 4, (ROWS,))
+    inputs[0], texts[0] = 2, 3
+    return Sequence(5), loss, [torch.randn(ROWS, 9, WIDTH), inputs, texts, torch.tensor([[1, 1, 2], [3, 2, 4]] * 4)]
+
+
+LOSSES: dict[str, Callable[[], Setup]] = {
+    "gaussian": scores(gaussian, numbers),
+    "gaussian, full": scores(lambda o, t: functional.gaussian_nll_loss(o, t, o.exp(), full=True), numbers),
+    "poisson": scores(nn.PoissonNLLLoss(), counts),
+    "poisson, full": scores(nn.PoissonNLLLoss(full=True), counts),
+    "poisson of means": scores(lambda o, t: functional.poisson_nll_loss(o.exp(), t, log_input=False), counts),
+    "multi margin": scores(nn.MultiMarginLoss()),
+    "multi margin squared": scores(nn.MultiMarginLoss(p=2, margin=0.7, weight=torch.tensor([0.5, 1.0, 2.0]))),
+    "multi label margin": scores(nn.MultiLabelMarginLoss(), ranked),
+    "multi label soft margin": scores(nn.MultiLabelSoftMarginLoss(), masks),
+    "soft margin": scores(nn.SoftMarginLoss(), lambda: masks() * 2 - 1),
+    "kullback leibler": scores(lambda o, t: functional.kl_div(o.log_softmax(-1), t.softmax(-1), reduction="batchmean"), numbers),
+    "kullback leibler of logs": scores(lambda o, t: functional.kl_div(o.log_softmax(-1), t.log_softmax(-1), reduction="batchmean", log_target=True), numbers),
+    "huber": scores(nn.HuberLoss(delta=0.5), numbers),
+    "smooth": scores(nn.SmoothL1Loss(beta=0.3), numbers),
+    "binary with weights": scores(nn.BCEWithLogitsLoss(pos_weight=torch.tensor([1.0, 2.0, 3.0])), masks),
+    "binary": scores(lambda o, t: functional.binary_cross_entropy(o.sigmoid(), t), masks),
+    "focal": scores(focal),
+    "dice": scores(dice, masks),
+    "smoothed labels": scores(nn.CrossEntropyLoss(label_smoothing=0.1, weight=torch.tensor([0.5, 1.0, 2.0])), some),
+    "probabilities": scores(lambda o, t: functional.cross_entropy(o, t.softmax(-1), label_smoothing=0.1), numbers),
+    "ignored labels": scores(nn.CrossEntropyLoss(ignore_index=-100), some),
+    "contrast": pairs(contrast, 2, labels),
+    "cosine": pairs(lambda o, t: functional.cosine_embedding_loss(*o, t, margin=0.2), 2, signs),
+    "ranking": pairs(lambda o, t: functional.margin_ranking_loss(o[0][:, 0], o[1][:, 0], t, margin=0.1), 2, signs),
+    "hinge": pairs(lambda o, t: functional.hinge_embedding_loss((o[0] - o[1]).norm(dim=1), t), 2, signs),
+    "triplet": pairs(lambda o, t: functional.triplet_margin_loss(*o), 3, labels),
+    "triplet, swapped": pairs(lambda o, t: functional.triplet_margin_loss(*o, p=1, swap=True), 3, labels),
+    "triplet of cosines": pairs(
+        lambda o, t: functional.triplet_margin_with_distance_loss(
+            *o, distance_function=lambda a, b: 1 - functional.cosine_similarity(a, b)
+        ), 3, labels,
+    ),
+    "distances": pairs(spread(2.0), 2, numbers),
+    "distances, 1": pairs(spread(1.0), 2, numbers),
+    "distances, 3": pairs(spread(3.0), 2, numbers),
+    "distances, infinite": pairs(spread(float("inf")), 2, numbers),
+    "distances of one set": pairs(lambda o, t: torch.pdist(o[0]).mean(), 1, numbers),
+    "pairwise distance": pairs(lambda o, t: functional.pairwise_distance(*o).mean(), 2, numbers),
+    "alignment": aligned(),
+    "alignment, summed": aligned(reduction="sum", blank=4),
+    "alignment by lengths": aligned_by_lengths,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_trains_like_its_own_loop(name: str) -> None:
+    torch.manual_seed(8)
+    require_own_loop(*LOSSES[name]())
+
+
+def test_distances_of_equal_rows_have_no_gradient() -> None:
+    torch.manual_seed(9)
+    model = Pair()
+    rows = torch.randn(ROWS, WIDTH)
+    require_own_loop(model, spread(2.0), [rows, rows.clone(), numbers()])
