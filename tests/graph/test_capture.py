@@ -343,7 +343,7 @@ class Inverse(Closing):
         (Branch, "if output.sum() > 0:", "depends on the values"),
         (Item, "return output * output.max().item()", "depends on the values"),
         (Masked, "return output[output > 0].sum() + output", "depends on the values"),
-        (Inverse, "return torch.special.i0(self.fc(x))", "aten.special_i0.default has no definition"),
+        (Inverse, "return torch.special.i0(self.fc(x))", "aten.i0.default has no definition"),
         (
             lambda: layers(nn.Unflatten(1, (1, 3, 3)), nn.Upsample(3, mode="bicubic"), nn.Flatten()),
             "model.2: Upsample",

@@ -93,7 +93,7 @@ class Mixed(nn.Module):
         index = torch.randperm(x.size(0))
         lam = distributions.Beta(torch.tensor(1.0), torch.tensor(1.0)).sample()
         if self.cuts:
-            half, center = (torch.sqrt(1 - lam) * 4 / 2).int(), torch.randint(4, (2,))
+            half, center = (torch.sqrt(1 - lam) * 4 / 2).clamp(0, 2).int(), torch.randint(4, (2,))
             places = torch.arange(4)
             rows, columns = ((places >= c - half) & (places < c + half) for c in center)
             box = rows[:, None] & columns

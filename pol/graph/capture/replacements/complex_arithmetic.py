@@ -114,7 +114,8 @@ def _abs(z: Pairs) -> Tensor:
 
 @rule("linalg_vector_norm")
 def _norm(z: Pairs, *arguments: Any, **options: Any) -> Tensor:
-    return torch.linalg.vector_norm(_abs(z), *arguments, **options)
+    size: Tensor = torch.linalg.vector_norm(_abs(z), *arguments, **options)
+    return size
 
 
 @rule("angle")

@@ -80,6 +80,11 @@ def _new_zeros(like: Any, size: Sequence[int], dtype: torch.dtype | None = None)
     return torch.zeros(size, dtype=dtype)
 
 
+@rule("new_empty_strided")
+def _new_strided(like: Any, size: Sequence[int], stride: Sequence[int], dtype: torch.dtype | None = None) -> Any:
+    return _new_zeros(like, size, dtype)
+
+
 @rule("zeros_like", "empty_like")
 def _zeros_like(z: Any, dtype: torch.dtype | None = None) -> Any:
     real = z.real if isinstance(z, Pairs) else z

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -86,7 +86,10 @@ def complex_call(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], 
     if packet in LINEAR and options.get("dtype") in COMPLEX:
         del options["dtype"]
     if rule is not None:
-        result = rule(*args, **options)
+        try:
+            result = rule(*args, **options)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{source} -- {error}") from error
         if result is not NotImplemented:
             return result
     if packet in LINEAR:
@@ -120,10 +123,13 @@ Rule: TypeAlias = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+F = TypeVar("F", bound=Rule)
+
+
+def rule(*names: str) -> Callable[[F], F]:
     """Make the decorated function the rule of operations, by name with or without overload."""
 
-    def entered(function: Rule) -> Rule:
+    def entered(function: F) -> F:
         RULES.update(dict.fromkeys(names, function))
         return function
 

@@ -44,7 +44,7 @@ def solved(matrix: Tensor, right: Tensor, *, upper: bool, left: bool = True, uni
         turned = solved(matrix.transpose(-2, -1), right.transpose(-2, -1), upper=not upper, unitriangular=unitriangular)
         return turned.transpose(-2, -1)
     size = matrix.shape[-1]
-    batch = torch.broadcast_shapes(matrix.shape[:-2], right.shape[:-2])
+    batch = torch.broadcast_shapes(matrix.shape[:-2], right.shape[:-2])  # type: ignore[no-untyped-call]  # torch declares no types
     rest = right.expand(*batch, *right.shape[-2:])
     rows: list[Tensor] = []
     for k in reversed(range(size)) if upper else range(size):

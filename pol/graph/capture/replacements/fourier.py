@@ -25,7 +25,7 @@ _NONE, _ROOT, _COUNT = 0, 1, 2
 def _turns(rows: int, columns: int, n: int) -> tuple[Tensor, Tensor]:
     """cos and sin of 2 pi j k / n, j down and k across, rounded from binary64."""
     angle = 2 * math.pi / n * (np.outer(np.arange(rows), np.arange(columns)) % n)
-    with _disable_current_modes():  # type: ignore[no-untyped-call]  # torch declares no types
+    with _disable_current_modes():
         cos, sin = (torch.from_numpy(function(angle).astype(np.float32)) for function in (np.cos, np.sin))
     return cos, sin
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -201,7 +202,7 @@ def _digamma(x: Tensor) -> Tensor:
 
 
 @replaces("polygamma.default")
-def _polygamma(order: int, x: Tensor) -> Tensor:
+def _polygamma(order: int, x: Tensor) -> Any:
     if order != 1:
         return NotImplemented
     return _trigamma(x)

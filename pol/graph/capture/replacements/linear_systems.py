@@ -25,7 +25,7 @@ def _numbered(pivots: list[Tensor]) -> Tensor:
 
 def _in_order(right: Tensor, order: Tensor) -> Tensor:
     """The rows in another order."""
-    batch = torch.broadcast_shapes(right.shape[:-2], order.shape[:-1])
+    batch = torch.broadcast_shapes(right.shape[:-2], order.shape[:-1])  # type: ignore[no-untyped-call]  # torch declares no types
     rows = order.expand(*batch, order.shape[-1]).unsqueeze(-1)
     wide = right.expand(*batch, *right.shape[-2:])
     return torch.gather(wide, -2, rows.expand(wide.shape))

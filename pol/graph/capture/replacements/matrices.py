@@ -105,7 +105,7 @@ def _constant(operation: Any) -> Callable[..., Tensor]:
     """A tensor that numbers alone determine becomes a constant of the program, with torch's own numbers."""
 
     def created(*arguments: Any, **options: Any) -> Tensor:
-        with _disable_current_modes():  # type: ignore[no-untyped-call]  # torch declares no types
+        with _disable_current_modes():
             tensor: Tensor = operation(*arguments, **{**options, "device": "cpu", "layout": None, "pin_memory": None})
         return tensor
 

@@ -12,12 +12,18 @@ from torch import Tensor
 from pol.graph.capture.replacements.table import replaces
 
 
+def size_of(x: Tensor, p: float = 2, dims: Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """torch.linalg.vector_norm."""
+    size: Tensor = torch.linalg.vector_norm(x, p, dims, keepdim)
+    return size
+
+
 @replaces("linalg_vector_norm.default")
 def _norm(
     x: Tensor, p: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
+) -> Any:
     if dtype is not None:
-        return torch.linalg.vector_norm(x.to(dtype), p, dim, keepdim)
+        return size_of(x.to(dtype), p, dim, keepdim)
     if p in {1, 2, math.inf, -math.inf}:
         return NotImplemented
     axes = list(range(x.dim())) if dim is None else list(dim)
@@ -28,28 +34,28 @@ def _norm(
 
 @replaces("norm.Scalar")
 def _old_norm(x: Tensor, p: float = 2) -> Tensor:
-    return torch.linalg.vector_norm(x, p)
+    return size_of(x, p)
 
 
 @replaces("norm.ScalarOpt_dim")
 def _old_norm_along(x: Tensor, p: float | None, dim: Sequence[int], keepdim: bool = False) -> Tensor:
-    return torch.linalg.vector_norm(x, 2 if p is None else p, list(dim) or None, keepdim)
+    return size_of(x, 2 if p is None else p, list(dim) or None, keepdim)
 
 
 @replaces("norm.ScalarOpt_dim_dtype")
 def _old_norm_of_type(x: Tensor, p: float | None, dim: Sequence[int], keepdim: bool, *, dtype: torch.dtype) -> Tensor:
-    return torch.linalg.vector_norm(x.to(dtype), 2 if p is None else p, list(dim) or None, keepdim)
+    return size_of(x.to(dtype), 2 if p is None else p, list(dim) or None, keepdim)
 
 
 @replaces("dist.default")
 def _distance(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
-    return torch.linalg.vector_norm(a - b, p)
+    return size_of(a - b, p)
 
 
 @replaces("renorm.default")
 def _renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     axes = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
-    size = torch.linalg.vector_norm(x, p, axes, True)
+    size = size_of(x, p, axes, True)
     return x * torch.where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
 
 
@@ -60,12 +66,12 @@ def _apart(a: Tensor, b: Tensor) -> Tensor:
 
 @replaces("_cdist_forward.default")
 def _distances(a: Tensor, b: Tensor, p: float, compute_mode: int | None) -> Tensor:
-    return torch.linalg.vector_norm(_apart(a, b), p, [-1])
+    return size_of(_apart(a, b), p, [-1])
 
 
 @replaces("_euclidean_dist.default")
 def _euclidean_distances(a: Tensor, b: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(_apart(a, b), 2, [-1])
+    return size_of(_apart(a, b), 2, [-1])
 
 
 @replaces("_cdist_backward.default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ def _copysign_of_number(size: Tensor, sign: float) -> Tensor:
 
 
 @replaces("relu.default")
-def _relu_of_integers(x: Tensor) -> Tensor:
+def _relu_of_integers(x: Tensor) -> Any:
     return NotImplemented if x.is_floating_point() else torch.clamp(x, min=0)
 
 
@@ -135,7 +136,7 @@ def _entropy(x: Tensor) -> Tensor:
 
 
 @replaces("fmod.Scalar")
-def _fmod_of_integers(x: Tensor, divisor: float) -> Tensor:
+def _fmod_of_integers(x: Tensor, divisor: float) -> Any:
     if x.is_floating_point() or not isinstance(divisor, int) or divisor == 0:
         return NotImplemented
     rest = torch.remainder(torch.abs(x), abs(divisor))
@@ -153,14 +154,14 @@ def _xor_with_number(x: Tensor, number: int) -> Tensor:
 
 
 @replaces("__lshift__.Scalar", "bitwise_left_shift.Tensor_Scalar")
-def _shifted_left(x: Tensor, count: int) -> Tensor:
+def _shifted_left(x: Tensor, count: int) -> Any:
     if x.is_floating_point() or not 0 <= count < 31:
         return NotImplemented
     return x * (1 << count)
 
 
 @replaces("__rshift__.Scalar", "bitwise_right_shift.Tensor_Scalar")
-def _shifted_right(x: Tensor, count: int) -> Tensor:
+def _shifted_right(x: Tensor, count: int) -> Any:
     if x.is_floating_point() or not 0 <= count < 31:
         return NotImplemented
     return torch.floor_divide(x, 1 << count)
@@ -177,7 +178,7 @@ def _shifted_right_by_tensor(x: Tensor, count: Tensor) -> Tensor:
 
 
 @replaces("pow.Scalar")
-def _power_of_two(base: float, exponent: Tensor) -> Tensor:
+def _power_of_two(base: float, exponent: Tensor) -> Any:
     if exponent.is_floating_point() or type(base) is not int or base != 2:
         return NotImplemented
     return torch.bitwise_left_shift(torch.full_like(exponent, 1), exponent)

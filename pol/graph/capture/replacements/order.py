@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -86,7 +87,7 @@ def _searchsorted(
     right: bool = False,
     side: str | None = None,
     sorter: Tensor | None = None,
-) -> Tensor:
+) -> Any:
     if sorter is None:
         return NotImplemented
     ordered = torch.gather(boundaries, -1, sorter)
@@ -137,5 +138,5 @@ def _nansum(
 def _deviation_and_mean(
     x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    variance, mean = torch.var_mean(x, dim, correction=correction, keepdim=keepdim)
+    variance, mean = torch.var_mean(x, None if dim is None else list(dim), correction=correction, keepdim=keepdim)
     return torch.sqrt(variance), mean

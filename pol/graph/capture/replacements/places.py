@@ -14,7 +14,7 @@ from pol.graph.capture.replacements.table import replaces
 @replaces("as_strided.default")
 def _as_strided(x: Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Any:
     """Of a tensor that lies in memory in its own order: elements by their places."""
-    start = 0 if storage_offset is None else storage_offset - x.storage_offset()
+    start = 0 if storage_offset is None else storage_offset - int(x.storage_offset())
     last = start + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
     if not x.is_contiguous() or start < 0 or last >= x.numel():
         return NotImplemented
@@ -31,14 +31,14 @@ def _as_strided_scatter(
     x: Tensor, source: Tensor, size: list[int], stride: list[int], storage_offset: int | None = None
 ) -> Any:
     """As `as_strided`, for places that are all different: each element is its own or one of the source."""
-    start = 0 if storage_offset is None else storage_offset - x.storage_offset()
+    start = 0 if storage_offset is None else storage_offset - int(x.storage_offset())
     if not x.is_contiguous() or start < 0:
         return NotImplemented
-    with _disable_current_modes():  # type: ignore[no-untyped-call]  # torch declares no types
+    with _disable_current_modes():
         places = torch.arange(start + x.numel()).as_strided(size, stride, start).reshape(-1)
         origin = torch.full((x.numel(),), -1, dtype=torch.int64)
         origin[places] = torch.arange(len(places))
-        if len(places.unique()) < len(places):
+        if bool((origin[places] != torch.arange(len(places))).any()):
             return NotImplemented
     chosen = torch.index_select(source.reshape(-1), 0, torch.clamp(origin, min=0))
     return torch.where(origin >= 0, chosen, x.reshape(-1)).reshape(x.shape)

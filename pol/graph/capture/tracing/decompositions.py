@@ -31,6 +31,10 @@ def decompositions(with_replacements: bool = True) -> Mapping[Any, Callable[...,
         aten.empty_like.default: _zeros_like,
         aten.empty.memory_format: _zeros,
         aten.new_empty.default: lambda tensor, size, **options: _zeros(size, **{"dtype": tensor.dtype, **options}),
+        aten.new_empty_strided.default: lambda tensor, size, stride, **options: _zeros(
+            size, **{"dtype": tensor.dtype, **options}
+        ),
+        aten.empty_strided.default: lambda size, stride, **options: _zeros(size, **options),
         aten.cat.default: _cat,
         aten.split_with_sizes.default: _split,
         aten.slice_backward.default: _slice_backward,

@@ -51,7 +51,8 @@ def _created(
 
 
 def _exponential(draws: Draws, given: Mapping[str, Any], like: Tensor) -> Tensor:
-    return _standard_exponential(draws, like.shape, like.device) / given["lambd"]
+    rate: float = given["lambd"]
+    return _standard_exponential(draws, like.shape, like.device) / rate
 
 
 def _geometric(draws: Draws, given: Mapping[str, Any], like: Tensor) -> Tensor:
@@ -65,7 +66,8 @@ def _log_normal(draws: Draws, given: Mapping[str, Any], like: Tensor) -> Tensor:
 
 def _cauchy(draws: Draws, given: Mapping[str, Any], like: Tensor) -> Tensor:
     turn = math.pi * (_uniform(draws, like.shape, like.device) - 0.5)
-    return given["median"] + given["sigma"] * torch.tan(turn)
+    median, sigma = float(given["median"]), float(given["sigma"])
+    return median + sigma * torch.tan(turn)
 
 
 def _permutation(draws: Draws, given: Mapping[str, Any]) -> Tensor:
@@ -119,7 +121,8 @@ def _dirichlet(draws: Draws, given: Mapping[str, Any], like: Tensor) -> Tensor:
 
 def _random_slopes(draws: Draws, given: Mapping[str, Any]) -> Tensor:
     """RReLU: the noise is the slope of each element, 1 above zero."""
-    x, low, high = given["self"], given["lower"], given["upper"]
+    x: Tensor = given["self"]
+    low, high = float(given["lower"]), float(given["upper"])
     if not given["training"]:
         return torch.where(x <= 0, x * ((low + high) / 2), x)
     slope = draws.draw("uniform", x.shape, x.device, low, high).to(x.dtype)

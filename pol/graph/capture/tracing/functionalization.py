@@ -27,6 +27,7 @@ class FunctionalReplay(Interpreter):
 
     def __init__(self, graph: GraphModule) -> None:
         super().__init__(graph)
+        self.extra_traceback = False  # it would be added to the messages of refusals
         self._pairs = constant_pairs(graph)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -56,7 +56,8 @@ class LineRecorder(TorchFunctionMode):
         if not self._unknown and _has_unknown_shape(func, args):
             self._unknown = line
         with fx_traceback.annotate({SOURCE: line}):
-            return FUNCTIONS.get(func, func)(*args, **(kwargs or {}))
+            replaced: Callable[..., Any] = FUNCTIONS.get(func, func)
+            return replaced(*args, **(kwargs or {}))
 
     def line(self) -> str:
         """The current place in the user's code, "file.py:12: code"."""

@@ -161,8 +161,10 @@ def _place_among(call: Call) -> Value:
     def add(total: Word, boundary: Any, number: Any) -> Word:
         if is_real:
             first, second = (to_float(word) if isinstance(word, Word) else word for word in (boundary, number))
-            return total + ((first > second if right else first >= second) ^ 1)
-        return total + (boundary <= number if right else boundary < number)
+            is_not_below: Word = first > second if right else first >= second
+            return total + (is_not_below ^ 1)
+        is_below: Word = boundary <= number if right else boundary < number
+        return total + is_below
 
     wide = expand(unsqueeze(sought, len(sought.shape)), over)
     return call.emitter.fold(TensorType(DType.I32, sought.shape), (count,), 0, [expand(rows, over), wide], add)
