@@ -16,10 +16,7 @@ LOWERING_VERSION = 4
 """The version of the lowering from graph to step program; it rises when any graph would give another program."""
 MAX_NESTING = 2
 MAX_DIGITS = 20
-WORD_TYPES = {
-    **dict.fromkeys(("float32", "bfloat16"), DType.F32),
-    **dict.fromkeys(("int64", "int32", "int16", "int8", "uint8", "bool"), DType.I32),
-}
+WORD_TYPES = {"float32": DType.F32, "bfloat16": DType.F32, "int64": DType.I32, "int32": DType.I32, "bool": DType.I32}
 """Which torch dtypes have words, and how a word holds them (docs/spec/commitments.md, "Tensor")."""
 
 

@@ -16,7 +16,7 @@ from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
 from pol.graph.capture.guards.argument_checks import require_capturable, require_distances_of_state
 from pol.graph.capture.guards.index_ranges import require_indices_in_range
-from pol.graph.capture.guards.interval import I32
+from pol.graph.capture.guards.interval import I32_GREATEST, I32_LEAST
 from pol.graph.capture.guards.number_ranges import require_integers_fit
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizers import Options
@@ -159,7 +159,7 @@ def to_words(what: str, tensor: Tensor) -> Words:
     array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     if array.dtype == np.float32:
         return np.array(array).view(np.uint32)
-    if array.size and not I32.low <= int(array.min()) <= int(array.max()) <= I32.high:
+    if array.size and not I32_LEAST <= int(array.min()) <= int(array.max()) <= I32_GREATEST:
         raise UnsupportedError(f"{what} holds integers that do not fit in 32 bits; renumber them")
     return np.array(array, np.int32).view(np.uint32)
 

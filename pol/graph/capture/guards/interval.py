@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
@@ -12,6 +12,7 @@ from torch import Tensor
 from pol.graph.aten_graph import Argument, AtenGraph, Ref
 
 Number: TypeAlias = "int | float"
+I32_LEAST, I32_GREATEST = -(2**31), 2**31 - 1
 LARGEST_FLOAT = 3.4028234663852886e38
 
 
@@ -30,18 +31,11 @@ class Interval:
         """Both ends."""
         return self.low, self.high
 
-    def __contains__(self, other: Interval) -> bool:
-        return self.low <= other.low and other.high <= self.high
+    def fits(self) -> bool:
+        """Whether every number is an i32."""
+        return self.low >= I32_LEAST and self.high <= I32_GREATEST
 
 
-I32 = Interval(-(2**31), 2**31 - 1)
-PROVED: Mapping[str, Interval] = {
-    "int64": I32,
-    "int16": Interval(-(2**15), 2**15 - 1),
-    "int8": Interval(-(2**7), 2**7 - 1),
-    "uint8": Interval(0, 2**8 - 1),
-}
-"""By torch dtype: the integers that a result must be proved to be, or the program would compute others than torch."""
 ANY = Interval(-LARGEST_FLOAT, LARGEST_FLOAT)
 ZERO, BOOLEAN, UNIT = Interval(0, 0), Interval(0, 1), Interval(0.0, 1.0)
 

@@ -11,9 +11,8 @@ from typing import TypeAlias
 
 import torch
 
-from pol.graph.aten_graph import WORD_TYPES, Argument, AtenNode, references
+from pol.graph.aten_graph import Argument, AtenNode, references
 from pol.graph.capture.guards.interval import ANY, LARGEST_FLOAT, UNIT, ZERO, Interval, KnownIntervals, Number
-from pol.graph.tensor_type import DType
 
 Rule: TypeAlias = "Callable[[KnownIntervals, AtenNode], Interval | tuple[Interval, ...] | None]"
 
@@ -271,7 +270,7 @@ def _log1p(known: KnownIntervals, node: AtenNode) -> Interval:
 
 def _converted(known: KnownIntervals, node: AtenNode) -> Interval:
     operand = known.of(node.arguments[0])
-    if operand == ANY or WORD_TYPES[node.outputs[0].dtype] is DType.F32:
+    if operand == ANY or not any(type_.dtype in {"int64", "int32"} for type_ in node.outputs):
         return operand
     return Interval(int(operand.low), int(operand.high))
 

@@ -19,8 +19,8 @@ from pol.graph.aten_graph import AtenGraph, AtenNode, InputRole
 from pol.graph.capture.guards.interval import (
     ANY,
     BOOLEAN,
-    I32,
-    PROVED,
+    I32_GREATEST,
+    I32_LEAST,
     Interval,
     KnownIntervals,
     Number,
@@ -64,12 +64,10 @@ def require_intervals_fit(
         for slot in graph.slots:
             first, last = _added(slots[slot.name], after[slot.name]), _added(grown[slot.name], again[slot.name])
             exceeds = last[0] < min(first[0], 0) or last[1] > max(first[1], 0)
-            dtype = slot.type.dtype
-            if dtype in PROVED and (exceeds or grown[slot.name] not in PROVED[dtype]):
+            if slot.type.dtype == "int64" and (exceeds or not grown[slot.name].fits()):
                 raise UnsupportedError(
-                    f"{slot.name} holds integers that may leave {_bits(dtype)} within {steps} steps, where "
-                    "the program and torch differ: bound it (torch.clamp, or a remainder) in the step, or keep it as a "
-                    "float"
+                    f"{slot.name} holds integers that may leave 32 bits within {steps} steps, and the program computes "
+                    "in 32 bits: bound it (torch.clamp, or a remainder) in the step, or keep it as a float"
                 )
 
 
@@ -99,8 +97,8 @@ def _results(known: KnownIntervals, node: AtenNode) -> tuple[Interval, ...]:
     exact = node.operation in EXACT
     results = [_rounded(type_.dtype, found, place, exact) for place, type_ in enumerate(node.outputs)]
     for type_, result in zip(node.outputs, results, strict=True):
-        if type_.dtype in PROVED and (result or ANY) not in PROVED[type_.dtype]:
-            raise UnsupportedError(f"{node.source} -- {_reason(node, type_.dtype, result)}")
+        if type_.dtype == "int64" and not (result or ANY).fits():
+            raise UnsupportedError(f"{node.source} -- {_reason(node, result)}")
     return tuple(result or ANY for result in results)
 
 
@@ -111,8 +109,8 @@ def _rounded(dtype: str, found: Interval | tuple[Interval, ...] | None, place: i
         return BOOLEAN
     if dtype == "int32":
         # Torch wraps these at 32 bits as well.
-        return result if result is not None and result in I32 else I32
-    if result is None or dtype in PROVED or exact:
+        return result if result is not None and result.fits() else Interval(I32_LEAST, I32_GREATEST)
+    if result is None or dtype == "int64" or exact:
         return result
     # One rounding, up to a part in 2^7 for bfloat16.
     wider = 1 + 2.0**-6
@@ -121,26 +119,16 @@ def _rounded(dtype: str, found: Interval | tuple[Interval, ...] | None, place: i
     return Interval(max(float(low), ANY.low), min(float(high), ANY.high))
 
 
-def _bits(dtype: str) -> str:
-    return "32 bits" if dtype == "int64" else dtype
-
-
-def _reason(node: AtenNode, dtype: str, result: Interval | None) -> str:
+def _reason(node: AtenNode, result: Interval | None) -> str:
     operation = node.operation.removeprefix("aten.")
     if operation.startswith("_to_copy"):
         shown = "any size" if result is None or result == ANY else f"{result.low:.6g} to {result.high:.6g}"
-        if dtype != "int64":
-            low, high = PROVED[dtype].corners
-            return f"numbers of {shown} become {dtype}: bound them first, x.clamp({low}, {high}).to(torch.{dtype})"
         return (
             f"numbers of {shown} become 64-bit integers, and the program computes in 32 bits: bound them first, "
             "for example x.clamp(0, 1000).long()"
         )
-    kind = "64-bit integers" if dtype == "int64" else dtype
     if result is None or result == ANY:
-        return f"{operation} gives {kind} of which nothing shows that they fit in {_bits(dtype)}: bound its operands"
-    if dtype != "int64":
-        return f"{operation} gives integers from {result.low} to {result.high}, which {dtype} can't hold: convert first"
+        return f"{operation} gives 64-bit integers of which nothing shows that they fit in 32 bits: bound its operands"
     return (
         f"{operation} gives 64-bit integers from {result.low} to {result.high}, and the program computes in 32 bits: "
         "keep them below 2^31 (reduce the operands by a remainder first), or compute in floats"
