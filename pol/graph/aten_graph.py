@@ -16,7 +16,13 @@ LOWERING_VERSION = 4
 """The version of the lowering from graph to step program; it rises when any graph would give another program."""
 MAX_NESTING = 2
 MAX_DIGITS = 20
-WORD_TYPES = {"float32": DType.F32, "bfloat16": DType.F32, "int64": DType.I32, "int32": DType.I32, "bool": DType.I32}
+NARROW = {"uint8": (0, 2**8 - 1), "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1)}
+"""Integers of fewer bits than a word, with the least and the greatest: results wrap into this range."""
+WORD_TYPES = {
+    "float32": DType.F32,
+    "bfloat16": DType.F32,
+    **dict.fromkeys(("int64", "int32", "bool", *NARROW), DType.I32),
+}
 """Which torch dtypes have words, and how a word holds them (docs/spec/commitments.md, "Tensor")."""
 
 

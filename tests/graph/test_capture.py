@@ -376,20 +376,14 @@ def refused(message: str, **changes: Any) -> None:
 
 def test_wrong_arguments_are_refused() -> None:
     x, label = data()["x"], data()["label"]
-    net = Net()
     refused("float32", model=Net().double())
     refused("same number of rows", dataset=(x, label[:-1]))
-    refused("target last", dataset=(x,))
+    refused("target last", dataset=())
     refused("32 bits", dataset=(x, label + 2**40), loss=lambda output, target: (output.sum(1) * target).sum())
-    refused("dtype 'float64'", dataset=(x.double(), label))
+    refused("data.0 of the data set is float64", dataset=(x.double(), label))
     refused("order", order=torch.zeros((2, 3)))
     refused("order", order=torch.zeros(3, dtype=torch.int64))
     refused("does not have", order=torch.full((2, 3), ROWS))
-    refused(
-        "Adadelta has no rule, and its first step makes the state",
-        model=net,
-        optimizer=torch.optim.Adadelta(net.parameters()),
-    )
     refused("not a parameter", optimizer=torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1))
     refused("one float32 number", loss=lambda output, target: output)
     refused("does not depend", loss=lambda output, target: target.float().sum())

@@ -12,7 +12,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
-from torch.optim import SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop, lr_scheduler
+from torch.optim import (
+    ASGD,
+    LBFGS,
+    SGD,
+    Adadelta,
+    Adafactor,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Muon,
+    NAdam,
+    Optimizer,
+    RAdam,
+    RMSprop,
+    Rprop,
+    SparseAdam,
+    lr_scheduler,
+)
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pol.errors import UnsupportedError
@@ -120,6 +138,22 @@ OPTIMIZERS: dict[str, Make] = {
     "adagrad": lambda p: Adagrad(p, 1e-1, lr_decay=0.1, initial_accumulator_value=0.2),
     "adafactor": lambda p: Adafactor(p, 1e-1, weight_decay=0.1),
     "lion": lambda p: Lion(p, 1e-2, weight_decay=0.1),
+    "sgd nesterov": lambda p: SGD(p, 0.1, momentum=0.9, nesterov=True, maximize=True),
+    "adam tensor lr and betas": lambda p: Adam(p, torch.tensor(1e-2), betas=(0.7, 0.8), eps=1e-3),
+    "radam": lambda p: RAdam(p, 1e-2, betas=(0.9, 0.99)),
+    "radam decoupled": lambda p: RAdam(p, 1e-2, betas=(0.8, 0.9), weight_decay=0.1, decoupled_weight_decay=True),
+    "radam l2": lambda p: RAdam(p, torch.tensor(1e-2), weight_decay=0.1, maximize=True),
+    "nadam": lambda p: NAdam(p, 1e-2),
+    "nadam decoupled": lambda p: NAdam(p, 1e-2, weight_decay=0.1, decoupled_weight_decay=True, momentum_decay=0.1),
+    "nadam l2": lambda p: NAdam(p, 1e-2, weight_decay=0.1, maximize=True),
+    "adamax": lambda p: Adamax(p, 1e-2),
+    "adamax l2": lambda p: Adamax(p, 1e-2, weight_decay=0.1, maximize=True),
+    "adadelta": lambda p: Adadelta(p, 1.0),
+    "adadelta l2": lambda p: Adadelta(p, 0.5, rho=0.8, eps=1e-4, weight_decay=0.1, maximize=True),
+    "asgd": lambda p: ASGD(p, 1e-1),
+    "asgd averaging": lambda p: ASGD(p, 1e-1, lambd=0.1, alpha=0.5, t0=3, weight_decay=0.1),
+    "rprop": lambda p: Rprop(p, 1e-2),
+    "rprop bounds": lambda p: Rprop(p, 1e-2, etas=(0.3, 1.5), step_sizes=(5e-3, 2e-2), maximize=True),
 }
 
 
@@ -131,12 +165,15 @@ def test_ten_steps_equal_torchs_optimizer(name: str) -> None:
         group["foreach"] = False
     result = captured(model, optimizer)
     state, losses = native(result)
-    assert not any("step" in slot for slot in result.names.slots)
+    assert not any(slot.endswith(":step") for slot in result.names.slots)
     assert losses == pytest.approx(eager(model, optimizer, Loop()), rel=1e-5)
     assert_near(state, model, optimizer, 2e-6)
 
 
-@pytest.mark.parametrize("name", ["adamw", "rmsprop", "adagrad", "adafactor", "lion"])
+LATER = ["adamw", "rmsprop", "adagrad", "adafactor", "lion", "radam", "nadam", "adamax", "adadelta", "asgd", "rprop"]
+
+
+@pytest.mark.parametrize("name", LATER)
 def test_state_that_the_optimizer_has_is_the_beginning(name: str) -> None:
     model = network()
     optimizer = OPTIMIZERS[name](model.parameters())
@@ -149,7 +186,7 @@ def test_state_that_the_optimizer_has_is_the_beginning(name: str) -> None:
     assert_near(state, model, optimizer, 2e-6)
 
 
-@pytest.mark.parametrize("name", ["adamw", "adafactor", "lion", "sgd dampening"])
+@pytest.mark.parametrize("name", [*LATER, "sgd dampening"])
 def test_canonical_steps_have_the_same_bits_everywhere(name: str) -> None:
     model = network()
     optimizer = OPTIMIZERS[name](model.parameters())
@@ -341,6 +378,48 @@ class Counted(Plain):
                 p.sub_(p.grad * (group["lr"] / self.state[p]["step"]))
 
 
+class Handwritten(Plain):
+    """Adam as people write it: a counter, roots of Python, corrections as numbers."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"] = 0
+                    state["exp_avg"] = torch.zeros_like(p)
+                    state["exp_avg_sq"] = torch.zeros_like(p)
+                state["step"] += 1
+                state["exp_avg"].mul_(0.9).add_(p.grad, alpha=1 - 0.9)
+                state["exp_avg_sq"].mul_(0.99).addcmul_(p.grad, p.grad, value=1 - 0.99)
+                root = math.sqrt(1 - 0.99 ** state["step"])
+                divisor = (state["exp_avg_sq"].sqrt() / root).add_(1e-8)
+                p.mul_(1 - group["lr"] * 0.01)
+                p.addcdiv_(state["exp_avg"], divisor, value=-group["lr"] / (1 - 0.9 ** state["step"]))
+
+
+class CountingInGroup(Plain):
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            group["k"] = group.get("k", 0) + 1
+            for p in group["params"]:
+                p.sub_(p.grad * (group["lr"] / group["k"]))
+
+
+class EverySecond(Plain):
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = self.state[p].get("step", 0) + 1
+                if self.state[p]["step"] % 2:
+                    p.sub_(p.grad * group["lr"])
+
+
 class Reading(Plain):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
@@ -357,22 +436,120 @@ def test_an_optimizer_without_a_rule_is_traced_itself() -> None:
     eager(model, optimizer, Loop(), scheduler)
     assert_near(state, model, optimizer, 1e-6)
 
+
+class Lookahead(Plain):
+    """Makes its state in the first step: averages from zero, and a copy of the parameter."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["average"] = torch.zeros_like(p)
+                    state["slow"] = p.detach().clone()
+                state["average"].mul_(0.9).add_(p.grad, alpha=0.1)
+                p.sub_(state["average"] * group["lr"])
+                state["slow"].lerp_(p, 0.5)
+
+
+class Stepping(Plain):
+    """Its first state is the first gradient."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if "average" not in self.state[p]:
+                    self.state[p]["average"] = p.grad.clone()
+                p.sub_(self.state[p]["average"].lerp_(p.grad, 0.1) * group["lr"])
+
+
+class Quantized(Plain):
+    """Momentum in 8 bits with a scale for each tensor."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["codes"] = torch.zeros_like(p, dtype=torch.int8)
+                    state["scale"] = torch.ones(())
+                average = state["codes"].float() * state["scale"] * 0.9 + p.grad
+                scale = average.abs().amax().clamp(min=1e-12) / 127
+                state["codes"].copy_((average / scale).round().clamp(-127, 127).to(torch.int8))
+                state["scale"].copy_(scale)
+                p.sub_(average * group["lr"])
+
+
+@pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup])
+@pytest.mark.parametrize("taken", [0, 3])
+def test_an_own_step_that_counts_has_its_numbers_in_tables(kind: Any, taken: int) -> None:
     model = network()
-    adadelta = Adadelta(model.parameters(), 1.0, foreach=False)
-    with pytest.raises(UnsupportedError, match="Adadelta has no rule, and its first step makes"):
-        captured(model, adadelta)
-    eager(model, adadelta, Loop(), steps=range(1))
-    result = captured(model, adadelta)
-    assert "0.weight:acc_delta" in result.names.slots
-    state, _ = native(result, 4)
-    eager(model, adadelta, Loop(), steps=range(4))
-    assert_near(state, model, adadelta, 3e-6)
+    optimizer = kind(model.parameters(), 0.05)
+    eager(model, optimizer, Loop(), steps=range(taken))
+    scheduler = lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + 0.1 * step))
+    before = repr(optimizer.state_dict())
+    result = captured(model, optimizer, Loop(scheduler=scheduler))
+    assert repr(optimizer.state_dict()) == before
+    canonical(result, 2)
+    state, _ = native(result, 5)
+    eager(model, optimizer, Loop(), scheduler, range(5))
+    assert_near(state, model, optimizer, 5e-6)
+
+
+def test_the_state_that_an_own_step_makes_is_the_beginning() -> None:
+    for kind in (Lookahead, Quantized):
+        model = network()
+        optimizer = kind(model.parameters(), 0.1)
+        result = captured(model, optimizer)
+        assert not optimizer.state
+        canonical(result, 2)
+        state, _ = native(result, 4)
+        eager(model, optimizer, Loop(), steps=range(4))
+        assert_near(state, model, optimizer, 2e-3 if kind is Quantized else 3e-6)
+    model = network()
+    with pytest.raises(UnsupportedError, match="Stepping has no rule, and its first step makes the state 'average'"):
+        captured(model, Stepping(model.parameters(), 0.1))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"nesterov": False, "weight_decay": 0.0}, {"adjust_lr_fn": "match_rms_adamw", "ns_steps": 3}]
+)
+def test_muon_trains_matrices_beside_an_optimizer_of_the_rest(options: dict[str, Any]) -> None:
+    model = network()
+    muon = Muon([p for p in model.parameters() if p.dim() == 2], 0.02, **options)
+    rest = AdamW([p for p in model.parameters() if p.dim() == 1], 1e-2, foreach=False)
+    result = capture(model, functional.cross_entropy, [muon, rest], (X, LABELS), ORDER)
+    assert {"0.weight:0.momentum_buffer", "0.bias:1.exp_avg"} <= set(result.names.slots)
+    state = canonical(result, 2)
+    for step in range(2):
+        model.zero_grad()
+        functional.cross_entropy(model(X[ORDER[step]]), LABELS[ORDER[step]]).backward()
+        muon.step()
+        rest.step()
+    for name, parameter in model.named_parameters():
+        np.testing.assert_allclose(state[name], parameter.detach().numpy(), rtol=2e-2, atol=2e-3)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda p: Counted(p, 0.1), r"Counted has no rule, and its step changes the state 'step'.*RULES"),
+        (LBFGS, r"LBFGS has no definition: it computes the loss several times.*use Adam"),
+        (SparseAdam, r"SparseAdam has no definition: it takes sparse gradients.*sparse=False"),
+    ],
+)
+def test_optimizers_that_can_be_no_program_are_refused(make: Make, message: str) -> None:
+    model = network()
+    with pytest.raises(UnsupportedError, match=message):
+        captured(model, make(list(model.parameters())))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: EverySecond(p, 0.1), r"EverySecond has no rule, and its step 2 is of other operations.*RULES"),
         (lambda p: Reading(p, 0.1), r"Reading has no rule.*RULES"),
     ],
 )

@@ -26,6 +26,7 @@ from pol.execution.self_check.hard_operands import hard_operands
 from pol.execution.self_check.node_check import NodeCheck, fold_lengths, typed
 from pol.execution.self_check.rounding_noise import NoisyExecutor
 from pol.graph.aten_graph import AtenGraph, AtenType, Ref
+from pol.graph.capture.tracing.aten_recorder import loss_label
 from pol.graph.capture.tracing.step_inputs import ORDER
 from pol.graph.lowering import lower
 from pol.graph.node_names import ProgramNames
@@ -75,14 +76,16 @@ class SelfCheck:
         order = self._order(constants)
         with self.own.run_on_objects() as own:
             first = self.own.inputs.first
-            for step in range(first, min(first + 2, len(self.own.options))):
+            for step in range(first, min(first + 2, self.own.steps)):
                 state = [_words(now, slot.type) for now, slot in zip(own.state(), self.graph.slots, strict=True)]
-                loss, gradients = own.run(
+                losses, gradients = own.run(
                     torch.from_numpy(order[0 if self.own.inputs.same_rows else step].astype(np.int64)), step
                 )
                 if attempt == 0:
                     self._require_operations(state, constants, step, is_drawn=True)
-                difference = self._difference(state, constants, step, {"loss": loss, **_marked(gradients)}, own.state())
+                values = {loss_label(turn, len(losses)): loss for turn, loss in enumerate(losses)}
+                values |= _marked(gradients)
+                difference = self._difference(state, constants, step, values, own.state())
                 if difference:
                     return difference
         return ""
@@ -123,7 +126,7 @@ class SelfCheck:
         """
         graph = self._watched
         given = [typed(item, slot.type) for item, slot in zip(state, graph.slots, strict=True)]
-        data = self.own.inputs.dataset  # The first constants; torch has them already.
+        data = list(self.own.inputs.dataset.values())  # The first constants; torch has them already.
         rest = zip(constants[len(data) :], graph.constants[len(data) :], strict=True)
         fixed = [*data, *(typed(item, entry.type) for item, entry in rest)]
         apart = [0.0 if own is None else _distance(canonical, own) for _, _, canonical, own in compared]

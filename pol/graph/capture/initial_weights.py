@@ -89,7 +89,7 @@ def capture_initialization(
             "numbers in the code. Weights that were trained come from the training's proof or record"
         )
     written = {name: item for name, item in zip(chosen, outputs, strict=True) if isinstance(item, Ref)}
-    recorder.name({}, written, "")
+    recorder.name({}, written, {}, "")
     aten = AtenGraph(tuple(recorder.inputs), tuple(recorder.nodes), tuple(written.values()), ())
     program, _ = lower(aten)
     return CapturedInitialization(program, tuple(chosen), seed)

@@ -30,7 +30,7 @@ class Loop:
     """The parts of a training loop besides `loss.backward()` and `optimizer.step()`; by default none.
 
     scheduler: a torch.optim.lr_scheduler of the optimizer, stepped after every step, or a function from the number of
-    the step (from 0) to a factor of each group's learning rate.
+    the step (from 0) to a factor of each group's learning rate; of several optimizers a sequence of schedulers.
     clip_norm, clip_value: as torch.nn.utils.clip_grad_norm_ and clip_grad_value_ over the parameters that the optimizer
     updates, all of them together.
     accumulation: the row of a step is cut into as many micro-batches of equal size, one after another, and each loss is
@@ -42,7 +42,7 @@ class Loop:
     Raises UnsupportedError for undefined values.
     """
 
-    scheduler: LRScheduler | Callable[[int], float] | None = field(default=None, compare=False)
+    scheduler: LRScheduler | Callable[[int], float] | Sequence[LRScheduler] | None = field(default=None, compare=False)
     clip_norm: float | None = None
     clip_value: float | None = None
     accumulation: int = 1
@@ -61,11 +61,23 @@ class Loop:
                 raise UnsupportedError(f"{name} is a positive number, or None for no clipping")
         if self.ema is not None and not 0 <= self.ema < 1:
             raise UnsupportedError("ema is a decay of at least 0 and below 1, such as 0.999")
-        if self.scheduler is not None and not isinstance(self.scheduler, LRScheduler) and not callable(self.scheduler):
+        several = isinstance(self.scheduler, list | tuple)
+        if several and not all(isinstance(item, LRScheduler) for item in self.schedulers):
+            raise UnsupportedError("of several schedulers each is a torch.optim.lr_scheduler of one of the optimizers")
+        if not (
+            self.scheduler is None or several or isinstance(self.scheduler, LRScheduler) or callable(self.scheduler)
+        ):
             raise UnsupportedError(
                 f"the scheduler is a {type(self.scheduler).__name__}: give one torch.optim.lr_scheduler (SequentialLR "
                 "or ChainedScheduler joins several) or a function from the step to a factor"
             )
+
+    @property
+    def schedulers(self) -> Sequence[LRScheduler]:
+        """The schedulers of optimizers; a function of the step is none."""
+        if isinstance(self.scheduler, LRScheduler):
+            return [self.scheduler]
+        return list(self.scheduler) if isinstance(self.scheduler, list | tuple) else []
 
     def forward_precision(self) -> AbstractContextManager[object]:
         """The context of model and loss."""
@@ -99,18 +111,17 @@ class Loop:
         `scheduled`, by group, were others then, so that a program keeps them in tables and rounds them as it did.
         Raises UnsupportedError for a scheduler that cannot be run in advance.
         """
-        scheduler = self.scheduler
-        if scheduler is None:
-            return [options_of(optimizer)] * steps
-        if not isinstance(scheduler, LRScheduler):
+        own = self.scheduler
+        if callable(own) and not isinstance(own, LRScheduler):
             with _NoTrainingTensors(optimizer):
-                factors = [float(scheduler(step)) for step in range(steps)]
+                factors = [float(own(step)) for step in range(steps)]
             groups = options_of(optimizer)
             return [[{**group, "lr": group["lr"] * factor} for group in groups] for factor in factors]
+        scheduler = next((item for item in self.schedulers if item.optimizer is optimizer), None)
+        if scheduler is None:
+            return [options_of(optimizer)] * steps
         if isinstance(scheduler, ReduceLROnPlateau):
             raise UnsupportedError("ReduceLROnPlateau depends on the course of the training: use a fixed schedule")
-        if scheduler.optimizer is not optimizer:
-            raise UnsupportedError("the scheduler belongs to another optimizer than the one that is captured")
         course = _simulated(optimizer, scheduler, steps - first)
         past = [
             {**group, **{key: _other(group[key]) for key in keys}}

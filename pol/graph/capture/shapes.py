@@ -5,29 +5,26 @@ The program is the one that the same model with numbers has. It says what a task
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.optim import Optimizer
 
-from pol.graph.capture.assemble import record_step
+from pol.graph.capture.assemble import optimizer_steps, record_step, step_inputs
 from pol.graph.capture.guards.argument_checks import require_capturable
 from pol.graph.capture.loop import Loop
-from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
-from pol.graph.capture.tracing.random_operations import seed_words
-from pol.graph.capture.tracing.step_inputs import StepInputs
+from pol.graph.capture.training import Dataset, Losses, Optimizers, Training, named_tensors
 from pol.graph.captured_step import CapturedShapes
 from pol.graph.lowering import lower
 
 
 def capture_shapes(
     model: nn.Module,
-    loss: Callable[[Any, Any], Tensor],
-    optimizer: Optimizer,
-    dataset: Sequence[Tensor],
+    loss: Losses,
+    optimizer: Optimizers,
+    dataset: Dataset,
     order: Tensor,
     loop: Loop = Loop(),  # noqa: B008  # immutable
 ) -> CapturedShapes:
@@ -38,25 +35,23 @@ def capture_shapes(
     Raises:
         UnsupportedError: as `capture`.
     """
-    require_capturable(model, loss, optimizer, dataset, order, loop, shapes_alone=True)
-    parameters = dict(model.named_parameters())
-    plan = OptimizerStep(optimizer, parameters, loop.options(optimizer, len(order)))
+    training = Training.of(model, loss, optimizer, dataset, loop)
+    require_capturable(training, dataset, order, shapes_alone=True)
+    plans = optimizer_steps(training, [loop.options(own, len(order)) for own in training.optimizers])
+    given = step_inputs(training, plans, named_tensors(dataset), order, seed=0)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: _on_cpu(mode, tensor.detach()) for name, tensor in tensors.items()}
+        return {name: _on_cpu(mode, tensor) for name, tensor in tensors.items()}
 
-    inputs = StepInputs(
-        on_cpu(parameters),
-        on_cpu({name: buffer for name, buffer in model.named_buffers() if not buffer.is_complex()}),
-        on_cpu({name: parameters[name] for name in plan.initial}) if loop.ema is not None else {},
-        {name: on_cpu(state) for name, state in plan.initial.items()},
-        [tensor.detach() for tensor in dataset],
-        order.detach(),
-        plan.tables,
-        seed_words(0),
+    inputs = replace(
+        given,
+        parameters=on_cpu(given.parameters),
+        buffers=on_cpu(given.buffers),
+        averages=on_cpu(given.averages),
+        optimizers=[{name: on_cpu(state) for name, state in states.items()} for states in given.optimizers],
     )
-    recorded = record_step(model, loss, optimizer, plan, loop, inputs)
+    recorded = record_step(training, plans, inputs)
     program, names = lower(recorded.aten)
     return CapturedShapes(recorded.aten, program, names)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pol.arithmetic.registers import WideIntegerError
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering.advice import undefined
 from pol.graph.lowering.call import Call
@@ -17,6 +17,7 @@ from pol.graph.lowering.rule_table import RULES
 from pol.graph.lowering.values import StepNumber, Value, whole_view
 from pol.graph.node import Node, Operand, Source
 from pol.graph.node_names import ProgramNames
+from pol.graph.refusals import Report, refuse
 from pol.graph.step_program import Component, Slot, StepProgram
 
 
@@ -27,19 +28,7 @@ def lower(graph: AtenGraph) -> tuple[StepProgram, ProgramNames]:
     without a rule, and ProtocolError for a graph that contradicts itself.
     """
     emitter = Emitter()
-    values = _inputs(graph)
-    types = {reference: graph.type_of(reference) for reference in values}
-    for position, node in enumerate(graph.nodes):
-        call = Call(emitter, node, values, types)
-        try:
-            results = _lower_node(call)
-        except WideIntegerError as error:
-            raise call.unsupported(str(error)) from error
-        for output, (result, type_) in enumerate(zip(results, node.outputs, strict=True)):
-            _check(node, result, type_)
-            reference = Ref(len(graph.inputs) + position, output)
-            values[reference] = rounded(call, result, type_)
-            types[reference] = type_
+    values = _lower_nodes(graph, emitter, refuse)
     producers = []
     for entry, reference in zip(graph.slots, graph.next_state, strict=True):
         emitter.begin(AtenNode("copy", (), (), (), f"update.{entry.name}", "the state keeps this value"))
@@ -49,6 +38,39 @@ def lower(graph: AtenGraph) -> tuple[StepProgram, ProgramNames]:
         emitter.begin(AtenNode("copy", (), (), (), f"observed.{name}", ""))
         observed[name] = emitter.stored(values[reference], "").index
     return _assemble(graph, emitter, producers, observed)
+
+
+def report_refusals(graph: AtenGraph, report: Report) -> None:
+    """Report every operation that its rule refuses; results of those without a rule may be anything."""
+    _lower_nodes(graph, Emitter(), report, {node.operation for node in graph.nodes} - set(RULES))
+
+
+def _lower_nodes(graph: AtenGraph, emitter: Emitter, report: Report, unknown: Collection[str] = ()) -> dict[Ref, Value]:
+    """The values of a graph; where an operation is refused and the report returns, words of its types."""
+    values = _inputs(graph)
+    types = {reference: graph.type_of(reference) for reference in values}
+    for position, node in enumerate(graph.nodes):
+        call = Call(emitter, node, values, types)
+        try:
+            results = _unknown(graph, position) if node.operation in unknown else _lower_node(call)
+        except WideIntegerError as error:
+            report(call.unsupported(str(error)))
+            results = _unknown(graph, position)
+        except UnsupportedError as error:
+            report(error)
+            results = _unknown(graph, position)
+        for output, (result, type_) in enumerate(zip(results, node.outputs, strict=True)):
+            _check(node, result, type_)
+            reference = Ref(len(graph.inputs) + position, output)
+            values[reference] = result if node.operation in unknown else rounded(call, result, type_)
+            types[reference] = type_
+    return values
+
+
+def _unknown(graph: AtenGraph, position: int) -> tuple[Value, ...]:
+    """What stands for the results of a node that is not lowered: constants of their types."""
+    first = len(graph.constants) + position
+    return tuple(whole_view(Source.CONSTANT, first, type_.words) for type_ in graph.nodes[position].outputs)
 
 
 def _inputs(graph: AtenGraph) -> dict[Ref, Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.graph.aten_graph import AtenGraph, AtenInput, references
+from pol.graph.aten_graph import NARROW, AtenGraph, AtenInput, references
 from pol.graph.capture.guards.index_ranges import lookups_of
 from pol.graph.capture.guards.interval import Interval, interval_of
 from pol.graph.capture.guards.number_ranges import require_intervals_fit
@@ -79,13 +79,13 @@ class BatchProgram:
             self._fixed.update(wider)
 
 
-def require_batch(batch: Sequence[object]) -> None:
+def require_batch(batch: Mapping[str, object]) -> None:
     """Check the kinds of a batch, or of its inputs alone.
 
     Raises:
         UnsupportedError: a part is no tensor of numbers, or asks for a gradient; torch.autocast is on.
     """
-    for place, item in enumerate(batch):
+    for place, item in batch.items():
         if not isinstance(item, Tensor):
             raise UnsupportedError(
                 f"part {place} of the batch is a {type(item).__name__}: give tensors, the target last: step(x, y)"
@@ -116,6 +116,8 @@ def _is_bounded(graph: AtenGraph, entry: AtenInput) -> bool:
             continue
         derived.add(place)
         floats = all(graph.type_of(ref).dtype in FLOATS for ref in used)
-        if any(type_.dtype == "int64" for type_ in node.outputs) and not (floats and node.operation in PLACES):
+        if any(type_.dtype in {"int64", *NARROW} for type_ in node.outputs) and not (
+            floats and node.operation in PLACES
+        ):
             return True
     return False

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from pol.graph.capture.loop import Loop
+from pol.graph.capture.training import Loss
 from pol.training.exact.exact_step import ExactStep
 
 
 def exact(
     model: nn.Module,
-    loss: Callable[[Any, Any], Tensor],
+    loss: Loss,
     optimizer: Optimizer,
     loop: Loop = Loop(),  # noqa: B008  # immutable
     *,
@@ -29,7 +27,7 @@ def exact(
 
     Args:
         model, loss, optimizer: a step computes ``loss(model(*inputs), target)``; the last tensor of a batch is the
-            target.
+            target. None is the loss that the model gives itself: ``step(**batch)``.
         loop: all that happens around the update; its scheduler is stepped by the step.
         steps: number of steps of the whole training.
         seed: 64 bits that decide dropout and other random numbers of the forward pass.

@@ -24,6 +24,7 @@ from pol.graph.capture.loop import Loop, options_of
 from pol.graph.capture.optimizers import Options
 from pol.graph.capture.optimizers.optimizer_step import varying_options
 from pol.graph.capture.tracing.step_inputs import AVERAGE
+from pol.graph.capture.training import Dataset, Loss, named_tensors, plain
 from pol.graph.step_program import MAX_STEPS
 from pol.training.exact.batch_program import BatchProgram, require_batch
 from pol.training.exact.own_loop import ComputedStep, OwnLoop
@@ -55,7 +56,7 @@ class ExactStep:
     def __init__(
         self,
         model: nn.Module,
-        loss: Callable[[Any, Any], Tensor],
+        loss: Loss,
         optimizer: Optimizer,
         loop: Loop = Loop(),  # noqa: B008  # immutable
         *,
@@ -68,7 +69,9 @@ class ExactStep:
         self.number = 0
         """Steps that were taken; the next one draws the random numbers of this number."""
         self.averages: dict[str, Tensor] = {}
-        self._model, self._loss, self._optimizer, self._loop = model, loss, optimizer, loop
+        self._called = model
+        """The model as the user calls it, which torch.compile may have wrapped."""
+        self._model, self._loss, self._optimizer, self._loop = plain(model), loss, optimizer, loop
         self._steps, self._seed, self._check = steps, seed, check
         self._threads = threads
         self._programs: dict[Any, BatchProgram] = {}
@@ -85,8 +88,8 @@ class ExactStep:
         self._scheduled: list[list[str]] = []
         """By group: the options that a schedule changes, so that they stand in tables, also after a resumption."""
 
-    def __call__(self, *batch: Tensor) -> Tensor:
-        """One step on a batch, the target last; the loss, a scalar outside of any autograd graph.
+    def __call__(self, *batch: Tensor, **named: Tensor) -> Tensor:
+        """One step on a batch, the target last, or with names; the loss, a scalar outside of any autograd graph.
 
         Raises:
             UnsupportedError: the step has no definition, or the batch's integers have no meaning in it.
@@ -96,7 +99,9 @@ class ExactStep:
             raise ProtocolError(
                 "step(...) inside of its own_loop(), where optimizer.step() takes the steps: use one way"
             )
-        computed = self._compute(batch)
+        if batch and named:
+            raise UnsupportedError("a batch has places or names, not both: step(x, y), or step(**batch)")
+        computed = self._compute(named or batch)
         computed.take_over(self._scheduler)
         return computed.loss
 
@@ -116,7 +121,11 @@ class ExactStep:
                 f"{name} requires a gradient, and an exact step trains parameters of the model alone: make it one "
                 "that the step's optimizer holds, or freeze it with requires_grad_(False)"
             )
-        own = OwnLoop(self._model, self._loss, self._optimizer, self._scheduler, self._compute, self._moment)
+        if self._loss is None:
+            raise UnsupportedError(
+                "own_loop() needs a loss function: give one, or call step(**batch) in place of its lines"
+            )
+        own = OwnLoop(self._called, self._loss, self._optimizer, self._scheduler, self._compute, self._moment)
         with own.active():
             self._own = own
             try:
@@ -124,19 +133,20 @@ class ExactStep:
             finally:
                 self._own = None
 
-    def _compute(self, batch: Sequence[Tensor]) -> ComputedStep:
+    def _compute(self, batch: Dataset) -> ComputedStep:
         """The next step on a batch."""
         if self.number >= self._steps:
             raise ProtocolError(
                 f"all {self._steps} steps were taken: create the exact step with steps= of your training"
             )
         self._require_whole()
-        require_batch(batch)
+        tensors = named_tensors(batch)
+        require_batch(tensors)
         setting = present_setting(self._model, self._loss, self._optimizer)
         if setting != self._setting or not self._follows_schedule():
             self._programs.clear()
             self._setting, self._objects = setting, None
-        shape = tuple((tensor.dtype, tuple(tensor.shape)) for tensor in batch)
+        shape = tuple((key, tensor.dtype, tuple(tensor.shape)) for key, tensor in tensors.items())
         program = self._programs.get(shape)
         if self._own is not None:
             self._require_same_loss()
@@ -148,7 +158,7 @@ class ExactStep:
         while len(self._programs) >= MOST_SHAPES:
             del self._programs[next(iter(self._programs))]
         self._programs[shape] = program
-        loss, after = program.compute(batch, self.number)
+        loss, after = program.compute(list(tensors.values()), self.number)
         return ComputedStep(loss, lambda scheduler: self._take_over(program, after, scheduler))
 
     def _take_over(self, program: BatchProgram, after: Sequence[Words], scheduler: LRScheduler | None) -> None:
@@ -223,11 +233,12 @@ class ExactStep:
         self._programs.clear()
         self._is_torn = False
 
-    def _captured(self, batch: Sequence[Tensor]) -> BatchProgram:
+    def _captured(self, batch: Dataset) -> BatchProgram:
         """The program of batches of this shape, from the present state on."""
         if self._objects is None:
             self._objects = UserObjects(self._model, self._loss)
-        rows = torch.arange(len(batch[0]) if batch and batch[0].dim() else 0)[None]
+        first = next(iter(named_tensors(batch).values()), torch.empty(()))
+        rows = torch.arange(len(first) if first.dim() else 0)[None]
         self._made += 1
         if self._made == MANY_PROGRAMS:
             warnings.warn(
@@ -240,9 +251,8 @@ class ExactStep:
             self._options = self._loop.options(self._optimizer, self._steps, self.number, self._scheduled)
             self._scheduled = varying_options(self._options)
         course = Course(self._options, self.number)
-        data = [tensor.detach() for tensor in batch]
         own = self._model, self._loss, self._optimizer
-        captured = capture_course(*own, data, rows, self._loop, self._seed, self._check, course)
+        captured = capture_course(*own, batch, rows, self._loop, self._seed, self._check, course)
         for slot, words in zip(captured.aten.slots, captured.state, strict=True):
             name = slot.name.removeprefix(AVERAGE)
             if slot.name.startswith(AVERAGE) and name not in self.averages:
@@ -282,7 +292,10 @@ def _require_arguments(model: object, optimizer: object, loop: object, steps: ob
     if not isinstance(model, nn.Module):
         raise UnsupportedError(f"the model is a {type(model).__name__}: give a torch.nn.Module")
     if not isinstance(optimizer, Optimizer):
-        raise UnsupportedError(f"the optimizer is a {type(optimizer).__name__}: give a torch.optim.Optimizer")
+        raise UnsupportedError(
+            f"the optimizer is a {type(optimizer).__name__}: give a torch.optim.Optimizer. Steps of several are "
+            "captured by pol.capture"
+        )
     if not isinstance(loop, Loop):
         raise UnsupportedError(f"the loop is a {type(loop).__name__}: give pol.Loop(scheduler), or leave it out")
     if type(steps) is not int or not 1 <= steps < MAX_STEPS:

@@ -162,7 +162,7 @@ class OwnLoop:
                 "or wrap the model in a module that does"
             )
         self._require_complete()
-        require_batch(inputs)
+        require_batch({str(place): item for place, item in enumerate(inputs)})
         self._before.keep()
         self._inputs = [item.clone() for item in inputs]  # a loader may fill the same memory again before the loss
         self._output = DeferredOutput(self.loss, self._loss)

@@ -119,8 +119,8 @@ def _first_counts(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> dic
     names = {id(parameter): name for name, parameter in parameters.items()}
     found = {}
     for group in optimizer.param_groups:
-        probe = nn.Parameter(torch.zeros(1))
-        probe.grad = torch.zeros(1)
+        probe = nn.Parameter(torch.zeros(1, 1))  # some optimizers take matrices alone
+        probe.grad = torch.zeros(1, 1)
         own = type(optimizer)([{**group, "params": [probe]}])  # type: ignore[call-arg]  # a rule's optimizer has defaults
         own.step()
         first = own.state[probe].get(STEP)

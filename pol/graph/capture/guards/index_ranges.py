@@ -12,6 +12,7 @@ from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenNode, InputRole, Ref
 from pol.graph.capture.tracing.aten_recorder import VIEWS
 from pol.graph.capture.tracing.step_inputs import DATA, ORDER
+from pol.graph.refusals import Report, refuse
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,19 @@ class Lookup:
     rows: str
     source: str
 
-    def require(self, indices: Tensor) -> None:
+    def require(self, indices: Tensor, report: Report = refuse) -> None:
         """Raises UnsupportedError for an index that does not exist."""
         wrong = indices[((indices < 0) | (indices >= self.size)) & (indices != self.ignored)]
         if wrong.numel():
-            raise UnsupportedError(
-                f"{self.source} -- {self.constant} holds {int(wrong[0])}, but there are {self.size} {self.rows}: 0 .. "
-                f"{self.size - 1}. Renumber it, or change the size of the layer"
+            report(
+                UnsupportedError(
+                    f"{self.source} -- {self.constant} holds {int(wrong[0])}, but there are {self.size} {self.rows}: "
+                    f"0 .. {self.size - 1}. Renumber it, or change the size of the layer"
+                )
             )
 
 
-def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor]) -> None:
+def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor], report: Report = refuse) -> None:
     """Raises UnsupportedError for an index in the data that the step looks up and that does not exist.
 
     `constants` are the constants of the graph by name. Only rows that the order names count. Indices that the step
@@ -43,7 +46,8 @@ def require_indices_in_range(graph: AtenGraph, constants: Mapping[str, Tensor]) 
     for lookup in lookups_of(graph):
         used = constants[lookup.constant]
         if not used.is_floating_point():
-            lookup.require(used[torch.unique(constants[ORDER])] if lookup.constant.startswith(DATA) else used)
+            rows = used[torch.unique(constants[ORDER])] if lookup.constant.startswith(DATA) else used
+            lookup.require(rows, report)
 
 
 def lookups_of(graph: AtenGraph) -> list[Lookup]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import torch
 
-from pol.graph.aten_graph import Argument, AtenNode, references
+from pol.graph.aten_graph import NARROW, Argument, AtenNode, references
 from pol.graph.capture.guards.interval import ANY, LARGEST_FLOAT, UNIT, ZERO, Interval, KnownIntervals, Number
 
 Rule: TypeAlias = "Callable[[KnownIntervals, AtenNode], Interval | tuple[Interval, ...] | None]"
@@ -270,7 +270,7 @@ def _log1p(known: KnownIntervals, node: AtenNode) -> Interval:
 
 def _converted(known: KnownIntervals, node: AtenNode) -> Interval:
     operand = known.of(node.arguments[0])
-    if operand == ANY or not any(type_.dtype in {"int64", "int32"} for type_ in node.outputs):
+    if operand == ANY or not any(type_.dtype in {"int64", "int32", *NARROW} for type_ in node.outputs):
         return operand
     return Interval(int(operand.low), int(operand.high))
 

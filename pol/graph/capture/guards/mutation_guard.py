@@ -16,8 +16,9 @@ from torch import Tensor
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.guards import user_state
-from pol.graph.capture.guards.plain_values import is_plain, is_same
+from pol.graph.capture.guards.plain_values import form_of, is_plain, is_same
 from pol.graph.capture.guards.reachable_objects import ABSENT, ReachableObjects
+from pol.graph.refusals import Report, refuse
 
 _GLOBAL_GENERATORS = {
     "Python's random": random._inst,
@@ -36,24 +37,31 @@ class Snapshot:
         reachable = ReachableObjects(roots)
         self._objects, self._tensors = reachable.objects, reachable.tensors
         self._generators = _generators()
+        self.made: dict[str, object] = {}
+        """By the names of attributes that took tensors of the step: their forms."""
 
-    def require_unchanged(self, first_run: bool) -> None:
+    def require_unchanged(self, first_run: bool, report: Report = refuse) -> None:
         """Raises UnsupportedError that names a change outside of the traced tensors.
 
         In a first run an attribute may take an immutable value, such as a size, and a module a hook: `settle` makes the
-        next run keep it.
+        next run keep it. In every run it may take tensors that the step has made, also in a new list: the loss may read
+        them, and nothing else does (a step that reads those of the step before differs from run to run).
         """
         for name in self._changes(first_run):
-            raise UnsupportedError(
-                f"attribute {name} changes during the step. Only parameters and buffers of the model are the state of "
-                f"a training: {way_out(name)}, or use a local variable"
+            report(
+                UnsupportedError(
+                    f"attribute {name} changes during the step. Only parameters and buffers of the model are the state "
+                    f"of a training: {way_out(name)}, or use a local variable"
+                )
             )
         for name, (state, read, _) in self._generators.items():
             if read() != state:
-                raise UnsupportedError(
-                    f"the model or the loss draws random numbers from {name}; they would be constants of the program. "
-                    "Draw with torch's own operations (of mixup: torch.distributions.Beta(a, a).sample()), or draw "
-                    "before and put the numbers into the data set"
+                report(
+                    UnsupportedError(
+                        f"the model or the loss draws random numbers from {name}; they would be constants of the "
+                        "program. Draw with torch's own operations (of mixup: torch.distributions.Beta(a, a).sample()), "
+                        "or draw before and put the numbers into the data set"
+                    )
                 )
 
     def settle(self) -> None:
@@ -81,8 +89,12 @@ class Snapshot:
             for name in [*record.parts, *(name for name in now if name not in record.parts)]:
                 old, new = record.parts.get(name, ABSENT), now.get(name, ABSENT)
                 is_settled = first_run and (is_plain(new) or (old is ABSENT and _HOOKS in name))
-                if not is_same(old, new) and not is_settled:
+                if is_same(old, new) or is_settled:
+                    continue
+                form = form_of(new)
+                if form is None or (not first_run and form != self.made.get(name)):
                     yield name
+                self.made[name] = form
         yield from (kept.name for kept in self._tensors if kept.is_changed)
 
 

@@ -15,7 +15,7 @@ from math import isfinite
 from torch import Tensor
 
 from pol.errors import UnsupportedError
-from pol.graph.aten_graph import AtenGraph, AtenNode, InputRole
+from pol.graph.aten_graph import NARROW, AtenGraph, AtenNode, InputRole, Ref
 from pol.graph.capture.guards.interval import (
     ANY,
     BOOLEAN,
@@ -28,11 +28,18 @@ from pol.graph.capture.guards.interval import (
 )
 from pol.graph.capture.guards.interval_rules import EXACT, RULES
 from pol.graph.capture.tracing.step_inputs import ORDER
+from pol.graph.refusals import Report, refuse
 from pol.graph.step_program import MAX_STEPS
+
+_CONVERSION = "aten._to_copy.default"
 
 
 def require_integers_fit(
-    graph: AtenGraph, constants: Mapping[str, Tensor], state: Mapping[str, Tensor], steps: int | None = None
+    graph: AtenGraph,
+    constants: Mapping[str, Tensor],
+    state: Mapping[str, Tensor],
+    steps: int | None = None,
+    report: Report = refuse,
 ) -> None:
     """Check every integer of the step. `constants` and `state` are the tensors of the graph's inputs by name.
 
@@ -44,11 +51,15 @@ def require_integers_fit(
     if steps is None:
         steps = len(constants[ORDER]) if ORDER in constants else MAX_STEPS
     fixed = {name: interval_of(tensor) for name, tensor in constants.items()}
-    require_intervals_fit(graph, fixed, {name: interval_of(tensor) for name, tensor in state.items()}, steps)
+    require_intervals_fit(graph, fixed, {name: interval_of(tensor) for name, tensor in state.items()}, steps, report)
 
 
 def require_intervals_fit(
-    graph: AtenGraph, constants: Mapping[str, Interval], slots: Mapping[str, Interval], steps: int
+    graph: AtenGraph,
+    constants: Mapping[str, Interval],
+    slots: Mapping[str, Interval],
+    steps: int,
+    report: Report = refuse,
 ) -> None:
     """As `require_integers_fit`, for all constants and first states within these intervals.
 
@@ -56,18 +67,20 @@ def require_intervals_fit(
         UnsupportedError: as `require_integers_fit`.
     """
     inputs = {**constants, **slots}
-    after = _next_state(graph, inputs, steps)
+    after = _next_state(graph, inputs, steps, report)
     grown = {name: _grown(slots[name], after[name], steps) for name in slots}
     if grown != slots:
         # A step must not add more to a slot that has grown: else the growth of the first step bounds nothing.
-        again = _next_state(graph, {**inputs, **grown}, steps)
+        again = _next_state(graph, {**inputs, **grown}, steps, report)
         for slot in graph.slots:
             first, last = _added(slots[slot.name], after[slot.name]), _added(grown[slot.name], again[slot.name])
             exceeds = last[0] < min(first[0], 0) or last[1] > max(first[1], 0)
             if slot.type.dtype == "int64" and (exceeds or not grown[slot.name].fits()):
-                raise UnsupportedError(
-                    f"{slot.name} holds integers that may leave 32 bits within {steps} steps, and the program computes "
-                    "in 32 bits: bound it (torch.clamp, or a remainder) in the step, or keep it as a float"
+                report(
+                    UnsupportedError(
+                        f"{slot.name} holds integers that may leave 32 bits within {steps} steps, and the program "
+                        "computes in 32 bits: bound it (torch.clamp, or a remainder) in the step, or keep it as a float"
+                    )
                 )
 
 
@@ -82,24 +95,41 @@ def _added(before: Interval, after: Interval) -> tuple[Number, Number]:
     return after.low - before.low, after.high - before.high
 
 
-def _next_state(graph: AtenGraph, inputs: Mapping[str, Interval], steps: int) -> dict[str, Interval]:
+def _next_state(graph: AtenGraph, inputs: Mapping[str, Interval], steps: int, report: Report) -> dict[str, Interval]:
     """The intervals of the slots after one pass over the graph."""
     step = Interval(0, steps)
     known = KnownIntervals(graph, [step if e.role is InputRole.STEP else inputs[e.name] for e in graph.inputs])
     for node in graph.nodes:
-        known.values.append(_results(known, node))
+        known.values.append(_results(known, node, report))
     return {slot.name: known.of(ref) for slot, ref in zip(graph.slots, graph.next_state, strict=True)}
 
 
-def _results(known: KnownIntervals, node: AtenNode) -> tuple[Interval, ...]:
+def _results(known: KnownIntervals, node: AtenNode, report: Report) -> tuple[Interval, ...]:
     rule = RULES.get(node.operation)
     found = rule(known, node) if rule is not None else None
     exact = node.operation in EXACT
     results = [_rounded(type_.dtype, found, place, exact) for place, type_ in enumerate(node.outputs)]
     for type_, result in zip(node.outputs, results, strict=True):
         if type_.dtype == "int64" and not (result or ANY).fits():
-            raise UnsupportedError(f"{node.source} -- {_reason(node, result)}")
+            report(UnsupportedError(f"{node.source} -- {_reason(node, result)}"))
+    for type_ in node.outputs:
+        if type_.dtype in NARROW and node.operation == _CONVERSION:
+            _require_in_range(known, node, type_.dtype, report)
     return tuple(result or ANY for result in results)
+
+
+def _require_in_range(known: KnownIntervals, node: AtenNode, dtype: str, report: Report) -> None:
+    """Torch doesn't define a float beyond the range of the integers that it becomes."""
+    operand, (least, greatest) = known.of(node.arguments[0]), NARROW[dtype]
+    source = node.arguments[0]
+    is_float = isinstance(source, Ref) and known.graph.type_of(source).dtype in {"float32", "bfloat16"}
+    if is_float and not least - 1 < operand.low <= operand.high < greatest + 1:
+        report(
+            UnsupportedError(
+                f"{node.source} -- floats become {dtype}, and nothing shows that they are in {least} .. {greatest}: "
+                f"bound them first, x.clamp({least}, {greatest}).to(torch.{dtype})"
+            )
+        )
 
 
 def _rounded(dtype: str, found: Interval | tuple[Interval, ...] | None, place: int, exact: bool) -> Interval | None:
@@ -110,6 +140,10 @@ def _rounded(dtype: str, found: Interval | tuple[Interval, ...] | None, place: i
     if dtype == "int32":
         # Torch wraps these at 32 bits as well.
         return result if result is not None and result.fits() else Interval(I32_LEAST, I32_GREATEST)
+    if dtype in NARROW:
+        least, greatest = NARROW[dtype]
+        stays = result is not None and least <= result.low <= result.high <= greatest
+        return result if stays else Interval(least, greatest)
     if result is None or dtype == "int64" or exact:
         return result
     # One rounding, up to a part in 2^7 for bfloat16.

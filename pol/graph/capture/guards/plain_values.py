@@ -1,4 +1,4 @@
-"""Immutable values: numbers, strings, dtypes, and tuples of them."""
+"""Immutable values: numbers, strings, dtypes, and tuples of them; and tensors of a trace."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import types
 from enum import Enum
 
 import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_flatten
 
 PLAIN = (bool, int, float, complex, str, bytes, Enum, torch.dtype, torch.device, types.NoneType)
 
@@ -20,3 +23,20 @@ def is_plain(value: object) -> bool:
     if isinstance(value, tuple | frozenset):
         return all(is_plain(item) for item in value)
     return isinstance(value, PLAIN)
+
+
+def form_of(value: object) -> object:
+    """The form of a tensor of a trace, or of a container of such tensors and immutable values; None of anything else.
+
+    Equal forms differ in the numbers of tensors alone.
+    """
+    leaves, tree = tree_flatten(value)
+    parts: list[object] = []
+    for leaf in leaves:
+        if isinstance(leaf, FakeTensor) and not isinstance(leaf, nn.Parameter):
+            parts.append((leaf.dtype, tuple(leaf.shape)))
+        elif is_plain(leaf):
+            parts.append((type(leaf), repr(leaf)))
+        else:
+            return None
+    return tree, parts

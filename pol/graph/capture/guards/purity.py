@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,17 +15,25 @@ from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.guards.mutation_guard import Snapshot, way_out
+from pol.graph.capture.optimizers import RULES
 from pol.graph.capture.optimizers.traced_optimizer import READS, no_rule
 from pol.graph.capture.tracing.aten_recorder import data_dependent
 from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE
 from pol.graph.capture.tracing.random_operations import IN_BACKWARD
 from pol.graph.lowering import advice
+from pol.graph.refusals import Report, refuse
 
 ATTENTION = "aten._scaled_dot_product"
 """torch tags fused attention as random even without dropout; the lowering refuses it with better advice."""
 
 
-def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Tensor], optimizer: Optimizer) -> None:
+def require_pure(
+    graph: GraphModule,
+    snapshot: Snapshot,
+    state: Mapping[str, Tensor],
+    optimizers: Sequence[Optimizer],
+    report: Report = refuse,
+) -> None:
     """Raises UnsupportedError, with the user's line, for an operation with an effect outside of the graph.
 
     `state` holds the parameters and buffers that are inputs of the graph: nothing may read them in another way.
@@ -36,12 +44,15 @@ def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Ten
         if node.op == "get_attr":
             tensor = getattr(graph, str(node.target))
             if isinstance(tensor, FakeTensor):
-                raise _unstable()
+                report(unstable())
+                continue
             name = memory.get(tensor.untyped_storage()._cdata)
             if name is not None:
-                raise UnsupportedError(
-                    f"{_users_line(node)} -- {name} is used past its module, and its changes would be lost: read it "
-                    "as an attribute of the model, not from a list, a dict or a variable"
+                report(
+                    UnsupportedError(
+                        f"{_users_line(node)} -- {name} is used past its module, and its changes would be lost: read "
+                        "it as an attribute of the model, not from a list, a dict or a variable"
+                    )
                 )
             outside[node] = tensor
         if node.op != "call_function" or not isinstance(node.target, OpOverload):
@@ -49,27 +60,40 @@ def require_pure(graph: GraphModule, snapshot: Snapshot, state: Mapping[str, Ten
         operation = str(node.target)
         if operation == "aten._local_scalar_dense.default" and node.users:
             if _phase(node) == "update":
-                raise no_rule(optimizer, READS)
-            raise data_dependent(_line(node), operation)
+                report(no_rule(_without_rule(optimizers), READS))
+            else:
+                report(data_dependent(_line(node), operation))
         if torch.Tag.nondeterministic_seeded in node.target.tags and not operation.startswith(ATTENTION):
             if _phase(node) == "backward":
-                raise UnsupportedError(f"{_line(node)} -- {operation} {IN_BACKWARD}")
-            raise advice.random(_line(node), operation)
+                report(UnsupportedError(f"{_line(node)} -- {operation} {IN_BACKWARD}"))
+            else:
+                report(advice.random(_line(node), operation))
         for argument, is_written in _aliased(node):
             if argument not in outside:
                 continue
             if is_written:
                 name = snapshot.name_of(outside[argument])
                 if name.startswith("optimizer") or _phase(node) == "update":
-                    raise no_rule(optimizer, f"its step changes {name or 'a tensor'}, which is no state of a parameter")
-                raise UnsupportedError(
-                    f"{_line(node)} -- {operation} writes into {name or 'a tensor outside of the model'}, which is "
-                    f"neither a parameter nor a buffer of the model: {way_out(name)}"
-                )
+                    what = f"its step changes {name or 'a tensor'}, which is no state of a parameter"
+                    report(no_rule(_without_rule(optimizers), what))
+                else:
+                    report(_written(node, name))
             outside[node] = outside[argument]
 
 
-def require_batch_kept(graph: GraphModule) -> None:
+def _written(node: Node, name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{_line(node)} -- {node.target} writes into {name or 'a tensor outside of the model'}, which is neither a "
+        f"parameter nor a buffer of the model: {way_out(name)}"
+    )
+
+
+def _without_rule(optimizers: Sequence[Optimizer]) -> Optimizer:
+    """The optimizer whose own step was traced."""
+    return next((item for item in optimizers if type(item) not in RULES), optimizers[0])
+
+
+def require_batch_kept(graph: GraphModule, report: Report = refuse) -> None:
     """Raises UnsupportedError, with the user's line, for an operation that writes into the inputs or the target."""
     batch: set[Node] = set()
     for node in graph.graph.nodes:
@@ -82,23 +106,33 @@ def require_batch_kept(graph: GraphModule) -> None:
             if argument not in batch:
                 continue
             if is_written:
-                raise UnsupportedError(
-                    f"{_line(node)} -- {node.target} writes into a tensor of the batch, which would be another one if "
-                    "it's given again: write an operation that makes a new tensor, or change a copy, x = x.clone()"
+                report(
+                    UnsupportedError(
+                        f"{_line(node)} -- {node.target} writes into a tensor of the batch, which would be another one "
+                        "if it's given again: write an operation that makes a new tensor, or change a copy, "
+                        "x = x.clone()"
+                    )
                 )
             batch.add(node)
 
 
-def require_equal(first: GraphModule, second: GraphModule) -> None:
+def require_equal(first: GraphModule, second: GraphModule, made: Iterable[str] = (), report: Report = refuse) -> None:
     """Raises UnsupportedError unless two traces of the same step are the same program."""
     if str(first.graph) != str(second.graph):
-        raise _unstable()
+        report(unstable(made))
+        return
     for node in first.graph.nodes:
         if node.op == "get_attr" and not _is_equal(getattr(first, str(node.target)), getattr(second, str(node.target))):
-            raise _unstable()
+            report(unstable(made))
 
 
-def _unstable() -> UnsupportedError:
+def unstable(made: Iterable[str] = ()) -> UnsupportedError:
+    """The refusal of a step that is another one when it runs again; ``made`` are attributes with tensors of a step."""
+    if names := ", ".join(made):
+        return UnsupportedError(
+            f"the step differs from run to run, and reads attribute {names}, which the run before has made: "
+            f"{way_out(names)}, or run the model once on a batch before you capture it, if it's a cache"
+        )
     return UnsupportedError(
         "the step differs from run to run: the model or the loss reads something that changes besides "
         "parameters, buffers and the data (a counter, the time, a generator). Make it a buffer with register_buffer, "

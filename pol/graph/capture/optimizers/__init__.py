@@ -1,6 +1,6 @@
 """Rules of optimizers: one module for each family, and a table that users can extend."""
 
-from pol.graph.capture.optimizers import adafactor, adam, adaptive, sgd
+from pol.graph.capture.optimizers import adafactor, adam, adam_variants, adaptive, muon, rprop, sgd
 from pol.graph.capture.optimizers.lion import Lion
 from pol.graph.capture.optimizers.rule import (
     RULES,
@@ -22,7 +22,10 @@ __all__ = [
     "Options",
     "adafactor",
     "adam",
+    "adam_variants",
     "adaptive",
     "defines",
+    "muon",
+    "rprop",
     "sgd",
 ]

@@ -1,4 +1,4 @@
-"""RMSprop and Adagrad: step sizes from the squares of the gradients."""
+"""RMSprop, Adagrad and Adadelta: step sizes from the squares of the gradients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.optim import Adagrad, RMSprop
+from torch.optim import Adadelta, Adagrad, RMSprop
 
 from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
 
@@ -80,3 +80,35 @@ class AdagradRule:
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
         total = state["sum"] + gradient * gradient
         return minus(parameter, gradient / (total.sqrt() + numbers["eps"]), numbers["rate"]), {"sum": total}
+
+
+@defines(Adadelta)
+class AdadeltaRule:
+    """torch.optim.Adadelta."""
+
+    squares = frozenset({"square_avg", "acc_delta"})
+
+    def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
+        """Averages of the squares of gradients and updates."""
+        return {key: torch.zeros_like(parameter) for key in ("square_avg", "acc_delta")}
+
+    def numbers(self, options: Options, step: int) -> Mapping[str, float]:
+        """The options; nothing depends on the step but a schedule."""
+        names = ("lr", "rho", "eps", "weight_decay")
+        return {**{name: options[name] for name in names}, "fresh": 1 - options["rho"]}
+
+    def update(
+        self,
+        options: Options,
+        parameter: Tensor,
+        gradient: Tensor,
+        state: OptimizerState,
+        numbers: Mapping[str, Number],
+    ) -> tuple[Tensor, OptimizerState]:
+        """parameter -= lr * gradient * sqrt(average of updates + eps) / sqrt(average of squares + eps)."""
+        gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
+        square = plus(state["square_avg"] * numbers["rho"], gradient * gradient, numbers["fresh"])
+        roots = (state["acc_delta"] + numbers["eps"]).sqrt() / (square + numbers["eps"]).sqrt()
+        delta = roots * gradient
+        moved = plus(state["acc_delta"] * numbers["rho"], delta * delta, numbers["fresh"])
+        return minus(parameter, delta, numbers["lr"]), {"square_avg": square, "acc_delta": moved}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,11 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from pol.errors import UnsupportedError
+from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, OptimizerState, Options
-from pol.graph.capture.optimizers.traced_optimizer import own_state, own_step
+from pol.graph.capture.optimizers.counted_step import CountedStep, counted_step, counts
+from pol.graph.capture.optimizers.first_state import first_states
+from pol.graph.capture.optimizers.traced_optimizer import no_rule, own_state, own_step, require_traceable
 
 TABLE = "schedule"
 
@@ -25,11 +29,19 @@ class _Member:
 
     group: int
     state: OptimizerState
-    numbers: Mapping[str, float | str]
+    numbers: Sequence[Mapping[str, float | str]]
+    """For each turn of the optimizer in a step."""
+    present: Mapping[str, Any]
+    """Its state with what is no tensor; of an optimizer with a rule nothing."""
+    counted: Sequence[CountedStep] = ()
+    """For each turn, if the own step of the optimizer counts."""
 
 
 class OptimizerStep:
     """The update of every step. `options` are those of each group at each step; `first` steps were taken before.
+
+    A step has as many updates as `turns`. The names of tables begin with `table`. With `may_count` the own step of an
+    optimizer may count in what is no tensor: then only the program knows its numbers.
 
     `initial` holds copies of its state of every updated parameter, in the order of `parameters`; `tables` the numbers
     that are not the same in all steps, float32 of shape (steps,). Raises UnsupportedError, with what to do, for an
@@ -42,8 +54,12 @@ class OptimizerStep:
         parameters: Mapping[str, Tensor],
         options: Sequence[Sequence[Options]],
         first: int = 0,
+        turns: int = 1,
+        table: str = TABLE,
+        may_count: bool = True,
     ) -> None:
-        self._first = first
+        self._first, self._turns, self._table = first, turns, table
+        self._may_count = may_count and turns == 1
         self.tables: dict[str, Tensor] = {}
         self._optimizer = optimizer
         self._rule = RULES.get(type(optimizer))
@@ -53,17 +69,23 @@ class OptimizerStep:
             _FixedOptions(optimizer, group, keys)
             for group, keys in zip(options[0], varying_options(options), strict=True)
         ]
-        self._known: dict[tuple[int, int], Mapping[str, float | str]] = {}
-        if self._rule is not None:
+        self._known: dict[tuple[int, int], list[Mapping[str, float | str]]] = {}
+        self._made: Mapping[int, Mapping[str, Any]] = {}
+        self._counts: dict[tuple[object, ...], CountedStep] = {}
+        if self._rule is None:
+            require_traceable(optimizer)
+            self._made = first_states(optimizer)
+        else:
             self._require_same_state(self._rule, options)
-        found = dict(self._members(options))
+        with nullcontext() if self._rule is not None else mutation_guard({"optimizer": optimizer}):
+            found = dict(self._members(options))
         self._members_by_name = {name: found[name] for name in parameters if name in found}
         self.initial = {name: member.state for name, member in self._members_by_name.items()}
-        self._group_numbers = [] if self._rule else list(self._varying(options))
+        counted = any(member.counted for member in found.values())
+        self._group_numbers = [] if self._rule or counted else list(self._varying(options))
 
-    def scale(self, slot: str) -> int:
-        """The scale of the slot "parameter:key" in distances."""
-        key = slot.rpartition(":")[2]
+    def scale(self, key: str) -> int:
+        """The scale of the slots with this key in distances."""
         return SQUARES_SCALE if self._rule is not None and key in self._rule.squares else 0
 
     def __call__(
@@ -72,15 +94,19 @@ class OptimizerStep:
         gradients: Mapping[str, Tensor],
         states: Mapping[str, OptimizerState],
         entries: Mapping[str, Tensor],
+        turn: int = 0,
     ) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
         """Next value and next state of every parameter that has a gradient; `entries` are this step's of the tables.
 
         A rule computes in float32, whatever the type of the parameter, and rounds once at its end.
         """
+        if any(member.counted for member in self._members_by_name.values()):
+            return self._counted_updates(parameters, gradients, states, entries)
         if self._rule is None:
             numbers = [{key: _entry(value, entries) for key, value in group.items()} for group in self._group_numbers]
             groups = [{**options, **numbers[index]} for index, options in enumerate(self._options)]
-            return own_step(self._optimizer, self._names, groups, parameters, gradients, states)
+            present = {name: member.present for name, member in self._members_by_name.items()}
+            return own_step(self._optimizer, self._names, groups, parameters, gradients, states, present)
         after: dict[str, Tensor] = {}
         next_states: dict[str, OptimizerState] = {}
         for name, gradient in gradients.items():
@@ -90,10 +116,29 @@ class OptimizerStep:
                 parameter.float(),
                 gradient.float(),
                 {key: tensor.float() for key, tensor in state.items()},
-                {key: _entry(number, entries) for key, number in member.numbers.items()},
+                {key: _entry(number, entries) for key, number in member.numbers[turn].items()},
             )
             after[name] = value.to(parameter.dtype)
             next_states[name] = {key: next_state[key].to(state[key].dtype) for key in state}
+        return after, next_states
+
+    def _counted_updates(
+        self,
+        parameters: Mapping[str, Tensor],
+        gradients: Mapping[str, Tensor],
+        states: Mapping[str, OptimizerState],
+        entries: Mapping[str, Tensor],
+    ) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
+        after: dict[str, Tensor] = {}
+        next_states: dict[str, OptimizerState] = {}
+        for name, gradient in gradients.items():
+            member = self._members_by_name[name]
+            group = {**self._optimizer.param_groups[member.group], **self._options[member.group]}
+            state = {**member.present, **states[name]}
+            after[name], kept = member.counted[0].run(group, parameters[name], gradient, state, entries)
+            if set(kept) != set(states[name]):
+                raise no_rule(self._optimizer, "its first step makes state that depends on the gradient")
+            next_states[name] = {key: kept[key] for key in states[name]}
         return after, next_states
 
     def _members(self, options: Sequence[Sequence[Options]]) -> Iterator[tuple[str, _Member]]:
@@ -108,16 +153,33 @@ class OptimizerStep:
                     yield self._names[id(parameter)], self._member(index, parameter, options)
 
     def _member(self, index: int, parameter: Tensor, options: Sequence[Sequence[Options]]) -> _Member:
-        present = {key: v for key, v in self._optimizer.state.get(parameter, {}).items() if v is not None}
+        given = self._optimizer.state.get(parameter, {})
+        present: Mapping[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self._rule is None:
-            return _Member(index, own_state(self._optimizer, present), {})
+            present = present or self._made.get(id(parameter), {})
+            group = self._optimizer.param_groups[index]
+            if not self._may_count or not counts(self._optimizer, group, parameter, present):
+                return _Member(index, own_state(present), [], present)
+            return _Member(index, own_state(present), [], present, [self._counted(index, parameter, present, options)])
         made = self._rule.initial(options[0][index], parameter.detach())
         state = {key: present.get(key, value).detach().clone() for key, value in made.items()}
         taken = int(present["step"]) if "step" in present else int(any(key in present for key in made))
         if (index, taken) not in self._known:
             course = [groups[index] for groups in options]
-            self._known[index, taken] = self._numbers(self._rule, course, taken - self._first)
-        return _Member(index, state, self._known[index, taken])
+            before = taken - self._first * self._turns
+            self._known[index, taken] = [self._numbers(self._rule, course, before, turn) for turn in range(self._turns)]
+        return _Member(index, state, self._known[index, taken], {})
+
+    def _counted(
+        self, index: int, parameter: Tensor, present: Mapping[str, Any], options: Sequence[Sequence[Options]]
+    ) -> CountedStep:
+        """The step of a parameter, shared by those of the same shape and counters in a group."""
+        plain = {key: value for key, value in present.items() if not isinstance(value, Tensor)}
+        key = (index, parameter.shape, parameter.dtype, repr(plain))
+        if key not in self._counts:
+            course = [groups[index] for groups in options]
+            self._counts[key] = counted_step(self._optimizer, course, parameter, present, self._number)
+        return self._counts[key]
 
     def _require_same_state(self, rule: OptimizerRule, options: Sequence[Sequence[Options]]) -> None:
         """Refuse a schedule that turns momentum on or off: the state would not be the same in every step."""
@@ -132,9 +194,12 @@ class OptimizerStep:
                         "all): capture the parts of the training as tasks of their own"
                     )
 
-    def _numbers(self, rule: OptimizerRule, options: Sequence[Options], taken: int) -> Mapping[str, float | str]:
+    def _numbers(
+        self, rule: OptimizerRule, options: Sequence[Options], taken: int, turn: int
+    ) -> Mapping[str, float | str]:
         # Steps of the past, which are not executed, count from the first one.
-        steps = [rule.numbers(entry, max(1, taken + step)) for step, entry in enumerate(options, 1)]
+        places = range(taken + turn + 1, taken + turn + 1 + len(options) * self._turns, self._turns)
+        steps = [rule.numbers(entry, max(1, place)) for place, entry in zip(places, options, strict=True)]
         return {key: self._number(key, np.array([float(numbers[key]) for numbers in steps])) for key in steps[0]}
 
     def _number(self, key: str, values: NDArray[np.float64]) -> float | str:
@@ -144,7 +209,7 @@ class OptimizerStep:
         if (values == values[0]).all():
             return float(values[0])
         table = torch.from_numpy(values.astype(np.float32))
-        prefix = f"{TABLE}.{key}."
+        prefix = f"{self._table}.{key}."
         alike = [name for name in self.tables if name.startswith(prefix)]
         same = next((name for name in alike if torch.equal(self.tables[name], table)), None)
         if same is None:

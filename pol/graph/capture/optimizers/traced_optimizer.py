@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from torch.optim import Optimizer
+from torch.optim import LBFGS, Optimizer, SparseAdam
 from torch.overrides import TorchFunctionMode
 
 from pol.errors import PolError, UnsupportedError
@@ -20,11 +20,31 @@ from pol.graph.capture.optimizers import OptimizerState, Options
 _NUMBERS = {Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__bool__}
 _PLACES = {Tensor.__getitem__, Tensor.__setitem__}
 READS = "its step reads the numbers of a tensor, which differ from step to step"
+_UNDEFINED: Mapping[type[Optimizer], str] = {
+    LBFGS: (
+        "it computes the loss several times in a step, as often as its numbers ask for, and a step program is static: "
+        "use Adam, SGD with momentum or Rprop"
+    ),
+    SparseAdam: (
+        "it takes sparse gradients, which have no definition: give the embeddings sparse=False, and use Adam or AdamW"
+    ),
+}
 
 
-def own_state(optimizer: Optimizer, present: Mapping[str, Any]) -> OptimizerState:
-    """Copies of the tensors among the state of a parameter; UnsupportedError if the optimizer has other state."""
+def require_traceable(optimizer: Optimizer) -> None:
+    """Refuse an optimizer whose own step can't be part of a program, and state that belongs to no parameter.
+
+    Raises:
+        UnsupportedError: says what to use.
+    """
+    for kind, why in _UNDEFINED.items():
+        if isinstance(optimizer, kind):
+            raise UnsupportedError(f"the optimizer {type(optimizer).__name__} has no definition: {why}")
     _require_state_of_parameters(optimizer, optimizer.state)
+
+
+def own_state(present: Mapping[str, Any]) -> OptimizerState:
+    """Copies of the tensors among the state of a parameter."""
     return {key: value.detach().clone() for key, value in present.items() if isinstance(value, Tensor)}
 
 
@@ -35,10 +55,12 @@ def own_step(
     parameters: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
     states: Mapping[str, OptimizerState],
+    present: Mapping[str, Mapping[str, Any]],
 ) -> tuple[dict[str, Tensor], dict[str, OptimizerState]]:
     """Run the optimizer's `step` on the given tensors; next values and states of the parameters with a gradient.
 
-    Parameters change in place, the user's optimizer does not. Raises UnsupportedError, with advice.
+    `present` is the state by parameter, with what is no tensor. Parameters change in place, the user's optimizer does
+    not. Raises UnsupportedError, with advice.
     """
     shadow = object.__new__(type(optimizer))
     # A scheduler wraps `step` of the object; the shadow has that of its class.
@@ -52,7 +74,7 @@ def own_step(
             name = names[id(own)]
             if name in gradients:
                 parameter.grad = gradients[name]
-                shadow.state[parameter].update({**optimizer.state.get(own, {}), **states[name]})
+                shadow.state[parameter].update({**present[name], **states[name]})
     given = [dict(group) for group in shadow.param_groups]
     versions = [tensor._version for tensor in _tensors(given)]
     attributes = dict(vars(shadow))
@@ -65,7 +87,7 @@ def own_step(
     except (DataDependentOutputException, GuardOnDataDependentSymNode) as error:
         raise no_rule(optimizer, READS) from error
     except Exception as error:
-        first = str(error).strip().partition("\n")[0]
+        first = str(error).strip().partition("\n")[0][:240]
         raise no_rule(optimizer, f"its step cannot be traced ({type(error).__name__}: {first})") from error
     for before, group in zip(given, shadow.param_groups, strict=True):
         _require_same(optimizer, before, group, "the option {!r} of a parameter group")
@@ -80,7 +102,7 @@ def own_step(
             name = names[id(own)]
             if name in gradients:
                 now = shadow.state[parameters[name]]
-                _require_known(optimizer, optimizer.state.get(own, {}), now, reads.found)
+                _require_known(optimizer, present[name], now, reads.found)
                 kept[name] = {key: now[key] for key in states[name]}
     return after, kept
 

@@ -13,10 +13,21 @@ from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
+from pol.graph.aten_graph import (
+    WORD_TYPES,
+    Argument,
+    AtenGraph,
+    AtenInput,
+    AtenNode,
+    AtenType,
+    InputRole,
+    Ref,
+    TorchDType,
+)
 from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE
 from pol.graph.lowering import RULES
 from pol.graph.lowering.advice import undefined
+from pol.graph.refusals import Report, refuse
 
 IDENTITIES = frozenset(
     {"aten.clone.default", "aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default"}
@@ -51,8 +62,9 @@ BATCH_NORMS = frozenset(
 class AtenRecorder:
     """Records one traced graph: inputs, nodes and constants of an AtenGraph."""
 
-    def __init__(self, inputs: Sequence[AtenInput], seed: Tensor) -> None:
+    def __init__(self, inputs: Sequence[AtenInput], seed: Tensor, report: Report = refuse) -> None:
         self.inputs = list(inputs)
+        self._report = report
         self._seed = seed
         self.nodes: list[AtenNode] = []
         self._marks: list[Mapping[str, str]] = []
@@ -77,8 +89,13 @@ class AtenRecorder:
                 ]
         raise AssertionError("a traced graph has an output")
 
-    def name(self, gradients: Mapping[str, Ref], updates: Mapping[str, Ref], optimizer: str) -> None:
-        """Name the nodes: gradients and next state by their slots, the rest by phase, operation and number."""
+    def name(
+        self, gradients: Mapping[str, Ref], updates: Mapping[str, Ref], kinds: Mapping[str, str], optimizer: str
+    ) -> None:
+        """Name the nodes: gradients and next state by their slots, the rest by phase, operation and number.
+
+        `kinds` are the optimizers of the slots, `optimizer` stands for all.
+        """
         names = [mark.get(ROLE, "") for mark in self._marks]
         sources = [node.source for node in self.nodes]
         for prefix, suffix, targets in (("", ".grad", gradients), ("update.", "", updates)):
@@ -93,7 +110,7 @@ class AtenRecorder:
             if phase == "update":
                 owner = owners.get(position, "")
                 phase += f".{owner}" if owner else ""
-                sources[position] = f"optimizer.step: {optimizer}" + (f" ({owner})" if owner else "")
+                sources[position] = f"optimizer.step: {kinds.get(owner, optimizer)}" + (f" ({owner})" if owner else "")
             if not names[position]:
                 stem = f"{phase}.{node.operation.split('.')[1].strip('_')}"
                 counts[stem] += 1
@@ -137,11 +154,17 @@ class AtenRecorder:
         results = list(value) if isinstance(value, tuple | list) else [value]
         tensors = [item for item in results if isinstance(item, Tensor)]
         if any(isinstance(item, _SYMBOLS) for item in results) or not all(map(_is_static, tensors)):
-            raise data_dependent(source_line, operation)
+            self._report(data_dependent(source_line, operation))
+            return 1
         if operation not in RULES or any(item is not None and not isinstance(item, Tensor) for item in results):
-            raise undefined(source_line, operation)
+            self._report(undefined(source_line, operation))
         self._places[node] = [position for position, item in enumerate(results) if item is not None]
-        outputs = tuple(tensor_type(f"{source_line} -- the result of {operation}", tensor) for tensor in tensors)
+        given = [item.meta.get("val") for item in node.all_input_nodes]
+        is_told = any(isinstance(item, Tensor) and str(item.dtype)[6:] not in WORD_TYPES for item in given)
+        report = _ignore if is_told and self._report is not refuse else self._report
+        outputs = tuple(
+            reported_type(f"{source_line} -- the result of {operation}", tensor, report) for tensor in tensors
+        )
         if operation in BATCH_NORMS:
             outputs = _with_statistics(outputs, node)
         keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
@@ -197,6 +220,19 @@ def tensor_type(what: str, tensor: Tensor) -> AtenType:
         raise UnsupportedError(f"{what}: {error}{advice}") from error
 
 
+def _ignore(error: UnsupportedError) -> None:
+    """A refusal that follows from one that is reported."""
+
+
+def reported_type(what: str, tensor: Tensor, report: Report) -> AtenType:
+    """The type of a tensor; where it has no words and the report returns, a type of the same shape."""
+    try:
+        return tensor_type(what, tensor)
+    except UnsupportedError as error:
+        report(error)
+        return AtenType("float32" if tensor.is_floating_point() else "int64", tuple(tensor.shape))
+
+
 def data_dependent(line: str, cause: str) -> UnsupportedError:
     """The error for code whose course or shapes depend on numbers that only the data decides."""
     return UnsupportedError(
@@ -222,9 +258,23 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-def graph_of(recorder: AtenRecorder, next_state: Sequence[Argument], loss: Argument) -> AtenGraph:
+def graph_of(recorder: AtenRecorder, next_state: Sequence[Argument], losses: Sequence[Argument]) -> AtenGraph:
     """The finished graph with its outputs."""
-    if not isinstance(loss, Ref) or not all(isinstance(item, Ref) for item in next_state):
-        raise UnsupportedError("the step gives a state or a loss that is not a tensor")
     state = tuple(item for item in next_state if isinstance(item, Ref))
-    return AtenGraph(tuple(recorder.inputs), tuple(recorder.nodes), state, (("loss", loss),))
+    observed = tuple((loss_label(turn, len(losses)), loss) for turn, loss in enumerate(losses) if isinstance(loss, Ref))
+    if len(state) != len(next_state) or len(observed) != len(losses):
+        raise UnsupportedError("the step gives a state or a loss that is not a tensor")
+    return AtenGraph(tuple(recorder.inputs), tuple(recorder.nodes), state, observed)
+
+
+def loss_label(turn: int, phases: int) -> str:
+    """The observed name of the loss of a phase."""
+    return "loss" if phases == 1 else f"loss.{turn}"
+
+
+def gradient_labels(updated: Sequence[Sequence[str]]) -> list[str]:
+    """A name for the gradient of each parameter in each phase: its own, if no earlier phase updates it."""
+    found: list[str] = []
+    for turn, names in enumerate(updated):
+        found += [f"{name}.phase{turn}" if name in found else name for name in names]
+    return found

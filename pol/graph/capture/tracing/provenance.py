@@ -22,11 +22,19 @@ from pol.graph.capture.replacements.quantiles import FUNCTIONS
 PHASE = "pol.phase"
 SOURCE = "pol.source"
 ROLE = "pol.name"
+SHOWN = 120
+"""Characters of a line of code that a message shows."""
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _CAPTURE = str(Path(__file__).parents[1]) + os.sep
 _EXECUTION = str(Path(__file__).parents[3] / "execution") + os.sep
-_MODES = {__file__, *(str(Path(__file__).with_name(f"{n}.py")) for n in ("tensor_assignments", "replaced_functions"))}
+_MODES = {
+    __file__,
+    *(
+        str(Path(__file__).with_name(f"{name}.py"))
+        for name in ("tensor_assignments", "replaced_functions", "number_stand_ins")
+    ),
+}
 """Files of the modes that run between the user's line and torch."""
 
 
@@ -37,10 +45,10 @@ class LineRecorder(TorchFunctionMode):
     and then the innermost running module stands in, or else the loss function.
     """
 
-    def __init__(self, model: nn.Module, loss: Callable[..., Any]) -> None:
+    def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self._paths = {id(module): f"model.{path}".rstrip(".") for path, module in model.named_modules()}
-        self._loss = getattr(loss, "__name__", type(loss).__name__)
+        self._loss = ""
         self._running: list[nn.Module] = []
         self._unknown = ""
 
@@ -75,8 +83,12 @@ class LineRecorder(TorchFunctionMode):
         return f"loss: {self._loss}"
 
     @contextmanager
-    def modules(self, outermost: nn.Module) -> Iterator[None]:
-        """Follow which module inside `outermost` is running, through hooks that are global and gone afterwards."""
+    def modules(self, outermost: nn.Module, loss: Callable[..., Any] | None) -> Iterator[None]:
+        """Follow which module inside `outermost` is running, through hooks that are global and gone afterwards.
+
+        `loss` is the loss that runs; None if the model gives it.
+        """
+        self._loss = "of the model" if loss is None else getattr(loss, "__name__", type(loss).__name__)
 
         def enter(module: nn.Module, _: object) -> None:
             if module is not outermost:
@@ -106,9 +118,9 @@ def _has_unknown_shape(func: Callable[..., Any], args: Sequence[Any]) -> bool:
 def current_line() -> str:
     """The innermost line of the user's code below the capture, or an empty string."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename in _MODES:
-        frame = frame.f_back
-    while frame is not None and not frame.f_code.co_filename.startswith(_CAPTURE):
+    while frame is not None and (
+        frame.f_code.co_filename in _MODES or not frame.f_code.co_filename.startswith(_CAPTURE)
+    ):
         if _is_user_file(frame.f_code.co_filename):
             return describe(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
@@ -116,8 +128,9 @@ def current_line() -> str:
 
 
 def describe(filename: str, line: int) -> str:
-    """ "file.py:12: code", without directories."""
-    return f"{Path(filename).name}:{line}: {linecache.getline(filename, line).strip()}"
+    """ "file.py:12: code", without directories; of long code the beginning."""
+    code = " ".join(linecache.getline(filename, line).split())
+    return f"{Path(filename).name}:{line}: {code if len(code) <= SHOWN else code[: SHOWN - 3] + '...'}"
 
 
 def line_of_error(traceback: TracebackType | None, caller: str = _CAPTURE) -> str:

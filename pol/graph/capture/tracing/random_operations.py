@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -36,9 +36,15 @@ _PARAMETERS = {
     "integers": "int low, int high",
 }
 IN_BACKWARD = (
-    "draws random numbers in the backward pass, where they would not be those of the forward pass: leave out "
-    "torch.utils.checkpoint, or set p=0 inside of it"
+    "draws random numbers in the backward pass that are not those of the forward pass: leave preserve_rng_state=True "
+    "of torch.utils.checkpoint, and no hook that draws"
 )
+OWN_SEED = (
+    "the model or the loss sets the seed of torch's generator: leave that out, the random numbers of a task come from "
+    "its seed, and are the same in every run"
+)
+_MARK = 0x706F6C << 32
+"""The seed of torch's generator while draws are counted: this mark, and the next ordinal below it."""
 
 
 def _shaped(name: str) -> Callable[..., Tensor]:
@@ -77,15 +83,34 @@ def seed_words(seed: int) -> Tensor:
 class CounterRandomness(TorchDispatchMode):
     """While active, every random operation of torch is a draw of one step: the first has ordinal 0, the next 1, ...
 
+    The next ordinal stands in the state of torch's own generator, which is put back at the end: code that keeps and
+    restores that state (torch.utils.checkpoint, torch.random.fork_rng) draws the same numbers again, as in torch.
+
     `step` is an int64 scalar, `seed` the two words of a seed. Raises UnsupportedError, in a capture with the user's
-    line, for an operation that has no draw, for an explicit generator, and in a backward pass.
+    line, for an operation that has no draw, for an explicit generator, and in a backward pass that repeats no draw.
     """
 
     def __init__(self, step: Tensor, seed: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch declares no types
         self.ordinal = 0
+        """The next one, while the mode is not active."""
         self._step = step
         self._seed = seed
+        self._drawn: dict[int, tuple[Any, ...]] = {}
+        self._outside: list[Tensor] = []
+
+    def __enter__(self) -> Self:
+        self._outside.append(torch.default_generator.get_state())
+        torch.default_generator.manual_seed(_MARK + self.ordinal)
+        return super().__enter__()  # type: ignore[no-any-return, no-untyped-call]  # torch declares no types
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch declares no types
+        ordinal = self._next()
+        torch.default_generator.set_state(self._outside.pop())
+        if ordinal is None and error[0] is None:
+            raise _refusal(OWN_SEED)
+        self.ordinal = self.ordinal if ordinal is None else ordinal
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
@@ -103,16 +128,27 @@ class CounterRandomness(TorchDispatchMode):
             )
         if rule is None:
             raise _refusal(f"{func} draws random numbers in a way that has no definition: {advice.RANDOM}")
-        if torch._C._current_graph_task_id() != -1:
-            raise _refusal(f"{func} {IN_BACKWARD}")
         return rule(self, given)
 
     def draw(self, name: str, shape: Sequence[int], device: Any, *parameters: float) -> Tensor:
         """The next draw: `pol::name` of the given shape."""
         operation = getattr(torch.ops.pol, name).default
-        ordinal, self.ordinal = self.ordinal, self.ordinal + 1
+        ordinal = self._next()
+        if ordinal is None:
+            raise _refusal(OWN_SEED)
+        call = (name, tuple(shape), parameters)
+        if torch._C._current_graph_task_id() == -1:
+            self._drawn[ordinal] = call
+        elif self._drawn.get(ordinal) != call:
+            raise _refusal(f"{operation} {IN_BACKWARD}")
+        torch.default_generator.manual_seed(_MARK + ordinal + 1)
         drawn: Tensor = operation(self._step, self._seed, ordinal, list(shape), *parameters, device=device)
         return drawn
+
+    def _next(self) -> int | None:
+        """The ordinal in the state of torch's generator; None where the code has set another seed."""
+        ordinal = torch.default_generator.initial_seed() - _MARK
+        return ordinal if 0 <= ordinal < 1 << 32 else None
 
 
 def draws(operation: OpOverload, given: Mapping[str, Any]) -> bool:

@@ -24,8 +24,8 @@ class StepInputs:
     parameters: Mapping[str, Tensor]
     buffers: Mapping[str, Tensor]
     averages: Mapping[str, Tensor]
-    optimizer: Mapping[str, OptimizerState]
-    dataset: Sequence[Tensor]
+    optimizers: Sequence[Mapping[str, OptimizerState]]
+    dataset: Mapping[str, Tensor]
     order: Tensor
     tables: Mapping[str, Tensor]
     seed: Tensor
@@ -40,8 +40,8 @@ class StepInputs:
             dict(self.parameters),
             dict(self.buffers),
             dict(self.averages),
-            {name: dict(state) for name, state in self.optimizer.items()},
-            list(self.dataset),
+            [{name: dict(state) for name, state in states.items()} for states in self.optimizers],
+            list(self.dataset.values()),
             self.order,
             dict(self.tables),
             torch.zeros((), dtype=torch.int64),
@@ -54,16 +54,21 @@ class StepInputs:
             *((name, Component.BUFFER, tensor) for name, tensor in self.buffers.items()),
             *((f"{AVERAGE}{name}", Component.BUFFER, tensor) for name, tensor in self.averages.items()),
             *(
-                (f"{name}:{key}", Component.OPTIMIZER, tensor)
-                for name, state in self.optimizer.items()
+                (self.slot(place, name, key), Component.OPTIMIZER, tensor)
+                for place, states in enumerate(self.optimizers)
+                for name, state in states.items()
                 for key, tensor in state.items()
             ),
         ]
 
+    def slot(self, place: int, name: str, key: str) -> str:
+        """The name of a slot of the state of an optimizer; of several it names the place of its optimizer."""
+        return f"{name}:{key}" if len(self.optimizers) == 1 else f"{name}:{place}.{key}"
+
     def constants(self) -> list[tuple[str, Tensor]]:
         """Name and value of every constant, in order; constants that the user's code closes over come after them."""
         return [
-            *((f"{DATA}{index}", tensor) for index, tensor in enumerate(self.dataset)),
+            *((f"{DATA}{key}", tensor) for key, tensor in self.dataset.items()),
             (ORDER, self.order),
             *self.tables.items(),
         ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -23,29 +23,44 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.fx.graph import CodeGen
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten
 
 from pol.errors import PolError, UnsupportedError
 from pol.graph.capture.guards.mutation_guard import mutation_guard
-from pol.graph.capture.guards.purity import require_batch_kept, require_equal, require_pure
-from pol.graph.capture.loop import Loop
+from pol.graph.capture.guards.purity import require_batch_kept, require_equal, require_pure, unstable
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import data_dependent
 from pol.graph.capture.tracing.decompositions import decompositions
 from pol.graph.capture.tracing.functionalization import FunctionalReplay
+from pol.graph.capture.tracing.number_stand_ins import NumberStandIns
 from pol.graph.capture.tracing.provenance import PHASE, SOURCE, line_of_error
+from pol.graph.capture.tracing.recomputation import recomputation
 from pol.graph.capture.tracing.step_inputs import StepInputs
-from pol.graph.capture.tracing.training_step import TrainingStep
+from pol.graph.capture.tracing.training_step import TrainingStep, updated_names
+from pol.graph.capture.training import Training, uncompiled
 from pol.graph.lowering.advice import undefined
+from pol.graph.refusals import Report, refuse
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
+SAID = 240
+"""Characters of an exception that a message shows."""
 _NEEDS_NUMBERS = (
     "is not supported for tensor subclasses",
     "Cannot access data pointer",
     "data pointer is not allocated",
 )
 """Messages of torch where code reads the numbers of a traced tensor: .numpy(), .tolist(), numpy.asarray."""
+
+
+class TraceFailureError(UnsupportedError):
+    """The step raises an exception under a trace; `place` is the user's line, `cause` the exception in a few words."""
+
+    def __init__(self, place: str, cause: str) -> None:
+        super().__init__(
+            f"{place} -- the step fails with {cause}. Capture needs a step that runs: first run your own loop for one "
+            "batch of `dataset[order[0]]`"
+        )
+        self.place, self.cause = place, cause
 
 
 @dataclass(frozen=True)
@@ -56,26 +71,27 @@ class TracedStep:
     """
 
     graph: GraphModule
-    updated: Sequence[str]
+    updated: Sequence[Sequence[str]]
+    """The parameters that each phase updates."""
 
 
 def trace_step(
-    model: nn.Module,
-    loss: Callable[[Any, Any], Tensor],
-    optimizer: Optimizer,
-    plan: OptimizerStep,
-    loop: Loop,
-    inputs: StepInputs,
+    training: Training, plans: Sequence[OptimizerStep], inputs: StepInputs, report: Report = refuse
 ) -> TracedStep:
     """The step as a graph; the user's objects are restored.
 
-    Raises UnsupportedError, with the user's line, where the code has no graph.
+    With a report that returns, code that depends on numbers of tensors goes on with stand-ins. Raises UnsupportedError,
+    with the user's line, where the code has no graph.
     """
+    model = training.model
     state = (*model.named_parameters(), *model.named_buffers())
     own = {f"model.{name}": tensor for name, tensor in state if not tensor.is_complex()}
-    step = TrainingStep(model, loss, plan, loop, inputs.seed, inputs.same_rows)
+    step = TrainingStep(training, plans, list(inputs.dataset), inputs.seed, inputs.same_rows)
     lines = step.lines
     arguments = inputs.arguments()
+    stand_ins, again_stand_ins = (
+        nullcontext() if report is refuse else NumberStandIns(lines.running, told) for told in (report, lambda _: None)
+    )
     with (
         quiet(),
         without_validation(),
@@ -83,17 +99,24 @@ def trace_step(
         sdpa_kernel(SDPBackend.MATH),
         torch.backends.mkldnn.flags(enabled=False),
         torch.enable_grad(),
-        mutation_guard({**own, "model": model, "loss": loss, "optimizer": optimizer}) as before,
+        recomputation(),
+        uncompiled(),
+        mutation_guard({**own, **training.roots()}) as before,
     ):
-        first = traced(step, arguments, None, lines.place)
-        require_pure(first, before, own, optimizer)
+        with stand_ins:
+            first = traced(step, arguments, None, lines.place)
+        require_pure(first, before, own, training.optimizers, report)
         if inputs.same_rows:  # the batch is of the user's own tensors; otherwise its rows are copies
-            require_batch_kept(first)
-        before.require_unchanged(first_run=True)
+            require_batch_kept(first, report)
+        before.require_unchanged(True, report)
         before.settle()
-        again = traced(step, arguments, None, lines.place)
-        before.require_unchanged(first_run=False)
-        require_equal(first, again)
+        try:
+            with again_stand_ins:
+                again = traced(step, arguments, None, lines.place)
+        except TraceFailureError as error:  # the first run did not fail
+            raise unstable(before.made) from error
+        before.require_unchanged(False, report)
+        require_equal(first, again, before.made, report)
         _assign_sources(first)
         first.graph.set_codegen(CodeGen())
         flat = tree_flatten(arguments)[0]
@@ -106,7 +129,8 @@ def trace_step(
 
         second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.place)
     second.graph.eliminate_dead_code()
-    return TracedStep(second, list(inputs.optimizer))
+    members = [[inputs.optimizers[place] for place in phase.optimizers] for phase in training.phases]
+    return TracedStep(second, [updated_names(states, inputs.parameters) for states in members])
 
 
 @contextmanager
@@ -159,13 +183,16 @@ def _refusal(error: Exception, line: str) -> UnsupportedError:
     """The error for an exception of the user's code under the trace."""
     if isinstance(error, UnsupportedOperatorException):
         return undefined(line, str(error.func))
-    text = str(error).strip().partition("\n")[0].rstrip(".")
+    text = first_line(error)
     if isinstance(error, _DATA_DEPENDENT) or any(part in text for part in _NEEDS_NUMBERS):
         return data_dependent(line, type(error).__name__ if isinstance(error, _DATA_DEPENDENT) else text)
-    return UnsupportedError(
-        f"{line} -- the step fails with {type(error).__name__}: {text}. Capture needs a step that runs: first run your "
-        "own loop for one batch of `dataset[order[0]]`"
-    )
+    return TraceFailureError(line, f"{type(error).__name__}: {text}")
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says, in one short line."""
+    text = str(error).strip().partition("\n")[0].rstrip(".")
+    return text if len(text) <= SAID else text[: SAID - 3] + "..."
 
 
 def _assign_sources(graph: GraphModule) -> None:

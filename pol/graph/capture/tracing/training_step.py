@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,25 +11,26 @@ from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preser
 from torch.fx import traceback as fx_traceback
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.loop import Loop
 from pol.graph.capture.optimizers import OptimizerState
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE, LineRecorder
 from pol.graph.capture.tracing.random_operations import CounterRandomness
 from pol.graph.capture.tracing.replaced_functions import ReplacedFunctions
 from pol.graph.capture.tracing.tensor_assignments import DataAssignments
+from pol.graph.capture.training import Phase, Training
 
 _REPLACED = "the model replaces one of its parameters during the step; only the optimizer may"
 _LOSSES = {torch.float32, torch.bfloat16}
 
 
-class _ModelAndLoss(nn.Module):
-    """Model and loss as one module, so that a loss that reads the model reads the traced parameters too."""
+class _ModelAndLosses(nn.Module):
+    """Model and losses as one module, so that a loss that reads the model reads the traced parameters too."""
 
-    def __init__(self, model: nn.Module, loss: Callable[[Any, Any], Tensor]) -> None:
+    def __init__(self, training: Training) -> None:
         super().__init__()
-        self.model = model
-        self.loss = loss
+        self.model = training.model
+        for number, loss in enumerate(training.losses):
+            setattr(self, f"loss{number}", loss)
 
     def forward(self, work: Callable[[], Any]) -> Any:
         """Run `work` while functional_call has replaced parameters and buffers."""
@@ -39,26 +40,27 @@ class _ModelAndLoss(nn.Module):
 class TrainingStep:
     """The step as a function of the tensors of StepInputs.
 
-    It returns the next parameters, buffers, averages and optimizer state, the loss, and a gradient per updated
-    parameter.
+    It returns the next parameters, buffers, averages and optimizer state, the loss of each phase, and the gradients of
+    each phase. `plans` are the updates of the optimizers, `keys` the names of the tensors of the data set.
     Raises UnsupportedError for a model or a loss that cannot be trained.
     """
 
     def __init__(
         self,
-        model: nn.Module,
-        loss: Callable[[Any, Any], Tensor],
-        optimizer: OptimizerStep,
-        loop: Loop,
+        training: Training,
+        plans: Sequence[OptimizerStep],
+        keys: Sequence[str],
         seed: Tensor,
         same_rows: bool = False,
     ) -> None:
-        self.lines = LineRecorder(model, loss)
+        self.lines = LineRecorder(training.model)
         self._assignments = DataAssignments(self.lines.running)
         self._replaced = ReplacedFunctions()
-        self._module = _ModelAndLoss(model, loss)
-        self._optimizer = optimizer
-        self._loop = loop
+        self._module = _ModelAndLosses(training)
+        self._training = training
+        self._plans = plans
+        self._loop = training.loop
+        self._keys = keys
         self._seed = seed
         self._same_rows = same_rows
 
@@ -67,7 +69,7 @@ class TrainingStep:
         parameters: dict[str, Tensor],
         buffers: dict[str, Tensor],
         averages: dict[str, Tensor],
-        states: dict[str, OptimizerState],
+        states: list[dict[str, OptimizerState]],
         dataset: Sequence[Tensor],
         order: Tensor,
         tables: dict[str, Tensor],
@@ -78,32 +80,51 @@ class TrainingStep:
             batches = self._batches(dataset, order, number)
             entries = _entries(tables, number)
             with fx_traceback.annotate({PHASE: "forward"}):
-                leaves = {name: p.detach().requires_grad_(name in states) for name, p in parameters.items()}
                 current = {name: buffer.clone() for name, buffer in buffers.items()}
-            optimizers = [tensor for state in states.values() for tensor in state.values()]
-            self._assignments.own([*leaves.values(), *current.values(), *averages.values(), *optimizers])
+            own = [tensor for members in states for state in members.values() for tensor in state.values()]
             randomness = CounterRandomness(number, self._seed)
-            value, gradients = self._loss_and_gradients(leaves, current, list(states), batches, randomness)
-            with fx_traceback.annotate({PHASE: "clip", SOURCE: "clipping of gradients"}):
-                clipped = self._loop.clipped(gradients)
+            after, moved = dict(parameters), [dict(members) for members in states]
+            values, gradients = [], []
+            for turn, phase in enumerate(self._training.phases):
+                updated = updated_names([moved[place] for place in phase.optimizers], parameters)
+                with fx_traceback.annotate({PHASE: "forward"}):
+                    leaves = {name: p.detach().requires_grad_(name in updated) for name, p in after.items()}
+                self._assignments.own([*leaves.values(), *current.values(), *averages.values(), *own])
+                value, found = self._loss_and_gradients(phase, leaves, current, updated, batches, randomness)
+                with fx_traceback.annotate({PHASE: "clip", SOURCE: "clipping of gradients"}):
+                    clipped = self._loop.clipped(found)
+                with fx_traceback.annotate({PHASE: "update"}), torch.no_grad():
+                    after = {name: leaf.detach() for name, leaf in leaves.items()}
+                    for place in phase.optimizers:
+                        given = {name: g for name, g in clipped.items() if name in moved[place]}
+                        own_turn = self._training.turns(place).index(turn)
+                        new, states_after = self._plans[place](leaves, given, moved[place], entries, own_turn)
+                        after.update(new)
+                        moved[place].update(states_after)
+                values.append(value)
+                gradients += [found.get(name) for name in updated]
             with fx_traceback.annotate({PHASE: "update"}), torch.no_grad():
-                after, next_states = self._optimizer(leaves, clipped, states, entries)
-                after = {name: after.get(name, leaf.detach()) for name, leaf in leaves.items()}
-                moved = [self._loop.averaged(average, after[name]) for name, average in averages.items()]
+                shares = [self._loop.averaged(average, after[name]) for name, average in averages.items()]
             return (
                 list(after.values()),
                 [current[name].detach() for name in buffers],
-                moved,
-                [next_states.get(name, state)[key] for name, state in states.items() for key in state],
-                value,
-                [gradients.get(name) for name in states],
+                shares,
+                [
+                    m[name][key]
+                    for m, s in zip(moved, states, strict=True)
+                    for name, state in s.items()
+                    for key in state
+                ],
+                values,
+                gradients,
             )
 
     def _loss_and_gradients(
         self,
+        phase: Phase,
         leaves: dict[str, Tensor],
         buffers: dict[str, Tensor],
-        updated: list[str],
+        updated: Sequence[str],
         batches: Sequence[list[Tensor]],
         randomness: CounterRandomness,
     ) -> tuple[Tensor, dict[str, Tensor]]:
@@ -111,7 +132,7 @@ class TrainingStep:
         total: Tensor | None = None
         gradients: dict[str, Tensor] = {}
         for batch in batches:
-            value, found = self._micro_batch(leaves, buffers, updated, batch, len(batches), randomness)
+            value, found = self._micro_batch(phase, leaves, buffers, updated, batch, len(batches), randomness)
             # torch's annotation leaves out that `allow_unused` gives None.
             pairs: list[tuple[str, Tensor | None]] = list(zip(updated, found, strict=True))
             with fx_traceback.annotate({PHASE: "backward"}), torch.no_grad():
@@ -126,9 +147,10 @@ class TrainingStep:
 
     def _micro_batch(
         self,
+        phase: Phase,
         leaves: dict[str, Tensor],
         buffers: dict[str, Tensor],
-        updated: list[str],
+        updated: Sequence[str],
         batch: list[Tensor],
         parts: int,
         randomness: CounterRandomness,
@@ -136,15 +158,16 @@ class TrainingStep:
         """The loss of a micro-batch and its gradients; buffers change."""
 
         def work() -> tuple[Tensor, Sequence[Tensor | None]]:
-            with fx_traceback.annotate({PHASE: "forward"}):
-                with randomness:
-                    value = self._forward(batch)
-                if parts > 1:
-                    with fx_traceback.annotate({SOURCE: f"loss / {parts} micro-batches"}):
-                        value = value / parts
-            setup_stacktrace_preservation_hooks_from_tensors([value])
-            with fx_traceback.annotate({PHASE: "backward"}):
-                return value, torch.autograd.grad(value, [leaves[name] for name in updated], allow_unused=True)
+            # The backward pass draws too: checkpointing repeats draws there.
+            with randomness:
+                with fx_traceback.annotate({PHASE: "forward"}):
+                    value = self._forward(phase, batch)
+                    if parts > 1:
+                        with fx_traceback.annotate({SOURCE: f"loss / {parts} micro-batches"}):
+                            value = value / parts
+                setup_stacktrace_preservation_hooks_from_tensors([value])
+                with fx_traceback.annotate({PHASE: "backward"}):
+                    return value, torch.autograd.grad(value, [leaves[name] for name in updated], allow_unused=True)
 
         # functional_call writes buffers that the model has assigned to back into this dictionary. The backward pass is
         # inside as well: checkpointing runs modules again there, on the parameters that stand in.
@@ -155,9 +178,14 @@ class TrainingStep:
         buffers.update({name: current[f"model.{name}"] for name in buffers})
         return found
 
-    def _forward(self, batch: list[Tensor]) -> Tensor:
-        with self.lines, self.lines.modules(self._module), self._loop.forward_precision():
-            value: object = self._module.loss(self._module.model(*batch[:-1]), batch[-1])
+    def _forward(self, phase: Phase, batch: list[Tensor]) -> Tensor:
+        with self.lines, self.lines.modules(self._module, phase.objective.loss), self._loop.forward_precision():
+            value: object = phase.objective(self._module.model, batch)
+        if value is None and phase.objective.loss is None:
+            raise UnsupportedError(
+                "the model gives no loss for this batch: put its labels into the data set under the name that the "
+                "model knows, or give a loss function"
+            )
         if not isinstance(value, Tensor) or value.numel() != 1 or value.dtype not in _LOSSES:
             raise UnsupportedError("the loss function must return one float32 number; use reduction='mean' or .sum()")
         if not value.requires_grad:
@@ -172,17 +200,21 @@ class TrainingStep:
                 row = order if self._same_rows else order.index_select(0, number.reshape(1))
                 rows = row.reshape(order.shape[1])
             if parts == 1:
-                return [_examples(dataset, rows, "")]
+                return [self._examples(dataset, rows, "")]
             micro = rows.reshape(parts, order.shape[1] // parts)
-            return [_examples(dataset, micro[part], f".{part}") for part in range(parts)]
+            return [self._examples(dataset, micro[part], f".{part}") for part in range(parts)]
+
+    def _examples(self, dataset: Sequence[Tensor], rows: Tensor, suffix: str) -> list[Tensor]:
+        batch = []
+        for key, tensor in zip(self._keys, dataset, strict=True):
+            with fx_traceback.annotate({ROLE: f"batch.{key}{suffix}"}):
+                batch.append(tensor.index_select(0, rows))
+        return batch
 
 
-def _examples(dataset: Sequence[Tensor], rows: Tensor, suffix: str) -> list[Tensor]:
-    batch = []
-    for index, tensor in enumerate(dataset):
-        with fx_traceback.annotate({ROLE: f"batch.{index}{suffix}"}):
-            batch.append(tensor.index_select(0, rows))
-    return batch
+def updated_names(states: Sequence[Mapping[str, object]], parameters: Iterable[str]) -> list[str]:
+    """The parameters that some optimizers update, in the order of the parameters."""
+    return [name for name in parameters if any(name in members for members in states)]
 
 
 def _entries(tables: Mapping[str, Tensor], number: Tensor) -> dict[str, Tensor]:
