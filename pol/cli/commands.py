@@ -13,6 +13,7 @@ from pol import __version__
 VERBS = {
     "beacon": ("verification.beacon", "Say which round of drand binds a claim, when it is due, and its seed."),
     "bench": ("bench", "Measure the figures of some areas now, on this machine."),
+    "capture": ("record.capture", "Say all that a capture of a training script would refuse, with the way out."),
     "check": (
         "record.check",
         "Check files against their commitment, or a learning record against itself.",

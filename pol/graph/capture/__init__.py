@@ -1,6 +1,7 @@
 """Captures ordinary PyTorch training code as a step program. The only part of pol.graph that imports torch."""
 
 from pol.graph.capture.assemble import capture, to_words
+from pol.graph.capture.check_capture import check_capture
 from pol.graph.capture.initial_weights import capture_initialization
 from pol.graph.capture.loop import Loop
 from pol.graph.capture.shapes import capture_shapes
@@ -14,5 +15,6 @@ __all__ = [
     "capture",
     "capture_initialization",
     "capture_shapes",
+    "check_capture",
     "to_words",
 ]

@@ -1,0 +1,126 @@
+"""``pol capture --check train.py``: everything that a capture of a training script would refuse, in one table."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.box import SIMPLE
+from rich.table import Column, Table
+from rich.text import Text
+
+from pol.cli.file_output import DIFFERS, FINE, console, json_option
+from pol.errors import OperationalError, PolError
+
+if TYPE_CHECKING:
+    from pol.graph.refusals import Refusal
+
+
+class _Refused(BaseException):
+    """Ends a script whose capture is refused; not an Exception, which the script could catch."""
+
+
+@click.command()
+@click.option("--check", is_flag=True, required=True, help="Find all that is refused, not only the first.")
+@json_option
+@click.argument("script", metavar="SCRIPT[:FUNCTION]")
+def capture(script: str, check: bool, as_json: bool) -> int:
+    """Run SCRIPT, or its FUNCTION, and print everything that its captures would refuse, with the way out.
+
+    The script calls pol.capture or pol.exact. A function without arguments may return the arguments of a capture in
+    place of that: a dictionary, or a tuple (model, loss, optimizer, dataset, order). Ends with 1 if anything is
+    refused.
+    """
+    from pol.graph.capture.assemble import OBSERVER
+    from pol.graph.capture.check_capture import check_capture
+
+    found: list[Refusal] = []
+    seen = 0
+
+    def observe(*arguments: Any) -> None:
+        nonlocal seen
+        seen += 1
+        found.extend(check_capture(*arguments))
+        if found:
+            raise _Refused
+
+    path, function = _parts(script)
+    token = OBSERVER.set(observe)
+    try:
+        with _as_script(path):
+            result = _run(path, function)
+        if isinstance(result, Mapping):
+            seen, found = seen + 1, check_capture(**result)
+        elif isinstance(result, Sequence) and not isinstance(result, str):
+            seen, found = seen + 1, check_capture(*result)
+    except _Refused:
+        pass
+    finally:
+        OBSERVER.reset(token)
+    if not seen:
+        raise OperationalError(
+            f"{script} captured nothing: let it call pol.capture(...), or name a function that returns the arguments, "
+            f"{path.name}:FUNCTION"
+        )
+    if as_json:
+        print(json.dumps({"captures": seen, "refused": [vars(item) for item in found]}, indent=2))
+    else:
+        terminal = console()
+        terminal.print(f"{len(found)} refused" if found else "nothing is refused: the step can be captured")
+        if found:
+            terminal.print(_table(found))
+    return DIFFERS if found else FINE
+
+
+def _parts(script: str) -> tuple[Path, str]:
+    """The file, and the function or an empty string."""
+    name, separator, function = script.rpartition(":")
+    path = Path(name if separator and function.isidentifier() else script)
+    if not path.is_file():
+        raise OperationalError(f"there is no file {path}: give the path of a Python script")
+    return path, function if separator and function.isidentifier() else ""
+
+
+@contextmanager
+def _as_script(path: Path) -> Iterator[None]:
+    """Modules beside the script can be imported, and it sees no arguments of this command."""
+    arguments, places = sys.argv, list(sys.path)
+    sys.argv, sys.path[:0] = [str(path)], [str(path.resolve().parent)]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = arguments, places
+
+
+def _run(path: Path, function: str) -> Any:
+    """What the function gives; of a whole script nothing."""
+    try:
+        space = runpy.run_path(str(path), run_name="pol_capture" if function else "__main__")
+        if not function:
+            return None
+        if not callable(space.get(function)):
+            raise OperationalError(f"{path.name} has no function {function}: name one that takes no arguments")
+        return space[function]()
+    except SystemExit:
+        return None
+    except PolError:
+        raise
+    except Exception as error:
+        raise OperationalError(
+            f"{path} fails with {type(error).__name__}: {error}: let it run by itself first"
+        ) from error
+
+
+def _table(found: Sequence[Refusal]) -> Table:
+    """A row for each refusal."""
+    table = Table("place", "refused", "instead", Column("times", justify="right"), box=SIMPLE)
+    for item in found:
+        texts = (item.line or "arguments of the capture", item.operation, item.way_out or "see docs/guides/capture.md")
+        table.add_row(*(Text(text, overflow="fold") for text in texts), str(item.times))
+    return table
