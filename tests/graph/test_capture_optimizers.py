@@ -410,6 +410,33 @@ class CountingInGroup(Plain):
                 p.sub_(p.grad * (group["lr"] / group["k"]))
 
 
+class CountingInTensor(Plain):
+    """A counter in a tensor that the step reads, as torch's own optimizers have it."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["step"], state["average"] = torch.tensor(0.0), torch.zeros_like(p)
+                state["step"] += 1
+                state["average"].lerp_(p.grad, 0.1)
+                p.add_(state["average"] / (1 - 0.9 ** state["step"].item()), alpha=-group["lr"])
+
+
+class OwnAdamW(AdamW):
+    """A subclass, which may do anything."""
+
+    def step(self, closure: Any = None) -> Any:
+        result = super().step(closure)
+        with torch.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.clamp_(-0.5, 0.5)
+        return result
+
+
 class EverySecond(Plain):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
@@ -483,11 +510,13 @@ class Quantized(Plain):
                 p.sub_(average * group["lr"])
 
 
-@pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup])
+@pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup, CountingInTensor, OwnAdamW])
 @pytest.mark.parametrize("taken", [0, 3])
 def test_an_own_step_that_counts_has_its_numbers_in_tables(kind: Any, taken: int) -> None:
     model = network()
     optimizer = kind(model.parameters(), 0.05)
+    for group in optimizer.param_groups:
+        group["foreach"] = False
     eager(model, optimizer, Loop(), steps=range(taken))
     scheduler = lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + 0.1 * step))
     before = repr(optimizer.state_dict())

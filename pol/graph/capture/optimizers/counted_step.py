@@ -18,10 +18,12 @@ from torch._ops import OpOverload
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pol.errors import UnsupportedError
 from pol.graph.capture.guards.plain_values import is_plain, is_same
 from pol.graph.capture.optimizers.rule import OptimizerState, Options
 from pol.graph.capture.optimizers.traced_optimizer import no_rule
 
+_READ = "aten._local_scalar_dense.default"
 Place = int | str
 """Of an argument: its position, or its keyword."""
 
@@ -35,10 +37,10 @@ class NumberedCall:
 
 
 class CountedStep:
-    """The calls of one parameter's update in each step."""
+    """The calls of one parameter's update in each step, and the numbers of counters that the first step reads."""
 
-    def __init__(self, optimizer: Optimizer, calls: Sequence[NumberedCall]) -> None:
-        self._optimizer, self._calls = optimizer, calls
+    def __init__(self, optimizer: Optimizer, calls: Sequence[NumberedCall], reads: Sequence[float]) -> None:
+        self._optimizer, self._calls, self._reads = optimizer, calls, reads
 
     def run(
         self,
@@ -52,7 +54,7 @@ class CountedStep:
         parameter.grad = gradient
         shadow, kept = _shadow(self._optimizer, group, parameter, state)
         before = dict(vars(shadow))
-        with _Replacing(self._optimizer, self._calls, entries):
+        with _Replacing(self._optimizer, self._calls, self._reads, entries):
             shadow.step()
         for name, value in vars(shadow).items():
             if not is_plain(value) and before.get(name) is not value:
@@ -64,18 +66,26 @@ class CountedStep:
 
 
 def counts(optimizer: Optimizer, group: Options, parameter: Tensor, present: Mapping[str, Any]) -> bool:
-    """Whether a step changes a plain value: in the state of a parameter, in its group, or an attribute.
+    """Whether a step reads a counter, or changes a plain value: in a parameter's state, in its group, an attribute.
 
     The caller guards what the optimizer shares with its copy.
     """
+    return any(_counts(optimizer, group, parameter, _of_meta(present, scalars)) for scalars in (False, True))
+
+
+def _counts(optimizer: Optimizer, group: Options, parameter: Tensor, present: Mapping[str, Any]) -> bool:
     member = _without_numbers(parameter)
     member.grad = torch.empty_like(member)
-    shadow, state = _shadow(optimizer, dict(group), member, _of_meta(present))
+    shadow, state = _shadow(optimizer, dict(group), member, present)
     before = [dict(shadow.param_groups[0]), dict(state[member]), dict(vars(shadow))]
+    noted = _Noting()
     try:
-        shadow.step()
+        with noted:
+            shadow.step()
     except Exception:  # noqa: BLE001  # it's the user's code, and the trace says why
         return False
+    if noted.reads:
+        return True
     after = [shadow.param_groups[0], state[member], vars(shadow)]
     return any(
         is_plain(new.get(key)) and not is_same(old.get(key), new.get(key))
@@ -96,7 +106,13 @@ def counted_step(
     Raises:
         UnsupportedError: a step is of other operations than the first.
     """
-    runs = list(_runs(optimizer, course, parameter, present))
+    reads: list[float] = []
+    try:
+        runs = list(_runs(optimizer, course, parameter, _of_meta(present, scalars=True), reads))
+    except UnsupportedError:
+        # A tensor without dimensions is no counter, but follows from gradients.
+        reads = []
+        runs = list(_runs(optimizer, course, parameter, _of_meta(present, scalars=False), reads))
     first = runs[0]
     for step, run in enumerate(runs):
         if [(call, list(numbers)) for call, numbers in run] != [(call, list(numbers)) for call, numbers in first]:
@@ -106,16 +122,21 @@ def counted_step(
         values = {key: np.array([run[place][1][key] for run in runs], np.float64) for key in numbers}
         stem = operation.split(".")[1].strip("_")
         calls.append(NumberedCall(operation, {key: table(stem, column) for key, column in values.items()}))
-    return CountedStep(optimizer, calls)
+    return CountedStep(optimizer, calls, reads)
 
 
 def _runs(
-    optimizer: Optimizer, course: Sequence[Options], parameter: Tensor, present: Mapping[str, Any]
+    optimizer: Optimizer,
+    course: Sequence[Options],
+    parameter: Tensor,
+    present: Mapping[str, Any],
+    reads: list[float],
 ) -> Iterator[list[tuple[str, dict[Place, float]]]]:
+    """The calls of every step; ``reads`` takes what the first one reads."""
     member = _without_numbers(parameter)
-    shadow, _ = _shadow(optimizer, course[0], member, _of_meta(present))
+    shadow, _ = _shadow(optimizer, course[0], member, present)
     group, last = shadow.param_groups[0], course[0]
-    for options in course:
+    for step, options in enumerate(course):
         # What the step itself writes into its group stays; a schedule changes the rest.
         group.update({key: value for key, value in options.items() if not is_same(last.get(key), value)})
         last = options
@@ -127,6 +148,8 @@ def _runs(
         except Exception as error:
             text = str(error).strip().partition("\n")[0][:240]
             raise no_rule(optimizer, f"its step cannot be traced ({type(error).__name__}: {text})") from error
+        if step == 0:
+            reads += noted.reads
         yield noted.calls
 
 
@@ -147,8 +170,15 @@ def _without_numbers(parameter: Tensor) -> nn.Parameter:
     return nn.Parameter(torch.empty_like(parameter, device="meta"))
 
 
-def _of_meta(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value.to("meta") if isinstance(value, Tensor) else value for key, value in state.items()}
+def _of_meta(state: Mapping[str, Any], scalars: bool) -> dict[str, Any]:
+    """The state without numbers; with ``scalars`` those of tensors without dimensions, which may be counters, stay."""
+
+    def moved(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        return value.detach().clone() if scalars and value.dim() == 0 else value.to("meta")
+
+    return {key: moved(value) for key, value in state.items()}
 
 
 def _numbers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[Place, float]:
@@ -162,6 +192,7 @@ class _Noting(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch declares no types
         self.calls: list[tuple[str, dict[Place, float]]] = []
+        self.reads: list[float] = []
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
@@ -170,21 +201,32 @@ class _Noting(TorchDispatchMode):
         numbers = _numbers(args, kwargs or {})
         if numbers:
             self.calls.append((str(func), numbers))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if str(func) == _READ:
+            self.reads.append(result)
+        return result
 
 
 class _Replacing(TorchDispatchMode):
     """Puts entries of tables into the operations of a trace, in place of the numbers of the first step."""
 
-    def __init__(self, optimizer: Optimizer, calls: Sequence[NumberedCall], entries: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        calls: Sequence[NumberedCall],
+        reads: Sequence[float],
+        entries: Mapping[str, Tensor],
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch declares no types
-        self._optimizer, self._left, self._entries = optimizer, iter(calls), entries
+        self._optimizer, self._left, self._reads, self._entries = optimizer, iter(calls), iter(reads), entries
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         """Run the operation, or what it is with numbers from tables."""
         keywords = dict(kwargs or {})
+        if str(func) == _READ:
+            return next(self._reads)
         if not _numbers(args, keywords):
             return func(*args, **keywords)
         call = next(self._left, None)

@@ -18,7 +18,7 @@ from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, OptimizerState, Options
 from pol.graph.capture.optimizers.counted_step import CountedStep, counted_step, counts
 from pol.graph.capture.optimizers.first_state import first_states
-from pol.graph.capture.optimizers.traced_optimizer import no_rule, own_state, own_step, require_traceable
+from pol.graph.capture.optimizers.traced_optimizer import LATER, no_rule, own_state, own_step, require_traceable
 
 TABLE = "schedule"
 
@@ -137,7 +137,7 @@ class OptimizerStep:
             state = {**member.present, **states[name]}
             after[name], kept = member.counted[0].run(group, parameters[name], gradient, state, entries)
             if set(kept) != set(states[name]):
-                raise no_rule(self._optimizer, "its first step makes state that depends on the gradient")
+                raise no_rule(self._optimizer, "its first step makes state from the gradient", LATER)
             next_states[name] = {key: kept[key] for key in states[name]}
         return after, next_states
 

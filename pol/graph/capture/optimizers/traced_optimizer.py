@@ -19,6 +19,7 @@ from pol.graph.capture.optimizers import OptimizerState, Options
 
 _NUMBERS = {Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__bool__}
 _PLACES = {Tensor.__getitem__, Tensor.__setitem__}
+LATER = "capture it after one step of your own loop"
 READS = "its step reads the numbers of a tensor, which differ from step to step"
 _UNDEFINED: Mapping[type[Optimizer], str] = {
     LBFGS: (
@@ -143,10 +144,10 @@ class _Reads(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def no_rule(optimizer: Optimizer, why: str) -> UnsupportedError:
-    """The error for an optimizer without a rule."""
+def no_rule(optimizer: Optimizer, why: str, instead: str = "") -> UnsupportedError:
+    """The error for an optimizer without a rule; ``instead`` is a way out besides the general ones."""
     return UnsupportedError(
-        f"the optimizer {type(optimizer).__name__} has no rule, and {why}. Otherwise use one of "
+        f"the optimizer {type(optimizer).__name__} has no rule, and {why}: {instead and f'{instead}, or '}use one of "
         "pol.graph.capture.optimizers.RULES, or write its rule (docs/guides/capture.md, 'Another optimizer')"
     )
 
@@ -157,8 +158,6 @@ def _require_known(optimizer: Optimizer, before: Mapping[str, Any], after: Mappi
         if isinstance(value, Tensor) and not isinstance(before.get(key), Tensor):
             if reads:
                 raise no_rule(optimizer, READS)
-            raise no_rule(
-                optimizer, f"its first step makes the state {key!r}: capture it after one step of your own loop"
-            )
+            raise no_rule(optimizer, f"its first step makes the state {key!r} from the gradient", LATER)
         if not isinstance(value, Tensor) and (key not in before or before[key] != value):
             raise no_rule(optimizer, f"its step changes the state {key!r}, which is no tensor")
