@@ -1,11 +1,18 @@
 """Gradient checkpointing runs modules again in the backward pass; a capture holds both runs."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    checkpoint_sequential,
+    create_selective_checkpoint_contexts,
+)
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from pol.errors import UnsupportedError
@@ -113,6 +120,19 @@ def test_draws_of_ones_own_loop_repeat_where_backward_is_inside() -> None:
             functional.cross_entropy(net(INPUTS), LABELS).backward()  # type: ignore[no-untyped-call]  # torch declares no types
         gradients.append(net.first.weight.grad)
     assert torch.equal(*gradients)
+
+
+def test_a_selective_checkpoint_is_the_same_training() -> None:
+    def policy(_: object, operation: object, *__: object, **___: object) -> CheckpointPolicy:
+        keeps = operation == torch.ops.aten.addmm.default
+        return CheckpointPolicy.MUST_SAVE if keeps else CheckpointPolicy.PREFER_RECOMPUTE
+
+    class Selective(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            contexts = partial(create_selective_checkpoint_contexts, policy)
+            return self.last(checkpoint(self.block, x, use_reentrant=False, context_fn=contexts))  # type: ignore[no-any-return]  # torch: Any
+
+    assert captured(Selective(nn.Dropout(0.5))).program == captured(Net(nn.Dropout(0.5), False)).program
 
 
 def test_a_recomputation_that_draws_other_numbers_is_refused() -> None:

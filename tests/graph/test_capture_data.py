@@ -225,6 +225,25 @@ def test_a_language_model_gives_its_loss_in_exact_steps() -> None:
         pass
 
 
+def test_tokens_shifted_to_the_right_stay_in_32_bits() -> None:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(1)
+            self.table, self.head = nn.Embedding(17, 4), nn.Linear(4, 17)
+
+        def forward(self, labels: Tensor) -> Tensor:
+            given = labels.new_zeros(labels.shape)
+            given[..., 1:] = labels[..., :-1].clone()
+            given[..., 0] = 1
+            logits = self.head(self.table(given))
+            return functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+    model = Shifted()
+    data = {"labels": encoded()["input_ids"]}
+    next_words(capture(model, None, SGD(model.parameters(), 0.1), data, ORDER))
+
+
 def test_a_model_without_a_loss_for_its_batch_is_refused() -> None:
     model = tiny_bert()
     data = {name: tensor for name, tensor in encoded().items() if name != "labels"}

@@ -466,6 +466,12 @@ def test_a_bounded_embedding_is_refused_with_advice_of_its_own() -> None:
         attempt(table, dataset=(torch.arange(ROWS) % 11, LABELS), loss=functional.cross_entropy)
 
 
+def test_a_sparse_embedding_is_refused_with_advice_of_its_own() -> None:
+    table = nn.Embedding(11, CLASSES, sparse=True)
+    with pytest.raises(UnsupportedError, match=r"model: Embedding -- .*leave sparse=True out"):
+        attempt(table, dataset=(torch.arange(ROWS) % 11, LABELS), loss=functional.cross_entropy)
+
+
 class Centred(nn.Module):
     """A loss with a buffer of its own."""
 

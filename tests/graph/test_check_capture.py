@@ -99,6 +99,7 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "reads": reads,
     "decides": decides,
     "masks": lambda x: x + x[x > 0].sum(),
+    "double constant": lambda x: (x * torch.arange(5.0, dtype=torch.float64)).float(),
     "double": lambda x: x.double().log_softmax(1).float(),
     "half": lambda x: (x.half() * 2).float(),
     "complex": lambda x: torch.fft.fft(x).abs(),

@@ -31,6 +31,7 @@ _ADVICE = (
     (("while_loop", "scan"), "write a for loop of a fixed number of rounds, with torch.where for what ends earlier"),
     (("flex_attention",), "use scaled_dot_product_attention, and give what changes the scores as its attn_mask"),
     (("cond",), "compute both branches and choose with torch.where(condition, yes, no)"),
+    (("sparse",), "leave sparse=True out: gradients of embeddings are dense"),
     (
         ("pack_padded_sequence",),
         "give the layer all padded texts, and choose its outputs by a mask, or by gather at the last positions: packed "

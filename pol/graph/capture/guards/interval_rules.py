@@ -5,7 +5,7 @@ A rule gives None where it proves nothing. Floats are rounded outward by the cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import exp, log, prod
 from typing import TypeAlias
 
@@ -30,10 +30,22 @@ def _first(known: KnownIntervals, node: AtenNode) -> Interval:
 
 def _all(known: KnownIntervals, node: AtenNode) -> Interval:
     """Numbers of any operand, or zeros."""
-    intervals = [known.of(reference) for reference in references(node.arguments)] or [ZERO]
     numbers = [known.of(a) for a in node.arguments if isinstance(a, int | float) and not isinstance(a, bool)]
-    ends = [*intervals, *numbers, ZERO]
-    return Interval(min(r.low for r in ends), max(r.high for r in ends))
+    return _hull([*_operands(known, node), *numbers])
+
+
+def _operands(known: KnownIntervals, node: AtenNode) -> list[Interval]:
+    return [known.of(reference) for reference in references(node.arguments)]
+
+
+def _placed(known: KnownIntervals, node: AtenNode) -> Interval:
+    """Numbers of any operand, or zeros; other arguments are places."""
+    return _hull(_operands(known, node))
+
+
+def _hull(intervals: Sequence[Interval]) -> Interval:
+    """All intervals, and zero."""
+    return Interval(min(r.low for r in (*intervals, ZERO)), max(r.high for r in (*intervals, ZERO)))
 
 
 def _monotone(function: Callable[[Number], Number]) -> Rule:
@@ -291,9 +303,10 @@ _KEEPS = (
 )  # fmt: skip
 _MIXES = (
     "cat.default", "constant_pad_nd.default", "tril.default", "triu.default", "scatter.src", "scatter.value",
-    "slice_scatter.default", "select_scatter.default", "index_copy.default", "select_backward.default",
-    "slice_backward.default",
+    "index_copy.default",
 )  # fmt: skip
+_PLACES = ("slice_scatter.default", "select_scatter.default", "select_backward.default", "slice_backward.default")
+"""Operations whose numbers among the arguments are places."""
 _ROWS = ("index.Tensor", "index_select.default", "gather.default", "embedding.default")
 
 
@@ -305,6 +318,7 @@ def _row(known: KnownIntervals, node: AtenNode) -> Interval:
 _GROUPS: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (_first, (*_KEEPS, "trunc.default")),
     (_all, _MIXES),
+    (_placed, _PLACES),
     (_row, _ROWS),
     (lambda known, node: known.of(node.arguments[1]), ("copy.default",)),
     (_converted, ("_to_copy.default",)),
@@ -373,7 +387,8 @@ _CLAMPS = (
     "clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_min.Tensor", "clamp_max.default", "clamp_max.Tensor"
 )  # fmt: skip
 EXACT = {
-    f"aten.{name}" for name in (*_KEEPS, *_MIXES, *_ROWS, *_CLAMPS, "copy.default", "relu.default", "neg.default")
+    f"aten.{name}"
+    for name in (*_KEEPS, *_MIXES, *_PLACES, *_ROWS, *_CLAMPS, "copy.default", "relu.default", "neg.default")
 } - {
     "aten.mean.default",
     "aten.mean.dim",

@@ -132,7 +132,9 @@ class AtenRecorder:
                 known[target] = Ref(len(self.inputs) - 1)
                 is_seed = tensor.untyped_storage()._cdata == self._seed.untyped_storage()._cdata
                 name = "seed" if is_seed else f"constant.{len(self.constants)}"
-                entry = AtenInput(InputRole.CONSTANT, name, tensor_type(name, tensor))
+                lines = [(user.meta.get("custom") or {}).get(SOURCE) for user in node.users]
+                what = " -- ".join([*filter(None, lines[:1]), "a tensor that the step reads"])
+                entry = AtenInput(InputRole.CONSTANT, name, reported_type(what, tensor, self._report))
                 self.inputs.insert(len(self.inputs) - 1, entry)
                 self.constants.append(tensor)
             self._values[node] = known[target]
