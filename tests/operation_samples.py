@@ -83,7 +83,7 @@ CASES: dict[str, list[Case]] = {
     "relu.default": [(A,), (SPECIAL,)],
     "gelu.default": [(A, {"approximate": "tanh"})],
     "gelu_backward.default": [(A, POSITIVE, {"approximate": "tanh"})],
-    "sign.default": [(A,), (SPECIAL,)],
+    "sign.default": [(A,), (SPECIAL,), (INTS,)],
     "sgn.default": [(A,)],
     "threshold_backward.default": [(A, A.flip(0), 0), (A, A.flip(0), 0.5)],
     "tanh_backward.default": [(A, POSITIVE)],

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.stock_torch import torch_random
+from pol.execution.stock_torch.grouped_products import grouped_mm
 from pol.execution.stock_torch.stable_order import stable_sort, stable_topk
 from pol.graph.aten_graph import (
     WORD_TYPES,
@@ -41,6 +42,7 @@ ALLOWED: Mapping[str, Callable[..., Any]] = {
     # A graph has no strides, so it holds no copies that only change them: where a view isn't possible, reshape copies.
     **dict.fromkeys(("aten.view.default", "aten._unsafe_view.default"), _overload("reshape.default")),
     "aten.as_strided.default": _as_strided,
+    "aten._grouped_mm.default": grouped_mm,
     "aten.topk.default": stable_topk,
     "aten.sort.default": stable_sort,
     **torch_random.DRAWS,

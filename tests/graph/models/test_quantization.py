@@ -8,7 +8,7 @@ from own_loop import CLASSES, ROWS, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
-WIDTH = 6
+WIDTH = 8
 
 
 class Quantized(nn.Module):
@@ -87,7 +87,8 @@ class Experts(nn.Module):
         super().__init__()
         self.router = nn.Linear(WIDTH, count)
         self.up = nn.Parameter(torch.randn(count, WIDTH, 8) / 3)
-        self.down = nn.Parameter(torch.randn(count, 8, CLASSES) / 3)
+        self.down = nn.Parameter(torch.randn(count, 8, 4) / 3)
+        self.out = nn.Linear(4, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
         weight, chosen = self.router(x.flatten(0, 1)).softmax(-1).max(-1)
@@ -96,8 +97,9 @@ class Experts(nn.Module):
         ends = counts.cumsum(0).int()
         rows = functional.grouped_mm(x.flatten(0, 1)[order], self.up, offs=ends).relu()
         rows = functional.grouped_mm(rows, self.down, offs=ends)
-        scores = torch.zeros(len(rows), CLASSES).index_put((order,), rows * weight[order].unsqueeze(1))
-        return scores.reshape(*x.shape[:2], CLASSES).mean(1)
+        total = torch.zeros(len(rows), 4).index_put((order,), rows * weight[order].unsqueeze(1))
+        scores: Tensor = self.out(total.reshape(*x.shape[:2], 4).mean(1))
+        return scores
 
 
 def test_experts_with_grouped_products_train_like_their_own_loop() -> None:

@@ -257,14 +257,20 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "ModernBERT": _encoder("modernbert", local_attention=8, cls_token_id=1, sep_token_id=2),
     "MobileBERT": _encoder("mobilebert", embedding_size=16, intra_bottleneck_size=32, true_hidden_size=32),
     "MPNet": _encoder("mpnet"),
-    "XLNet": _encoder("xlnet", d_model=32, n_layer=2, n_head=4, d_inner=48),
+    "XLNet": Architecture(
+        "xlnet", "AutoModelForSequenceClassification", _classified, classes,
+        {"vocab_size": WORDS, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48, "num_labels": CLASSES},
+        ("input_ids", "attention_mask"),
+    ),
     "Longformer": _encoder("longformer", attention_window=[4, 4]),
     "LayoutLM": Architecture(
         "layoutlm", "AutoModelForSequenceClassification", _pages, classes, {**SIZE, **TEXT, "num_labels": CLASSES},
         ("input_ids", "bbox"),
     ),
     "ViT": _image("vit", **VISION),
-    "DeiT": _image("deit", **VISION),
+    "DeiT": Architecture(
+        "deit", "DeiTForImageClassification", _images, classes, {"num_labels": CLASSES, **VISION}
+    ),
     "BEiT": _image("beit", use_relative_position_bias=True, **VISION),
     "DINOv2": _image("dinov2", **VISION),
     "Swin": _image("swin", embed_dim=8, depths=(2, 2), num_heads=(2, 4), window_size=4, patch_size=2),

@@ -30,7 +30,7 @@ from pol.graph.lowering.advice import undefined
 from pol.graph.refusals import Report, refuse
 
 IDENTITIES = frozenset(
-    {"aten.clone.default", "aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default"}
+    f"aten.{name}.default" for name in ("clone", "detach", "alias", "lift_fresh", "lift_fresh_copy")
 )
 """Operations that return their first argument: a functional graph needs no copies."""
 

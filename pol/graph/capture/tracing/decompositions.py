@@ -42,6 +42,7 @@ def decompositions(with_replacements: bool = True) -> Mapping[Any, Callable[...,
         aten.constant_pad_nd.default: _pad,
         aten.sum.dim_IntList: _sum,
         aten.cumsum.default: _running_sum,
+        aten.as_strided_scatter.default: _as_strided_scatter,
         aten.copy.default: _copied,
         aten.zero.default: _zeros_like,
     }
@@ -121,3 +122,24 @@ def _running_sum(value: Tensor, dim: int, *, dtype: torch.dtype | None = None) -
     if dtype is None or dtype.is_floating_point or not value.is_floating_point():
         return NotImplemented
     return torch.cumsum(value.to(dtype), dim, dtype=dtype)
+
+
+def _as_strided_scatter(
+    value: Tensor, source: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int | None = None
+) -> Tensor:
+    """A contiguous tensor with the source at strides in its memory."""
+    start, flat = offset or 0, value.reshape(-1)
+    order = sorted((axis for axis, size in enumerate(shape) if size > 1), key=lambda axis: -strides[axis])
+    order += [axis for axis, size in enumerate(shape) if size == 1]
+    count = 1
+    for axis in reversed(order):
+        if shape[axis] > 1 and strides[axis] != count:
+            break
+        count *= shape[axis]
+    else:
+        words = source.permute(order).reshape(-1)
+        return torch.slice_scatter(flat, words, 0, start, start + count).reshape(value.shape)
+    place = torch.full(tuple(shape), start)
+    for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+        place = place + (torch.arange(size) * stride).reshape(-1, *[1] * (len(shape) - axis - 1))
+    return flat.scatter(0, place.reshape(-1), source.reshape(-1)).reshape(value.shape)

@@ -34,6 +34,11 @@ class FunctionalReplay(Interpreter):
         """A tensor outside of the step."""
         return self._pairs[target] if target in self._pairs else super().get_attr(target, args, kwargs)
 
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A constant, as a tensor that functionalization follows: what is made of it may be written to."""
+        value = super().get_attr(target, args, kwargs)
+        return torch.ops.aten.lift_fresh.default(value) if isinstance(value, Tensor) else value
+
     def run_node(self, n: Node) -> Any:
         """The result of a node; `as_strided` is one of its operand's elements, which may lie in another order."""
         if n.target in {torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_.default}:
@@ -87,6 +92,9 @@ def _restrided(
 
     Raises UnsupportedError where they are not all words of the tensor itself.
     """
+    kept = zip(known.shape, known.stride(), strides, strict=False)
+    if tuple(shape) == tuple(known.shape) and all(size == 1 or before == after for size, before, after in kept):
+        return value
     order = sorted(range(known.dim()), key=lambda axis: (-known.stride(axis), -known.size(axis)))
     flat = value.permute(order).reshape(-1)
     start = 0 if offset is None else offset - known.storage_offset()
@@ -101,7 +109,9 @@ def _restrided(
             f"{line} -- as_strided reads memory that is not its tensor's own: apply it to a contiguous tensor, or use "
             "slices, unfold and permute"
         )
-    return torch.ops.aten.as_strided.default(flat.clone(), shape, strides, start)
+    # Of a contiguous tensor it is a view: later code may write through it.
+    flat = value if known.is_contiguous() and value.is_contiguous() else flat.clone()
+    return torch.ops.aten.as_strided.default(flat, shape, strides, start)
 
 
 def _batch_norm(

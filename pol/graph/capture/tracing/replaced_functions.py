@@ -15,6 +15,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from pol.graph.capture.tracing.compositions import masks
+from pol.graph.capture.tracing.provenance import current_line
+from pol.graph.lowering.advice import undefined
 
 
 class ReplacedFunctions(TorchFunctionMode):
@@ -75,6 +77,10 @@ def _gaussian(
     return {"mean": torch.mean, "sum": torch.sum, "none": lambda x: x}[reduction](loss)
 
 
+def _packed(*_: Any, **__: Any) -> Any:
+    raise undefined(current_line() or "the step", "pack_padded_sequence")
+
+
 _REPLACED: Mapping[Any, Callable[..., Any]] = {
     Tensor.__setitem__: _set_item,
     Tensor.index_put_: _put,
@@ -82,4 +88,5 @@ _REPLACED: Mapping[Any, Callable[..., Any]] = {
     torch.index_put: masks.index_put,
     torch.index_put_: _put,
     functional.gaussian_nll_loss: _gaussian,
+    torch._VF._pack_padded_sequence: _packed,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -50,6 +51,10 @@ _NEEDS_NUMBERS = (
     "data pointer is not allocated",
 )
 """Messages of torch where code reads the numbers of a traced tensor: .numpy(), .tolist(), numpy.asarray."""
+
+
+_HIGHER_ORDER = re.compile(r"HigherOrderOperator (\w+)|FlexAttention")
+"""In messages about control flow and programs that are arguments."""
 
 
 class TraceFailureError(UnsupportedError):
@@ -184,6 +189,8 @@ def _refusal(error: Exception, line: str) -> UnsupportedError:
     if isinstance(error, UnsupportedOperatorException):
         return undefined(line, str(error.func))
     text = first_line(error)
+    if (higher := _HIGHER_ORDER.search(str(error))) is not None:
+        return undefined(line, higher[1] or "flex_attention")
     if isinstance(error, _DATA_DEPENDENT) or any(part in text for part in _NEEDS_NUMBERS):
         return data_dependent(line, type(error).__name__ if isinstance(error, _DATA_DEPENDENT) else text)
     return TraceFailureError(line, f"{type(error).__name__}: {text}")

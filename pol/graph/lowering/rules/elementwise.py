@@ -180,8 +180,10 @@ def _log10(call: Call) -> Value:
     return elementwise(call, [call.operand(0)], lambda x: log(x) * (1 / math.log(10)), DType.F32)
 
 
-@lowers("aten.sign.default", "aten.sgn.default", defines="(0 < x) - (x < 0) as binary32")
+@lowers("aten.sign.default", "aten.sgn.default", defines="(0 < x) - (x < 0) as binary32, or as an integer")
 def _sign(call: Call) -> Value:
+    if call.dtype is not DType.F32:
+        return elementwise(call, [call.tensor(0)], lambda x: (x > 0) - (x < 0))
     return elementwise(call, [call.tensor(0)], lambda x: to_float((x > 0.0) - (x < 0.0)), DType.F32)
 
 

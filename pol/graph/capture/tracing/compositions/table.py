@@ -20,6 +20,7 @@ from pol.graph.capture.tracing.compositions import (
     masks,
     maxima,
     quantization,
+    weight_norm,
     windows,
 )
 
@@ -147,6 +148,8 @@ COMPOSITIONS: Mapping[Any, Composition] = {
     aten.adaptive_max_pool3d_backward.default: _at_places(3),
     aten.max_unpool2d.default: _unpooled(2),
     aten.max_unpool3d.default: _unpooled(3),
+    aten._weight_norm_interface.default: weight_norm.weight_norm,
+    aten._weight_norm_interface_backward.default: weight_norm.weight_norm_backward,
     aten.im2col.default: windows.im2col,
     aten.col2im.default: windows.col2im,
     **{getattr(aten, f"replication_pad{rank}d").default: windows.replicated for rank in (1, 2, 3)},

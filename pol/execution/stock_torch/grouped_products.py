@@ -1,0 +1,32 @@
+"""Products of groups of rows, also where torch's kernel refuses the sizes: it wants rows of a multiple of 16 bytes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_MATRICES = 3
+
+
+def grouped_mm(left: Tensor, right: Tensor, offs: Tensor | None = None) -> Tensor:
+    """As torch's `_grouped_mm`; rows behind the last end are zero.
+
+    Raises:
+        RuntimeError: the operands do not fit.
+    """
+    try:
+        return torch._grouped_mm(left, right, offs)
+    except RuntimeError as error:
+        if offs is None or "multiple of 16 bytes" not in str(error):
+            raise
+    ends = [0, *offs.tolist()]
+    parts = list(zip(ends[:-1], ends[1:], strict=True))
+    if left.dim() == right.dim():
+        return torch.stack([left[:, start:end] @ right[start:end] for start, end in parts])
+    result = left.new_zeros(left.shape[-2], right.shape[-1])
+    for group, (start, end) in enumerate(parts):
+        if left.dim() == _MATRICES:
+            result[:, start:end] = left[group] @ right[:, start:end]
+        else:
+            result[start:end] = left[start:end] @ right[group]
+    return result
