@@ -401,7 +401,11 @@ for rank, cases in ((2, MAXIMA), (3, [(SOLID, [2, 2, 3], [2, 2, 2], [0, 1, 1], [
     CASES[f"max_pool{rank}d_with_indices_backward.default"] = [
         (torch.randn_like(value), *case, index) for case in cases for value, index in [forward(*case)]
     ]
-for rank, cases in ((2, AVERAGES), (3, [(SOLID, [2, 2, 2], [], [0, 0, 0], False, True, None), (SOLID, [3, 3, 3], [2, 2, 2], [1, 1, 1], False, True, None)])):
+SOLID_AVERAGES: list[Case] = [
+    (SOLID, [2, 2, 2], [], [0, 0, 0], False, True, None),
+    (SOLID, [3, 3, 3], [2, 2, 2], [1, 1, 1], False, True, None),
+]
+for rank, cases in ((2, AVERAGES), (3, SOLID_AVERAGES)):
     forward = getattr(torch.ops.aten, f"avg_pool{rank}d").default
     CASES[f"avg_pool{rank}d.default"] = list(cases)
     CASES[f"avg_pool{rank}d_backward.default"] = [(torch.randn_like(forward(*case)), *case) for case in cases]

@@ -146,7 +146,7 @@ class NodeCheck:
             if bool(suspects.any()) and result.is_floating_point() and node.operation not in EXACT | JUMPING:
                 bound = bound or RoundingBound(node, values, self._terms.get(node.name, 1))
                 suspects &= bound.is_beyond(output, canonical, result, is_drawn)
-            if not is_drawn:
+            if not is_drawn or not result.is_floating_point():
                 suspects &= _is_number(node, values, result)
             if bool(suspects.any()):
                 place = tuple(int(i) for i in suspects.nonzero()[0])

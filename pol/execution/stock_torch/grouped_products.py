@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -20,7 +22,7 @@ def grouped_mm(left: Tensor, right: Tensor, offs: Tensor | None = None) -> Tenso
         if offs is None or "multiple of 16 bytes" not in str(error):
             raise
     ends = [0, *offs.tolist()]
-    parts = list(zip(ends[:-1], ends[1:], strict=True))
+    parts = list(pairwise(ends))
     if left.dim() == right.dim():
         return torch.stack([left[:, start:end] @ right[start:end] for start, end in parts])
     result = left.new_zeros(left.shape[-2], right.shape[-1])

@@ -202,9 +202,7 @@ def unfolded(value: Value, axis: int, size: int, step: int) -> Value:
     if not isinstance(value, View):
         return replace(value, shape=shape)
     own = value.strides[place]
-    return replace(
-        value, shape=shape, strides=(*value.strides[:place], own * step, *value.strides[place + 1 :], own)
-    )
+    return replace(value, shape=shape, strides=(*value.strides[:place], own * step, *value.strides[place + 1 :], own))
 
 
 def strided(value: Value, shape: Sequence[int], strides: Sequence[int], offset: int) -> Value:

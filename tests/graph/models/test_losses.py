@@ -94,6 +94,14 @@ def gaussian(output: Tensor, target: Tensor) -> Tensor:
     return functional.gaussian_nll_loss(output, target, functional.softplus(output))
 
 
+def kullback_leibler(output: Tensor, target: Tensor) -> Tensor:
+    return functional.kl_div(output.log_softmax(-1), target.softmax(-1), reduction="batchmean")
+
+
+def kullback_leibler_of_logs(output: Tensor, target: Tensor) -> Tensor:
+    return functional.kl_div(output.log_softmax(-1), target.log_softmax(-1), reduction="batchmean", log_target=True)
+
+
 def aligned(**options: Any) -> Callable[[], Setup]:
     """Lengths are the same for all examples."""
 
@@ -102,7 +110,7 @@ def aligned(**options: Any) -> Callable[[], Setup]:
         inputs, texts = torch.full((examples,), times), torch.full((examples,), 3)
         return functional.ctc_loss(output, target, inputs, texts, **options)
 
-    return lambda: (Sequence(5), loss, [torch.randn(ROWS, 9, WIDTH), torch.tensor([[1, 1, 2], [3, 2, 4]] * 4)])
+    return lambda: (Sequence(6), loss, [torch.randn(ROWS, 9, WIDTH), torch.tensor([[1, 1, 2], [3, 2, 4]] * 4)])
 
 
 def aligned_by_lengths() -> Setup:
@@ -128,8 +136,8 @@ LOSSES: dict[str, Callable[[], Setup]] = {
     "multi label margin": scores(nn.MultiLabelMarginLoss(), ranked),
     "multi label soft margin": scores(nn.MultiLabelSoftMarginLoss(), masks),
     "soft margin": scores(nn.SoftMarginLoss(), lambda: masks() * 2 - 1),
-    "kullback leibler": scores(lambda o, t: functional.kl_div(o.log_softmax(-1), t.softmax(-1), reduction="batchmean"), numbers),
-    "kullback leibler of logs": scores(lambda o, t: functional.kl_div(o.log_softmax(-1), t.log_softmax(-1), reduction="batchmean", log_target=True), numbers),
+    "kullback leibler": scores(kullback_leibler, numbers),
+    "kullback leibler of logs": scores(kullback_leibler_of_logs, numbers),
     "huber": scores(nn.HuberLoss(delta=0.5), numbers),
     "smooth": scores(nn.SmoothL1Loss(beta=0.3), numbers),
     "binary with weights": scores(nn.BCEWithLogitsLoss(pos_weight=torch.tensor([1.0, 2.0, 3.0])), masks),
@@ -157,7 +165,7 @@ LOSSES: dict[str, Callable[[], Setup]] = {
     "distances of one set": pairs(lambda o, t: torch.pdist(o[0]).mean(), 1, numbers),
     "pairwise distance": pairs(lambda o, t: functional.pairwise_distance(*o).mean(), 2, numbers),
     "alignment": aligned(),
-    "alignment, summed": aligned(reduction="sum", blank=4),
+    "alignment, summed": aligned(reduction="sum", blank=5),
     "alignment by lengths": aligned_by_lengths,
 }  # fmt: skip
 

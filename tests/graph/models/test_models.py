@@ -12,10 +12,7 @@ from torch.nn import functional
 
 from lab.benchmarks.measured_models import GPT, GPTSize, Llama, LlamaSize, next_token_loss
 from pol.execution.cpu import CpuExecutor
-from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import capture
-from pol.graph.step_program import Component
 
 LENGTH, WORDS = 10, 17
 

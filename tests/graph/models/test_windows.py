@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from own_loop import Around, labels, require_own_loop, ROWS
+from own_loop import ROWS, Around, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -41,6 +41,10 @@ def transformed(x: Tensor) -> Tensor:
     turn = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]) + 0.1 * x.mean((1, 2, 3)).reshape(-1, 1, 1)
     grid = functional.affine_grid(turn, list(x.shape), align_corners=False)
     return functional.grid_sample(x, grid, align_corners=False)
+
+
+def put_back(x: Tensor) -> Tensor:
+    return functional.fold(functional.unfold(x, 3, stride=2, padding=1), (9, 8), 3, stride=2, padding=1)
 
 
 def unpooled(x: Tensor) -> Tensor:
@@ -79,7 +83,7 @@ FUNCTIONS: dict[str, tuple[int, Function]] = {
     "reflected 3d": (3, padded("reflect", 1, 2, 0, 1, 2, 1)),
     "patches": (2, lambda x: functional.unfold(x, 3, stride=2)),
     "patches with gaps": (2, lambda x: functional.unfold(x, (2, 3), dilation=(2, 1), padding=1)),
-    "patches put back": (2, lambda x: functional.fold(functional.unfold(x, 3, stride=2, padding=1), (9, 8), 3, stride=2, padding=1)),
+    "patches put back": (2, put_back),
     "patches with gaps put back": (
         2, lambda x: functional.fold(functional.unfold(x, 2, dilation=2), (9, 8), 2, dilation=2)
     ),
@@ -109,7 +113,7 @@ def test_windows_train_like_their_own_loop(name: str) -> None:
 
 def test_fractional_pooling_is_refused_with_a_way_out() -> None:
     model = Around(nn.Conv2d(2, 4, 3, padding=1), nn.FractionalMaxPool2d(2, output_size=3), *SHAPES[2])
-    with pytest.raises(UnsupportedError, match="fractional_max_pool2d.*max_pool2d"):
+    with pytest.raises(UnsupportedError, match=r"fractional_max_pool2d.*max_pool2d"):
         require_own_loop(model, functional.cross_entropy, [torch.randn(ROWS, *SHAPES[2]), labels()])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from own_loop import CLASSES, ROWS, Around, Setup, labels, require_own_loop
+from own_loop import CLASSES, ROWS, Around, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -68,8 +68,8 @@ def add_masked(y: Tensor) -> None:
 
 def reduced(kind: str, keeps: bool) -> Function:
     index = torch.tensor([[0, 2, 2, 1, 0, 2]])
-    return lambda x: torch.zeros(len(x), 4).add(0.3).scatter_reduce(
-        1, index.expand(len(x), 6), x, kind, include_self=keeps
+    return lambda x: (
+        torch.zeros(len(x), 4).add(0.3).scatter_reduce(1, index.expand(len(x), 6), x, kind, include_self=keeps)
     )
 
 

@@ -152,11 +152,12 @@ def exact_figures() -> dict[str, Figure]:
 
 
 def capture_figures() -> dict[str, Figure]:
-    """A GPT-2 of 124 million parameters: capture, program file and memory; drawn programs: is any another training?"""
+    """A GPT-2 of 124 million parameters: time, file and memory; drawn programs; Hugging Face's architectures."""
     from lab.benchmarks import drawn_programs
+    from lab.benchmarks.hugging_face import hugging_face_figures
     from lab.benchmarks.training_steps import capture_figures as figures
 
-    return {**figures(), **drawn_figures(drawn_programs.COUNT)}
+    return {**figures(), **drawn_figures(drawn_programs.COUNT), **hugging_face_figures()}
 
 
 def drawn_figures(count: int) -> dict[str, Figure]:

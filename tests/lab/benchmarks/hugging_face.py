@@ -175,16 +175,15 @@ def _filled(kind: str, **options: Any) -> Architecture:
 
 
 def _pair(kind: str, **options: Any) -> Architecture:
-    names = ("input_ids", "attention_mask", "decoder_input_ids")
-    return Architecture(kind, "AutoModelForSeq2SeqLM", _translated, next_token, {**PAIR, **options}, names)
+    return Architecture(kind, "AutoModelForSeq2SeqLM", _translated, next_token, {**PAIR, **options}, _BOTH)
 
 
 def _image(kind: str, **options: Any) -> Architecture:
-    return Architecture(
-        kind, "AutoModelForImageClassification", _images, classes, {"num_labels": CLASSES, "image_size": IMAGE, **options}
-    )
+    given = {"num_labels": CLASSES, "image_size": IMAGE, **options}
+    return Architecture(kind, "AutoModelForImageClassification", _images, classes, given)
 
 
+_BOTH = ("input_ids", "attention_mask", "decoder_input_ids")
 _T5 = {
     "vocab_size": WORDS, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "pad_token_id": 0,
     "decoder_start_token_id": 1,
@@ -208,60 +207,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "RoBERTa": _encoder("roberta"),
     "XLM-RoBERTa": _encoder("xlm-roberta"),
     "DistilBERT": _encoder("distilbert", dim=32, hidden_dim=48, n_layers=2, n_heads=4),
-    "T5": Architecture(
-        "t5", "AutoModelForSeq2SeqLM", _translated, next_token, _T5, ("input_ids", "attention_mask", "decoder_input_ids")
-    ),
-    "mT5": Architecture(
-        "mt5", "AutoModelForSeq2SeqLM", _translated, next_token, _T5, ("input_ids", "attention_mask", "decoder_input_ids")
-    ),
-    "BART": _pair("bart"),
-    "mBART": _pair("mbart"),
-    "Pegasus": _pair("pegasus"),
-    "Marian": _pair("marian"),
-    "Mistral": _causal("mistral"),
-    "Mixtral": _causal("mixtral", num_local_experts=4),
-    "Gemma": _causal("gemma", head_dim=8),
-    "Gemma 2": _causal("gemma2", head_dim=8, sliding_window=8),
-    "Gemma 3 (text)": _causal("gemma3_text", head_dim=8, sliding_window=8),
-    "Phi": _causal("phi"),
-    "Phi-3": _causal("phi3"),
-    "GPT-Neo": _causal("gpt_neo", num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]], window_size=8),
-    "GPT-NeoX": _causal("gpt_neox"),
-    "GPT-J": _causal("gptj", rotary_dim=8, **GPT),
-    "GPT-OSS": _causal("gpt_oss", head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=8),
-    "OPT": _causal("opt", ffn_dim=48, word_embed_proj_dim=32),
-    "BLOOM": _causal("bloom", n_layer=2, n_head=4),
-    "Falcon": _causal("falcon", multi_query=True),
-    "MPT": _causal("mpt", d_model=32, n_heads=4, n_layers=2, max_seq_len=64),
-    "StableLM": _causal("stablelm"),
-    "OLMo": _causal("olmo"),
-    "OLMo 2": _causal("olmo2"),
-    "OLMoE": _causal("olmoe", **{**_EXPERTS, "intermediate_size": 16}),
-    "Granite": _causal("granite"),
-    "Cohere": _causal("cohere"),
-    "Qwen2-MoE": _causal("qwen2_moe", shared_expert_intermediate_size=24, **_EXPERTS),
-    "Qwen3-MoE": _causal("qwen3_moe", head_dim=8, **_EXPERTS),
-    "DeepSeek-V2": _causal("deepseek_v2", **_DEEPSEEK),
-    "DeepSeek-V3": _causal("deepseek_v3", **_DEEPSEEK),
-    "SmolLM3": _causal("smollm3"),
-    "Mamba": _causal("mamba", state_size=4, expand=2, time_step_rank=4, hidden_size=16),
-    "Mamba 2": _causal("mamba2", state_size=8, num_heads=8, head_dim=8, n_groups=2, chunk_size=4),
-    "RWKV": _causal("rwkv", context_length=64, attention_hidden_size=32),
-    "ALBERT": _encoder("albert", embedding_size=16),
-    "ELECTRA": _encoder("electra", embedding_size=16),
-    "DeBERTa": _encoder("deberta", relative_attention=True, pos_att_type="c2p|p2c", pooler_hidden_size=32),
-    "DeBERTa-v2": _encoder(
-        "deberta-v2", relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8,
-        norm_rel_ebd="layer_norm", share_att_key=True, pooler_hidden_size=32, position_biased_input=False,
-    ),
-    "ModernBERT": _encoder("modernbert", local_attention=8, cls_token_id=1, sep_token_id=2),
-    "MobileBERT": _encoder("mobilebert", embedding_size=16, intra_bottleneck_size=32, true_hidden_size=32),
-    "MPNet": _encoder("mpnet"),
-    "XLNet": Architecture(
-        "xlnet", "AutoModelForSequenceClassification", _classified, classes,
-        {"vocab_size": WORDS, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48, "num_labels": CLASSES},
-        ("input_ids", "attention_mask"),
-    ),
+    "T5": Architecture("t5", "AutoModelForSeq2SeqLM", _translated, next_token, _T5, _BOTH),
     "Longformer": _encoder("longformer", attention_window=[4, 4]),
     "LayoutLM": Architecture(
         "layoutlm", "AutoModelForSequenceClassification", _pages, classes, {**SIZE, **TEXT, "num_labels": CLASSES},
@@ -298,7 +244,8 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     ),
     "SigLIP": Architecture(
         "siglip", "AutoModel", _captions, contrast,
-        {"text_config": {**SIZE, **TEXT, "projection_size": 32}, "vision_config": VISION}, ("input_ids", "pixel_values"),
+        {"text_config": {**SIZE, **TEXT, "projection_size": 32}, "vision_config": VISION},
+        ("input_ids", "pixel_values"),
     ),
     "Whisper": Architecture(
         "whisper", "AutoModelForSpeechSeq2Seq", _spoken, next_token,

@@ -29,9 +29,7 @@ from pol.graph.lowering import RULES
 from pol.graph.lowering.advice import undefined
 from pol.graph.refusals import Report, refuse
 
-IDENTITIES = frozenset(
-    f"aten.{name}.default" for name in ("clone", "detach", "alias", "lift_fresh", "lift_fresh_copy")
-)
+IDENTITIES = frozenset(f"aten.{name}.default" for name in ("clone", "detach", "alias", "lift_fresh", "lift_fresh_copy"))
 """Operations that return their first argument: a functional graph needs no copies."""
 
 VIEWS = frozenset(

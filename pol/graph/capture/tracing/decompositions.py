@@ -18,9 +18,9 @@ from pol.graph.lowering.advice import DECOMPOSED
 
 
 def decompositions(with_replacements: bool = True) -> Mapping[Any, Callable[..., Any]]:
-    """torch's own decompositions of DECOMPOSED, replacements of what has no rule, and those of memory and empty tensors.
+    """torch's own of DECOMPOSED and of what has no rule, our replacements; ours of memory and of empty tensors.
 
-    Replacements (torch's own decompositions, or else ours) agree with torch up to rounding, not bit for bit.
+    Replacements agree with torch up to rounding, not bit for bit.
     """
     aten = torch.ops.aten
     return {

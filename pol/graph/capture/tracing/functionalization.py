@@ -95,7 +95,7 @@ def _restrided(
     kept = zip(known.shape, known.stride(), strides, strict=False)
     if tuple(shape) == tuple(known.shape) and all(size == 1 or before == after for size, before, after in kept):
         return value
-    order = sorted(range(known.dim()), key=lambda axis: (-known.stride(axis), -known.size(axis)))
+    order = sorted(range(known.dim()), key=lambda axis: (known.stride()[axis], known.shape[axis]), reverse=True)
     flat = value.permute(order).reshape(-1)
     start = 0 if offset is None else offset - known.storage_offset()
     end = start + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
@@ -111,7 +111,8 @@ def _restrided(
         )
     # Of a contiguous tensor it is a view: later code may write through it.
     flat = value if known.is_contiguous() and value.is_contiguous() else flat.clone()
-    return torch.ops.aten.as_strided.default(flat, shape, strides, start)
+    seen: Tensor = torch.ops.aten.as_strided.default(flat, shape, strides, start)
+    return seen
 
 
 def _batch_norm(

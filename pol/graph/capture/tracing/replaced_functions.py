@@ -1,6 +1,7 @@
 """Functions of torch whose own code looks at numbers, replaced before a trace differentiates them.
 
-Writing by a boolean mask is a choice, whose gradient has a fixed shape. The Gaussian loss raises for negative variances.
+Writing by a boolean mask is a choice, whose gradient has a fixed shape. The Gaussian loss raises for a
+negative variance.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def _gaussian(
     loss = 0.5 * (torch.log(var) + (output - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return {"mean": torch.mean, "sum": torch.sum, "none": lambda x: x}[reduction](loss)
+    if reduction == "none":
+        return loss
+    return loss.mean() if reduction == "mean" else loss.sum()
 
 
 def _packed(*_: Any, **__: Any) -> Any:

@@ -61,14 +61,14 @@ def _addmm(call: Call) -> Value:
 
 @lowers(
     "aten._grouped_mm.default",
-    defines="as mm, each row (column, term) with the matrix of its group: the number of ends that are not behind it; rows "
-    "behind the last end are +0; float32 only, no bias",
+    defines="as mm, each row (column, term) with the matrix of its group: the number of ends that are not behind it; "
+    "rows behind the last end are +0; float32 only, no bias",
 )
 def _grouped(call: Call) -> Value:
     left, right = call.floats(0), call.floats(1)
     if call.argument(3, "bias") is not None:
         raise call.unsupported("a bias; add it to the result")
-    if len(left.shape) == len(right.shape) == 3:  # noqa: PLR2004  # matrices of all groups
+    if len(left.shape) == len(right.shape) == 3:  # matrices of all groups
         return product(call, left, right)
     ends = call.emitter.view(call.tensor(2))
     if len(left.shape) == len(right.shape):

@@ -231,8 +231,8 @@ def _extent(window: Window, padded: bool, output: Word) -> Word:
 
 @lowers(
     *(f"aten.avg_pool{rank}d_backward.default" for rank in (2, 3)),
-    defines="the gradients divided, FADD from +0 over the windows that see the position; three dimensions that overlap: "
-    "over the last two, then over the first",
+    defines="the gradients divided, FADD from +0 over the windows that see the position; three dimensions that "
+    "overlap: over the last two, then over the first",
 )
 def _avg_pool_backward(call: Call) -> Value:
     # y[o] = sum of x[i] over its taps / count[o]: a position gets g[o] / count[o] of every window that sees it.

@@ -94,8 +94,8 @@ _REDUCTIONS: Mapping[str, tuple[Monoid, Monoid]] = {
 
 @lowers(
     "aten.scatter_reduce.two",
-    defines="the source words whose index is the coordinate, ascending: FADD from +0, FMUL from 1, FMAX, FMIN; mean: FDIV "
-    "by their number; then joined with self, or self where there are none",
+    defines="the source words whose index is the coordinate, ascending: FADD from +0, FMUL from 1, FMAX, FMIN; mean: "
+    "FDIV by their number; then joined with self, or self where there are none",
 )
 def _scatter_reduced(call: Call) -> Value:
     kind, keeps = call.argument(4), call.flag(5, "include_self", True)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pol.graph.capture.tracing.compositions.pullback import pulled_back
+
 NONE = -1e30
 """The logarithm that stands for an impossible alignment: finite, so that differences exist."""
 
@@ -29,9 +31,9 @@ def ctc(scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank:
     own = torch.where(place % 2 == 0, blank, own)
     emitted = scores.gather(2, own.expand(time, examples, states))
     before = functional.pad(own[:, :-2], (2, 0), value=blank)
-    skips = (own != blank) & (own != before) & (place >= 2)  # noqa: PLR2004  # two states back
+    skips = (own != blank) & (own != before) & (place >= 2)  # two states back
     lengths = inputs if isinstance(inputs, Tensor) else torch.tensor(list(inputs), device=scores.device)
-    alpha = torch.where(place < 2, emitted[0], NONE)  # noqa: PLR2004  # a blank, or the first label
+    alpha = torch.where(place < 2, emitted[0], NONE)  # a blank, or the first label
     for step in range(1, time):
         stay = alpha
         one = functional.pad(alpha[:, :-1], (1, 0), value=NONE)
@@ -57,8 +59,7 @@ def ctc_backward(
 ) -> Tensor:
     """As torch's: the scores count as logarithms of a softmax, so that exp(score) is part of the gradient."""
     time, examples, _ = scores.shape
-    _, pull = torch.func.vjp(lambda given: ctc(given, targets, inputs, texts, blank), scores)
-    (slope,) = pull(torch.ones_like(loss))
+    (slope,) = pulled_back(lambda given: ctc(given, targets, inputs, texts, blank), torch.ones_like(loss), scores)
     lengths = inputs if isinstance(inputs, Tensor) else torch.tensor(list(inputs), device=scores.device)
     is_used = (torch.arange(time, device=scores.device).unsqueeze(1) < lengths).unsqueeze(2)
     result = torch.where(is_used, (scores.exp() + slope) * gradient.reshape(1, examples, 1), 0.0)

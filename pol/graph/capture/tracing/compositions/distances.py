@@ -48,7 +48,7 @@ def _norm(apart: Tensor, p: float) -> Tensor:
         return (apart != 0).to(apart.dtype).sum(-1)
     if p == 1:
         return apart.abs().sum(-1)
-    if p == 2:  # noqa: PLR2004  # the Euclidean norm
+    if p == 2:  # the Euclidean norm
         return (apart * apart).sum(-1).sqrt()
     if p == inf:
         return apart.abs().amax(-1)
@@ -65,7 +65,7 @@ def _slope(gradient: Tensor, apart: Tensor, p: float, distance: Tensor) -> Tenso
         return torch.where(apart.abs() == distance, gradient * apart.sign(), 0.0)
     zero = distance == 0
     divisor = torch.where(zero, 1.0, distance)
-    if p == 2:  # noqa: PLR2004  # the Euclidean norm
+    if p == 2:  # the Euclidean norm
         return torch.where(zero, 0.0, gradient * apart / divisor)
     size = apart.abs()
     zero = zero | (size == 0)

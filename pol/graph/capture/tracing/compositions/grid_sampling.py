@@ -74,7 +74,8 @@ def _cubic(place: Tensor, size: int, padding: int, corners: bool) -> list[Tap]:
     t = place - start
     weights = [_far(t + 1), _near(t), _near(1 - t), _far(2 - t)]
     return [
-        (_bounded(start + (tap - 1), size, padding, corners), weight) for tap, weight in zip(range(4), weights, strict=True)
+        (_bounded(start + (tap - 1), size, padding, corners), weight)
+        for tap, weight in zip(range(4), weights, strict=True)
     ]
 
 

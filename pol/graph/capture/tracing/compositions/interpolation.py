@@ -50,7 +50,9 @@ def _matrices(
     corners: bool,
     scales: tuple[float | None, float | None],
 ) -> list[Tensor]:
-    return [_matrix(operation, *numbers, corners, scale) for *numbers, scale in zip(sizes, outputs, scales, strict=True)]
+    return [
+        _matrix(operation, *numbers, corners, scale) for *numbers, scale in zip(sizes, outputs, scales, strict=True)
+    ]
 
 
 @cache

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
 
-def index_put(
-    value: Tensor, indices: Sequence[Tensor | None], words: Tensor, accumulate: bool = False
-) -> Tensor:
+def index_put(value: Tensor, indices: Sequence[Tensor | None], words: Tensor, accumulate: bool = False) -> Any:
     """As torch's, whose boolean masks become a choice; NotImplemented for indices without a mask."""
     place = next((at for at, index in enumerate(indices) if index is not None and index.dtype is torch.bool), None)
     if place is None:
@@ -29,9 +28,7 @@ def index_put(
     else:
         order = mask.reshape(-1).to(torch.int64).cumsum(0).clamp(min=1) - 1
         order = order.clamp(max=words.shape[lead - 1] - 1)
-        chosen = words.index_select(lead - 1, order).reshape(
-            *words.shape[: lead - 1], *mask.shape, *words.shape[lead:]
-        )
+        chosen = words.index_select(lead - 1, order).reshape(*words.shape[: lead - 1], *mask.shape, *words.shape[lead:])
     chosen = value + chosen if accumulate else chosen
     return torch.where(wide, chosen, value)
 
@@ -72,7 +69,8 @@ def take(value: Tensor, index: Tensor) -> Tensor:
 def put(value: Tensor, index: Tensor, words: Tensor, accumulate: bool = False) -> Tensor:
     """Words written at flat positions."""
     flat = value.reshape(-1)
-    return torch.ops.aten.index_put(flat, [index.reshape(-1)], words.reshape(-1), accumulate).reshape(value.shape)
+    written: Tensor = torch.ops.aten.index_put(flat, [index.reshape(-1)], words.reshape(-1), accumulate)
+    return written.reshape(value.shape)
 
 
 def index_reduce(
@@ -85,7 +83,7 @@ def index_reduce(
     return value.scatter_reduce(dim, places, source, kind, include_self=include_self)
 
 
-def histogram(value: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor:
+def histogram(value: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Any:
     """`histc` with given limits: how many numbers lie in each of the equal parts."""
     if low == high:
         return NotImplemented

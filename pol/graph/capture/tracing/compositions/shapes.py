@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_LIBRARY = torch.library.Library("aten", "FRAGMENT")
+_LIBRARY = torch.library.Library("aten", "FRAGMENT")  # type: ignore[no-untyped-call]  # torch declares no types
 
 
 def _ctc(scores: Tensor, targets: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:

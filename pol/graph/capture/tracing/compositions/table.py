@@ -23,17 +23,12 @@ from pol.graph.capture.tracing.compositions import (
     weight_norm,
     windows,
 )
+from pol.graph.capture.tracing.compositions.pullback import pulled_back
 
 Composition = Callable[..., Any]
 """From the arguments of an operation to its result, or NotImplemented where the operation itself stays."""
 
 aten = torch.ops.aten
-
-
-def _gradient(function: Composition, gradient: Tensor, *primals: Tensor) -> tuple[Tensor, ...]:
-    _, pull = torch.func.vjp(function, *primals)
-    found: tuple[Tensor, ...] = pull(gradient)
-    return found
 
 
 def _grid_backward(
@@ -42,7 +37,7 @@ def _grid_backward(
     def sampled(value: Tensor, grid: Tensor) -> Tensor:
         return grid_sampling.grid_sample(value, grid, interpolation, padding, corners)
 
-    found = _gradient(sampled, gradient, value, grid)
+    found = pulled_back(sampled, gradient, value, grid)
     return tuple(item if is_wanted else None for item, is_wanted in zip(found, mask, strict=True))
 
 
@@ -50,7 +45,7 @@ def _of_first(forward: Composition) -> Composition:
     """The gradient of an operation's first argument; the operation has the other arguments too."""
 
     def backward(gradient: Tensor, value: Tensor, *rest: Any, **keywords: Any) -> Tensor:
-        return _gradient(lambda first: forward(first, *rest, **keywords), gradient, value)[0]
+        return pulled_back(lambda first: forward(first, *rest, **keywords), gradient, value)[0]
 
     return backward
 
@@ -67,7 +62,7 @@ def _multi_label(value: Tensor, target: Tensor, reduction: int) -> Tensor:
 def _multi_label_backward(
     gradient: Tensor, value: Tensor, target: Tensor, reduction: int, _is_target: Tensor
 ) -> Tensor:
-    return _gradient(lambda given: _multi_label(given, target, reduction), gradient, value)[0]
+    return pulled_back(lambda given: _multi_label(given, target, reduction), gradient, value)[0]
 
 
 def _bag_backward(
@@ -100,9 +95,7 @@ COMPOSITIONS: Mapping[Any, Composition] = {
     aten.grid_sampler_3d.default: grid_sampling.grid_sample,
     aten.grid_sampler_2d_backward.default: _grid_backward,
     aten.grid_sampler_3d_backward.default: _grid_backward,
-    **{
-        getattr(aten, name).default: interpolation.forward(getattr(aten, name).default) for name in _INTERPOLATED
-    },
+    **{getattr(aten, name).default: interpolation.forward(getattr(aten, name).default) for name in _INTERPOLATED},
     **{
         getattr(aten, f"{name}_backward").default: interpolation.backward(getattr(aten, name).default)
         for name in _INTERPOLATED
@@ -153,9 +146,7 @@ COMPOSITIONS: Mapping[Any, Composition] = {
     aten.im2col.default: windows.im2col,
     aten.col2im.default: windows.col2im,
     **{getattr(aten, f"replication_pad{rank}d").default: windows.replicated for rank in (1, 2, 3)},
-    **{
-        getattr(aten, f"replication_pad{rank}d_backward").default: _of_first(windows.replicated) for rank in (1, 2, 3)
-    },
+    **{getattr(aten, f"replication_pad{rank}d_backward").default: _of_first(windows.replicated) for rank in (1, 2, 3)},
 }
 """By operation. Each is the operation up to rounding; the self-check of a capture compares them with torch's."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
+
+from pol.graph.capture.tracing.compositions.pullback import pulled_back
 
 
 def weight_norm(direction: Tensor, length: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
@@ -17,6 +18,4 @@ def weight_norm_backward(
     gradient: Tensor, direction: Tensor, length: Tensor, _norms: Tensor, dim: int = 0
 ) -> tuple[Tensor, ...]:
     """Gradients of direction and length."""
-    _, pull = torch.func.vjp(lambda v, g: weight_norm(v, g, dim)[0], direction, length)
-    found: tuple[Tensor, ...] = pull(gradient)
-    return found
+    return pulled_back(lambda v, g: weight_norm(v, g, dim)[0], gradient, direction, length)
