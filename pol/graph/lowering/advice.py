@@ -13,7 +13,7 @@ DECOMPOSED = (
     "masked_fill", "xlogy", "mish", "mish_backward",
     "hardswish", "hardswish_backward", "hardsigmoid", "hardsigmoid_backward", "_prelu_kernel", "_prelu_kernel_backward",
     "glu", "glu_backward", "celu", "softshrink", "hardshrink", "threshold", "soft_margin_loss",
-    "soft_margin_loss_backward", "logaddexp", "log_sigmoid_forward", "log_sigmoid_backward",
+    "soft_margin_loss_backward", "index_fill", "norm", "logaddexp", "log_sigmoid_forward", "log_sigmoid_backward",
     "rrelu_with_noise_backward", "rot90",
 )  # fmt: skip
 """ATen operations that a capture replaces by torch's own decomposition. The list is part of what pol is: frozen."""

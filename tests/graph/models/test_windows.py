@@ -140,7 +140,8 @@ def convnext() -> nn.Module:
 
 def network() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(2, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3), nn.GroupNorm(2, 8),
+        nn.Conv2d(2, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3),
+        nn.GroupNorm(2, 8),
         nn.AvgPool2d(2, ceil_mode=True), nn.Upsample(scale_factor=2), nn.Flatten(), nn.LazyLinear(3),
     )  # fmt: skip
 
