@@ -137,10 +137,11 @@ def operation_figures() -> dict[str, Figure]:
 
 
 def step_figures() -> dict[str, Figure]:
-    """Whole training steps beside torch's, and the hashing of a step's trace."""
+    """Whole training steps beside torch's, a loop of exact steps beside these alone, and the hashing of a trace."""
+    from lab.benchmarks.exact_training import loop_figures
     from lab.benchmarks.training_steps import step_figures as figures
 
-    return figures()
+    return figures() | loop_figures()
 
 
 def exact_figures() -> dict[str, Figure]:

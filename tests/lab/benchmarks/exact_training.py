@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lab.benchmarks.figure import Figure
 from lab.benchmarks.training_steps import Workload, gpt, interleaved, resnet
@@ -12,6 +14,9 @@ from pol.commitments.receipt import receipt_nodes
 from pol.graph.node import Source
 from pol.graph.step_program import StepProgram
 from pol.graph.work_estimate import node_work
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 STEPS = 1000
 """Of the training for which a step is made; far more than are measured."""
@@ -48,6 +53,34 @@ def exact_figures() -> dict[str, Figure]:
         (figure for name, figure in figures.items() if not name.endswith("threads")), key=lambda f: f.ratio or 0
     )
     return {"exact_step_ratio": worst, **figures, **receipt_figures()}
+
+
+def loop_figures() -> dict[str, Figure]:
+    """The user's own lines around an exact step beside the step alone, which nobody's tensors see; two threads."""
+    from pol import exact
+    from pol.execution.cpu import CpuExecutor
+
+    figures = {}
+    for name, make in WORKLOADS.items():
+        workload = make()
+        captured = workload.captured()
+        executor = CpuExecutor(captured.program, captured.constants, 2)
+        inputs, targets = (tensor[workload.order[0]] for tensor in workload.dataset)
+        own = workload.model, workload.loss, workload.optimizer
+        with exact(*own, steps=STEPS, threads=2, check=False).own_loop() as loss:
+            ours, alone = interleaved(
+                functools.partial(_own_lines, workload, loss, inputs, targets),
+                functools.partial(executor.advance, captured.state, 0),
+                2,
+            )
+        figures[f"exact_loop_ratio_{name}"] = Figure(ours * 1e3, "ms", "the step alone, threads: 2", ours / alone)
+    return {"exact_loop_ratio": max(figures.values(), key=lambda figure: figure.ratio or 0), **figures}
+
+
+def _own_lines(workload: Workload, loss: Callable[..., Tensor], inputs: Tensor, targets: Tensor) -> None:
+    workload.optimizer.zero_grad()
+    loss(workload.model(inputs), targets).backward()  # type: ignore[no-untyped-call]  # torch declares no types
+    workload.optimizer.step()
 
 
 def receipt_figures() -> dict[str, Figure]:

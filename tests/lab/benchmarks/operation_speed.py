@@ -21,12 +21,13 @@ import torch
 from torch import Tensor
 
 from lab.benchmarks.operation_calls import Call, calls
+from pol.arithmetic.primitives import Words
 from pol.execution.cpu import CpuExecutor
 from pol.execution.stock_torch.torch_executor import ALLOWED, selected
 from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
-from pol.graph.step_program import Component
+from pol.graph.step_program import Component, StepProgram
 
 SECONDS = 0.3
 LEAST, MOST = 3, 25
@@ -41,8 +42,11 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def runner(operation: str, call: Call) -> Callable[[], object]:
-    """A call that computes the operation with our kernels; its tensors are constants."""
+def program_of(operation: str, call: Call) -> tuple[StepProgram, list[Words], list[int]]:
+    """The program of one call, whose tensors are its constants; these, and the nodes that are the results.
+
+    Its state is one number.
+    """
     keywords = call[-1] if isinstance(call[-1], dict) else {}
     given = [item for item in call if not isinstance(item, dict)]
     leaves = [leaf for item in given for leaf in (item if isinstance(item, list) else [item])]
@@ -68,8 +72,13 @@ def runner(operation: str, call: Call) -> Callable[[], object]:
     node = AtenNode(operation, arguments, pairs, tuple(map(type_of, results)), "it", "")
     observed = tuple((f"out{i}", Ref(len(inputs), i)) for i in range(len(results)))
     program, names = lower(AtenGraph(inputs, (node,), (Ref(0),), observed))
-    words = [to_words("c", tensor) for tensor in tensors]
-    executor = CpuExecutor(program, words, threads=1, observed=list(names.observed.values()))
+    return program, [to_words("c", tensor) for tensor in tensors], list(names.observed.values())
+
+
+def runner(operation: str, call: Call) -> Callable[[], object]:
+    """A call that computes the operation with our kernels."""
+    program, constants, observed = program_of(operation, call)
+    executor = CpuExecutor(program, constants, threads=1, observed=observed)
     own = [to_words("s", torch.zeros(()))]
     return lambda: executor.advance(own, 0)
 

@@ -1,4 +1,5 @@
 // Folds of the form acc = FFMA(x, y, acc), or the same of integers, where x varies along some output dimensions and y along others.
+#include "contraction/few_rows.h"
 #include "contraction/integer_matrix.h"
 #include "contraction/matrix.h"
 #include "contraction/taps.h"
@@ -31,7 +32,9 @@ void contract(const Plan& plan, const Run& run, size_t task, size_t tasks, void*
     const int64_t pieces = plan.contraction.has_taps ? matrix_pieces(plan, static_cast<int64_t>(tasks)) : static_cast<int64_t>(tasks);
     const int64_t first = pieces * static_cast<int64_t>(task) / static_cast<int64_t>(tasks);
     const int64_t end = pieces * static_cast<int64_t>(task + 1) / static_cast<int64_t>(tasks);
-    for (int64_t piece = first; piece < end; ++piece) multiply_matrices(plan, run, piece, pieces, scratch);
+    const bool few = has_few_rows(plan, run);
+    for (int64_t piece = first; piece < end; ++piece)
+        few ? multiply_few_rows(plan, run, piece, pieces) : multiply_matrices(plan, run, piece, pieces, scratch);
 }
 
 }  // namespace pol::POL_ISA

@@ -39,6 +39,18 @@ inline Sizes sizes_of(const Plan& plan) {
     return {apart, inner.low, inner.width()};
 }
 
+// Takes as many times the form of a bound out of an address as the first coordinate that moves the bound says.
+inline int64_t take_out(const Plan& plan, const Form& bound, Form& address) {
+    int64_t factor = 0;
+    for (int d = 0; d < plan.fold_rank && factor == 0; ++d)
+        if (bound.fold[d] != 0) factor = address.fold[d] / bound.fold[d];
+    for (int d = 0; d < plan.space.rank && factor == 0; ++d)
+        if (bound.out[d] != 0) factor = address.out[d] / bound.out[d];
+    for (int d = 0; d < plan.fold_rank; ++d) address.fold[d] -= factor * bound.fold[d];
+    for (int d = 0; d < plan.space.rank; ++d) address.out[d] -= factor * bound.out[d];
+    return factor;
+}
+
 // Whether every word that an operand's bounds allow is one of its source: the address is a sum of multiples of the
 // bounded forms, which the limits confine, and a rest. The operand is moderate; multiples that are not are refused,
 // lest they overflow.
@@ -48,15 +60,10 @@ inline bool stays_inside(const Plan& plan, const PlannedOperand& operand, const 
     __int128 low = bases[operand.address], high = low;
     const auto add = [&](int64_t stride, int64_t size) { (stride < 0 ? low : high) += static_cast<__int128>(stride) * (size - 1); };
     for (int i = 0; i < operand.bounds; ++i) {
-        const Form& form = plan.form[operand.address + 1 + i];
-        int64_t factor = 0;
-        for (int d = 0; d < plan.fold_rank && factor == 0; ++d)
-            if (form.fold[d] != 0) factor = rest.fold[d] / form.fold[d];
-        for (int d = 0; d < plan.space.rank && factor == 0; ++d)
-            if (form.out[d] != 0) factor = rest.out[d] / form.out[d];
+        const int64_t factor = take_out(plan, plan.form[operand.address + 1 + i], rest);
         bool large = false;
-        for (int d = 0; d < plan.fold_rank; ++d) large = is_large(rest.fold[d] -= factor * form.fold[d]) || large;
-        for (int d = 0; d < plan.space.rank; ++d) large = is_large(rest.out[d] -= factor * form.out[d]) || large;
+        for (int d = 0; d < plan.fold_rank; ++d) large = large || is_large(rest.fold[d]);
+        for (int d = 0; d < plan.space.rank; ++d) large = large || is_large(rest.out[d]);
         if (large) return false;
         const int64_t base = bases[operand.address + 1 + i] * factor;
         low -= base;

@@ -103,22 +103,22 @@ void multiply(const Terms& terms, const Ends& ends, const float* const* x, const
     const Vector init = Vector::splat(ends.init);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v) sum[r][v] = ends.first ? init : Vector::load(tile[r] + v * Vector::width);
     terms.each(y, [&](int64_t at, const float* from) __attribute__((always_inline)) {
         Vector column[vectors];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v) column[v] = Vector::load(from + v * Vector::width);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
             const Vector row = Vector::splat(x[r][at]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < vectors; ++v) sum[r][v].add_product(row, column[v]);
         }
     });
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v) {
             if (ends.last) sum[r][v].make_nan_canonical();
             sum[r][v].store(tile[r] + v * Vector::width);

@@ -7,13 +7,17 @@ namespace pol::POL_ISA {
 namespace {
 
 struct Block : Registers {
+    const Space& space;  // that the lanes run over
     Lanes lanes;
     FoldIndex fold;
     Access access[kMaxOperands];
 
-    Block(const Plan& plan_, const Run& run_, void* scratch) : Registers(plan_, run_, scratch, block_width(plan_)), lanes(lanes_in(rest)) {
-        for (int o = 0; o < plan.operands; ++o) access[o] = access_to(plan, run, o, plan.space);
+    Block(const Plan& plan_, const Run& run_, const Space& space_, void* scratch)
+        : Registers(plan_, run_, scratch, block_width(plan_)), space(space_), lanes(lanes_in(rest)) {
+        for (int o = 0; o < plan.operands; ++o) access[o] = access_to(plan, run, o, space);
     }
+
+    void locate_lanes(int64_t first, int count) { locate(plan, space, run.bases, 0, plan.forms, first, count, lanes); }
 
     void read_operands(bool varying) {
         for (int o = 0; o < plan.operands; ++o) {
@@ -24,7 +28,7 @@ struct Block : Registers {
     }
 
     void compute_coordinates(bool varying) {
-        const int inner = plan.space.rank - 1;
+        const int inner = space.axis[space.rank - 1];
         for (int i = 0; i < plan.coordinates; ++i) {
             const PlannedCoordinate& coordinate = plan.coordinate[i];
             if (coordinate.varies != varying) continue;

@@ -9,7 +9,7 @@ namespace {
 struct Link : Block {
     uint32_t* accumulator;  // before each term of the block, and after the last
 
-    Link(const Plan& plan_, const Run& run_, void* scratch) : Block(plan_, run_, scratch) {
+    Link(const Plan& plan_, const Run& run_, void* scratch) : Block(plan_, run_, plan_.space, scratch) {
         accumulator = rest + lanes_bytes(plan.forms) / sizeof(uint32_t);
         seek(plan, 0, fold);
         value[plan.accumulator] = accumulator;
@@ -17,7 +17,7 @@ struct Link : Block {
     }
 
     void read(int64_t first, int count) {
-        locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
+        locate_lanes(first, count);
         read_operands(false);
     }
 

@@ -1,6 +1,7 @@
 // The kernel for any node: interprets the scalar program over blocks of output elements, one instruction at a time over
 // all lanes. A fold runs its terms in order, for all lanes of a block side by side.
 #include "nodes/blocks.h"
+#include "nodes/column_joins.h"
 #include "nodes/nodes.h"
 #include "nodes/plain_maps.h"
 
@@ -13,12 +14,20 @@ constexpr int64_t kLine = 16;
 
 // One worker.
 struct Engine : Block {
-    using Block::Block;
+    uint32_t* turned;  // the words of a block whose lanes are no neighbors in the output
+    int64_t strides[kMaxRank];
+    bool columns;      // terms are joined by nodes/column_joins.h
+
+    Engine(const Plan& plan_, const Run& run_, void* scratch)
+        : Block(plan_, run_, plan_.turned, scratch), turned(rest + lanes_bytes(plan.forms) / sizeof(uint32_t)) {
+        output_strides(plan, strides);
+        columns = plan.columns.found;
+        for (int o = 0; o < plan.operands; ++o) columns = columns && run.safe[o];
+    }
 
     // Computes what does not depend on the fold index.
-    void begin_block(int64_t first, int count) {
-        uint32_t* out = run.out + first;
-        locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
+    void begin_block(uint32_t* out, int64_t first, int count) {
+        locate_lanes(first, count);
         seek(plan, 0, fold);
         value[plan.accumulator] = out;
         if (moves()) {
@@ -48,7 +57,7 @@ struct Engine : Block {
     // words have to be combined.
     bool copy_block(int64_t first, int count) {
         const int inner = plan.space.axis[plan.space.rank - 1];
-        locate(plan, plan.space, run.bases, 0, plan.forms, first, count, lanes);
+        locate_lanes(first, count);
         for (int cut = 0; cut < lanes.cuts; ++cut) {
             uint32_t* const to = run.out + first + lanes.begin[cut];
             LaneRange done[kMaxOperands];
@@ -88,8 +97,47 @@ struct Engine : Block {
 
     void compute_block(int64_t first, int count) {
         if (plan.joins && copy_block(first, count)) return;
-        begin_block(first, count);
-        for (int64_t k = 0; k < plan.terms; ++k, advance(plan, fold)) compute_term(run.out + first);
+        if (columns && join_columns(first, count)) return;
+        uint32_t* const out = plan.turns ? turned : run.out + first;
+        begin_block(out, first, count);
+        for (int64_t k = 0; k < plan.terms; ++k, advance(plan, fold)) compute_term(out);
+        if (plan.turns) store_turned(first);
+    }
+
+    // A fold with simple terms, in a block where all addresses are linear. Returns false if they are not.
+    bool join_columns(int64_t first, int count) {
+        locate_lanes(first, count);
+        if (lanes.cuts > 1) return false;
+        seek(plan, 0, fold);
+        uint32_t* const out = run.out + first;
+        fill(out, plan.init, count);
+        const ColumnPlan& shape = plan.columns;
+        const auto place = [&](int o) {
+            if (o < 0) return static_cast<const uint32_t*>(nullptr);
+            const int form = plan.operand[o].address;
+            return run.sources[o] + lanes.start[form * kMaxLanes] + fold.offset[form];
+        };
+        const int y = shape.value >= 0 ? shape.value : shape.y;
+        const bool is_word = y >= 0 && plan.form[plan.operand[y].address].out[space.axis[space.rank - 1]] == 0;
+        ColumnTerm term[kTermsAtOnce];
+        for (int64_t k = 0; k < plan.terms;) {
+            int terms = 0;
+            for (; terms < kTermsAtOnce && k < plan.terms; ++terms, ++k, advance(plan, fold)) {
+                term[terms] = {place(shape.x), place(y), place(shape.mean), place(shape.scale)};
+            }
+            join_terms(shape, is_word, out, term, terms, count);
+        }
+        make_nans_canonical(out, count);
+        return true;
+    }
+
+    void store_turned(int64_t first) const {
+        const int64_t stride = strides[space.axis[space.rank - 1]];
+        for (int cut = 0; cut < lanes.cuts; ++cut) {
+            const int begin = lanes.begin[cut], count = lanes.begin[cut + 1] - begin;
+            uint32_t* const to = run.out + offset_at(space, strides, first + begin);
+            for (int j = 0; j < count; ++j) to[j * stride] = turned[begin + j];
+        }
     }
 
     // A block of a keyed plan on which the key coordinate is constant: runs the terms [from, to) of the order by key.
@@ -98,7 +146,7 @@ struct Engine : Block {
             fill(run.out + first, plan.init, count);
             return;
         }
-        begin_block(first, count);
+        begin_block(run.out + first, first, count);
         for (int64_t i = from; i < to; ++i) {
             seek(plan, run.term[i], fold);
             compute_term(run.out + first);
@@ -141,8 +189,8 @@ bool is_line(const Plan& plan) {
     return plan.coordinates == 0;
 }
 
-// Blocks of a map with long rows end where rows do, so that addresses are linear within a block.
-bool cuts_rows(const Plan& plan) { return !plan.folds && plan.space.dims[plan.space.rank - 1] >= kLongRow; }
+// Blocks of long rows end where these do, so that addresses are linear within a block.
+bool cuts_rows(const Plan& plan) { return !plan.keyed && !plan.turns && plan.space.dims[plan.space.rank - 1] >= kLongRow; }
 
 int64_t blocks_of_row(const Plan& plan) { return (plan.space.dims[plan.space.rank - 1] + plan.lanes - 1) / plan.lanes; }
 
@@ -160,7 +208,7 @@ size_t blocks(const Plan& plan) {
 
 // Runs a plain map; returns false if the plan is none.
 bool compute_plain(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
-    if (!is_plain(plan, run)) return false;
+    if (!is_plain(plan, run) || plan.turns) return false;
     PlainMap map(plan, run, scratch);
     const int64_t row = plan.space.dims[plan.space.rank - 1], rows = plan.space.size / row;
     const auto share = [&](int64_t units, size_t t) { return static_cast<int64_t>(static_cast<double>(units) * static_cast<double>(t) / static_cast<double>(tasks)); };
@@ -188,7 +236,7 @@ size_t element_tasks(const Plan& plan, size_t threads) {
     return wanted < blocks(plan) ? wanted : blocks(plan);
 }
 
-size_t element_scratch(const Plan& plan) { return register_bytes(plan) + lanes_bytes(plan.forms); }
+size_t element_scratch(const Plan& plan) { return register_bytes(plan) + lanes_bytes(plan.forms) + kMaxLanes * sizeof(uint32_t); }
 
 void compute_elements(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
     if (compute_plain(plan, run, task, tasks, scratch)) return;

@@ -2,6 +2,7 @@
 // tiles, with nothing to look up per block. Included by elements.cpp.
 #pragma once
 #include "nodes/registers.h"
+#include "nodes/uniform_lanes.h"
 
 namespace pol::POL_ISA {
 namespace {
@@ -73,6 +74,49 @@ struct PlainMap : Registers {
         for (int j = 0; j < count; ++j) to[j] = first + stride * static_cast<uint32_t>(j);
     }
 
+    // Of an instruction: its operands that are one word in a row, as bits.
+    static unsigned mask_of(const PlannedInstruction& in, const bool* uniform) {
+        const bool fused = (in.op & ~kLazy) == FFMA;
+        return static_cast<unsigned>(uniform[in.a]) | static_cast<unsigned>(uniform[in.b]) << 1 | static_cast<unsigned>(fused && uniform[in.c]) << 2;
+    }
+
+    // Finds the registers of operands that are one word in a row and need no buffer for it: no instruction reads one that
+    // takes whole blocks only, or words alone.
+    void find_uniform(bool* uniform) const {
+        for (int r = 0; r < plan.registers; ++r) uniform[r] = r < plan.operands && inner_stride(plan.operand[r].address) == 0 && !moves();
+        for (bool settled = false; !settled;) {
+            settled = true;
+            for (const auto& [instructions, count] : {Part{plan.once, plan.once_count}, Part{plan.each, plan.each_count}})
+                for (int i = 0; i < count; ++i) {
+                    const PlannedInstruction& in = instructions[i];
+                    const unsigned all = (in.op & ~kLazy) == FFMA ? 7 : 3;
+                    if (takes_uniform(in.op) && mask_of(in, uniform) != all) continue;
+                    for (const int r : {in.a, in.b, in.c, in.d, in.e}) {
+                        settled = settled && !uniform[r];
+                        uniform[r] = false;
+                    }
+                }
+        }
+    }
+
+    struct Part {
+        const PlannedInstruction* instructions;
+        int count;
+    };
+
+    void compute_with(const bool* uniform, uint32_t* out, int lanes) {
+        for (const auto& [instructions, count] : {Part{plan.once, plan.once_count}, Part{plan.each, plan.each_count}})
+            for (int i = 0; i < count; ++i) {
+                const PlannedInstruction& in = instructions[i];
+                uint32_t* result = buffer[in.result] == nullptr ? out : buffer[in.result];
+                const unsigned mask = takes_uniform(in.op) ? mask_of(in, uniform) : 0;
+                if (mask != 0)
+                    apply_uniform(in.op, mask, result, value[in.a], value[in.b], value[in.c], lanes);
+                else if (in.op != MOV || value[in.a] != result)
+                    execute(in, result, lanes);
+            }
+    }
+
     // Long rows, whatever the operands do from row to row: the blocks [block, end), `pieces` of them a row.
     void compute_rows(int64_t block, int64_t end, int64_t pieces) {
         const int64_t length = plan.space.dims[plan.space.rank - 1];
@@ -81,6 +125,8 @@ struct PlainMap : Registers {
         Row row;
         seek_row(row, number);
         const int moved = moves() ? plan.each->a : -1;
+        bool uniform[kMaxPlanRegisters];
+        find_uniform(uniform);
         bool streams[kMaxOperands];
         for (int o = 0; o < plan.operands; ++o) streams[o] = !same_in_all_rows(plan.operand[o].address);
         const uint32_t* filled[kMaxOperands] = {};
@@ -102,6 +148,8 @@ struct PlainMap : Registers {
                         for (int j = 0; j < count; j += 16) __builtin_prefetch(words + count + j);
                 } else if (stride != 0) {
                     copy(buffer[o], words, stride, count);
+                } else if (uniform[o]) {
+                    value[o] = words;
                 } else if (o == moved) {
                     fill(out, *words, count);
                 } else if (filled[o] != words) {
@@ -116,7 +164,7 @@ struct PlainMap : Registers {
                 count_up(buffer[plan.operands + i], static_cast<uint32_t>(first), static_cast<uint32_t>(inner_stride(form)), widest);
                 counted[i] = first;
             }
-            compute(out, count);
+            compute_with(uniform, out, count);
             if (++piece < pieces) continue;
             piece = 0;
             ++number;

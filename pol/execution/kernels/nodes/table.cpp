@@ -7,7 +7,9 @@ namespace pol::POL_ISA {
 extern const Kernels kernels;
 const Kernels kernels = {{{element_tasks, element_scratch, compute_elements},
                           {contraction_tasks, contraction_scratch, contract},
-                          {row_tasks, row_scratch, compute_rows}},
+                          {row_tasks, row_scratch, compute_rows},
+                          {scatter_tasks, scatter_scratch, compute_scatter},
+                          {rank_tasks, rank_scratch, compute_ranks}},
                          chain_scratch, follow_chain, read_term, program_values};
 
 }  // namespace pol::POL_ISA

@@ -58,8 +58,11 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     // Products of broadcast tensors folded in lanes look like contractions, but rows read them better.
     const bool rows = find_rows();
     plan_.kind = rows && plan_.row.lanes ? kRowFold : find_contraction() ? kContraction : rows ? kRowFold : kElements;
+    if (plan_.kind == kElements) plan_.kind = find_scatter() ? kScatter : find_ranks(descriptor) ? kRanks : kElements;
     if (plan_.kind == kElements) find_key();
     find_tiles();
+    find_turn();
+    find_columns();
     find_join();
     mark_lazy();
     for (const Affine& affine : affines_) {

@@ -74,7 +74,20 @@ constexpr int kOutputBuffer = -1;
 constexpr int kMaxPlanRegisters = kMaxOperands + kMaxCoordinates + 1 + kMaxRegisters;
 
 // Which kernel runs a node; Isa has one row of its table for each.
-enum Kind { kElements, kContraction, kRowFold, kKinds };
+enum Kind { kElements, kContraction, kRowFold, kScatter, kRanks, kKinds };
+
+constexpr int kMaxScatterKeys = 4;
+
+// A fold that joins each term to the one element that words of the term, its keys, name: out[key] = join(out[key], term).
+struct ScatterPlan {
+    int keys;
+    int key[kMaxScatterKeys];    // operands
+    int form[kMaxScatterKeys];   // of the coordinates that they equal
+    int axis[kMaxScatterKeys];   // merged output dimensions that these are; none of them twice
+    uint8_t join;                // FADD, ADD, or MOV, which keeps the last term
+    int term;                    // register: an operand or a coordinate
+    int before;                  // operand: what the element is before the first term; -1: init
+};
 
 // A contraction with bounds, as in a convolution: x varies along rows, y along lanes, both may vary along positions,
 // and no bound depends on rows or lanes.
@@ -111,10 +124,29 @@ struct RowPlan {
     int factor, scale, value, mean;  // operands; no factor or scale: -1
 };
 
+// acc = join(acc, x), FFMA(x, y, acc) or FFMA(x, (value - mean) * scale, acc), where x and value lie side by side for
+// neighboring elements, and mean and scale are the same.
+struct ColumnPlan {
+    bool found;
+    uint8_t join;
+    int x, y, value, mean, scale;  // operands; -1: there is none
+};
+
+// A fold that counts, for every word of a line, the words that come before it in order: its place if the line were
+// sorted, equal words by their places.
+struct RankPlan {
+    int own, other;    // operands
+    int axis;          // the output dimension that lines run along
+    bool numbers;      // or integers
+    bool descending;
+};
+
 struct Plan {
     Kind kind;
-    ContractionPlan contraction;  // meaningful for that kind only, and so is `row`
+    ContractionPlan contraction;  // meaningful for that kind only, and so are the next ones
     RowPlan row;
+    ScatterPlan scatter;
+    RankPlan ranks;
     Space space;      // all output dimensions
     int fold_rank;
     int64_t fold[kMaxFoldRank];
@@ -139,6 +171,11 @@ struct Plan {
     const PlannedInstruction* each;
     int lanes;                // per block
     int tile_axis;            // of a map: the dimension along which an operand is contiguous that is not along the innermost; or -1
+    // The output dimensions as the lanes of nodes/elements.cpp run over them. If it turns, the innermost dimension, being
+    // short, changes places with the next one.
+    Space turned;
+    bool turns;
+    ColumnPlan columns;
     bool joins;               // a map that is the OR of reads that are 0 out of range, as tensors put side by side are
     // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in
     // the gradient of a table lookup: only the terms with that key are run.
@@ -176,6 +213,15 @@ class PlannedNode {
     const Plan& plan() const { return plan_; }
     // A run at a step without keys; it may point to `own`.
     Run at(uint32_t step, const uint32_t* const* sources, uint32_t* out, StepForms& own) const;
+    // The same for elements whose coordinates begin at `origin`, which has one for the step too; the addresses of the
+    // operands in the mask `fixed` do not move with it.
+    Run at(uint32_t step, const int64_t* origin, unsigned fixed, const uint32_t* const* sources, uint32_t* out, StepForms& own) const;
+    // For nodes that are run without keys.
+    void forget_key() { plan_.keyed = false; }
+    // Computes a run without keys on this thread.
+    void compute(const Run& run) const;
+    // Word operations, about.
+    double work() const;
     // Whether the output may be written over this operand: every element reads only the word that it replaces. The
     // caller makes sure that nobody else reads the operand.
     bool may_write_over(size_t operand) const;
@@ -193,7 +239,12 @@ class PlannedNode {
     bool find_rows();
     void find_centered();
     void find_key();
+    bool find_scatter();
+    bool find_guards(int reg);
+    bool find_ranks(const Descriptor& node);
     void find_tiles();
+    void find_turn();
+    void find_columns();
     void find_join();
     // Marks the instructions whose NaN bits cannot reach the output.
     void mark_lazy();

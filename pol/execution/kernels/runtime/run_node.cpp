@@ -6,11 +6,18 @@
 #include "nodes/kernels.h"
 #include "plan/plan.h"
 #include "runtime/floating_point_mode.h"
+#include "runtime/thread_memory.h"
 
 namespace pol {
 namespace {
 
-constexpr int64_t kWorkPerThread = int64_t{1} << 18;  // word operations; below this a thread costs more than it saves
+constexpr double kSortingWork = 4;  // terms that cost as much as the place of a word
+
+// Of kernels; it stays with a thread from node to node.
+void* thread_scratch(size_t bytes) {
+    thread_local ThreadMemory memory;
+    return memory.at_least(bytes);
+}
 
 }  // namespace
 
@@ -19,6 +26,35 @@ Run PlannedNode::at(uint32_t step, const uint32_t* const* sources, uint32_t* out
     for (int f = 0; f < plan_.forms; ++f) own.bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
     for (int o = 0; o < plan_.operands; ++o) own.safe[o] = is_safe(operands_[o], own.bases);
     return {own.bases, own.safe, sources, out, 0, nullptr, nullptr};
+}
+
+Run PlannedNode::at(uint32_t step, const int64_t* origin, unsigned fixed, const uint32_t* const* sources, uint32_t* out, StepForms& own) const {
+    for (int f = 0; f < plan_.forms; ++f) {
+        own.bases[f] = affines_[f].base + affines_[f].strides[0] * static_cast<int64_t>(step);
+        for (int i = 1; i < kMaxCoordinates; ++i) own.bases[f] += affines_[f].strides[i] * origin[i];
+    }
+    for (int o = 0; o < plan_.operands; ++o) {
+        const int f = operands_[o].address;
+        if (fixed >> o & 1) own.bases[f] = affines_[f].base;
+        own.safe[o] = is_safe(operands_[o], own.bases);
+    }
+    return {own.bases, own.safe, sources, out, 0, nullptr, nullptr};
+}
+
+double PlannedNode::work() const {
+    // In doubles: it may exceed 64 bits.
+    double terms = plan_.keyed ? 1.0 : static_cast<double>(plan_.terms);
+    if (plan_.kind == kScatter)
+        for (int i = 0; i < plan_.scatter.keys; ++i) terms /= static_cast<double>(plan_.space.dims[plan_.scatter.axis[i]]);
+    if (plan_.kind == kRanks) terms = kSortingWork;
+    return static_cast<double>(plan_.space.size) * std::max(terms, 1.0) * (plan_.operands + plan_.each_count);
+}
+
+void PlannedNode::compute(const Run& run) const {
+    const Kernel& kernel = kernels().of[plan_.kind];
+    void* const scratch = thread_scratch(kernel.scratch(plan_));
+    const size_t tasks = kernel.tasks(plan_, 1);
+    for (size_t task = 0; task < tasks; ++task) kernel.compute(plan_, run, task, tasks, scratch);
 }
 
 void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* out, size_t threads) const {
@@ -35,21 +71,14 @@ void PlannedNode::run(uint32_t step, const uint32_t* const* sources, uint32_t* o
         run.term = terms.data();
     }
 
-    // Work in doubles: it may exceed 64 bits.
-    const double terms_per_element = plan_.keyed ? 1.0 : static_cast<double>(plan_.terms);
-    const double work = static_cast<double>(plan_.space.size) * terms_per_element * (plan_.operands + plan_.each_count);
-    threads = static_cast<size_t>(std::clamp(work / kWorkPerThread, 1.0, static_cast<double>(std::max<size_t>(threads, 1))));
+    threads = threads_for(work(), threads);
     const Kernel& kernel = kernels().of[plan_.kind];
     const size_t tasks = kernel.tasks(plan_, threads);
     const size_t scratch = kernel.scratch(plan_);
     parallel_workers(tasks, threads, [&](TaskQueue& queue) {
         const FloatingPointMode mode;
-        // Scratch stays with a thread from node to node.
-        thread_local std::vector<uint64_t> memory;
-        const size_t words = scratch / sizeof(uint64_t) + 9;
-        if (memory.size() < words) memory.resize(words);
-        void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
-        for (size_t task; queue.take(&task);) kernel.compute(plan_, run, task, tasks, aligned);
+        void* const memory = thread_scratch(scratch);
+        for (size_t task; queue.take(&task);) kernel.compute(plan_, run, task, tasks, memory);
     });
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 namespace pol {
 namespace {
@@ -40,14 +39,14 @@ void check_disjoint(const std::vector<Words>& outputs, const std::vector<Words>&
 Step::Step(const std::vector<std::string>& descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes)
     : state_sizes_(std::move(state_sizes)), constant_sizes_(std::move(constant_sizes)) {
     for (size_t i = 0; i < descriptors.size(); ++i) {
-        const Descriptor descriptor = Descriptor::parse(reinterpret_cast<const uint8_t*>(descriptors[i].data()), descriptors[i].size());
+        Descriptor descriptor = Descriptor::parse(reinterpret_cast<const uint8_t*>(descriptors[i].data()), descriptors[i].size());
         for (const Operand& operand : descriptor.operands) {
             const std::vector<int64_t>& sizes = operand.source == kState ? state_sizes_ : operand.source == kConstant ? constant_sizes_ : output_sizes_;
             if (operand.index >= sizes.size() || sizes[operand.index] != operand.numel)
                 throw Malformed("node " + std::to_string(i) + " reads a tensor that does not exist or has another size");
         }
         output_sizes_.push_back(descriptor.numel);
-        nodes_.emplace_back(descriptor);
+        nodes_.emplace_back(std::move(descriptor));
     }
 }
 
@@ -78,40 +77,85 @@ void Step::keep(const std::vector<uint32_t>& nodes, bool all) {
     }
     if (all)
         for (Place& place : places_) place.needed = true;
+    find_readers();
+    // Who looks at all outputs needs them whole.
+    if (!all) group_nodes();
     place_outputs();
 }
 
-void Step::place_outputs() {
-    const size_t count = nodes_.size();
-    std::vector<size_t> last_reader(count);
-    std::iota(last_reader.begin(), last_reader.end(), size_t{0});  // what nobody reads ends where it is computed
-    for (size_t i = count; i-- > 0;)
-        if (places_[i].needed)
-            for (const auto& [source, index] : nodes_[i].sources)
-                if (source == kNode) {
-                    places_[index].needed = true;
-                    last_reader[index] = std::max(last_reader[index], i);
-                }
-    for (size_t i = 0; i < count; ++i) {
-        Place& place = places_[i];
-        if (!place.needed) continue;
-        const auto& sources = nodes_[i].sources;
-        const auto ends_here = [&](size_t o) {
-            return sources[o].first == kNode && places_[sources[o].second].offset >= 0 && last_reader[sources[o].second] == i;
-        };
-        size_t over = sources.size();  // the operand that the output is written over
-        if (place.result < 0) {
-            for (size_t o = 0; o < sources.size() && over == sources.size(); ++o) {
-                const bool alone = std::count(sources.begin(), sources.end(), sources[o]) == 1;
-                if (alone && ends_here(o) && nodes_[i].planned.may_write_over(o)) over = o;
+void Step::find_readers() {
+    for (size_t i = nodes_.size(); i-- > 0;) places_[i].last_reader = i;  // what nobody reads ends where it is computed
+    for (size_t i = nodes_.size(); i-- > 0;) {
+        if (!places_[i].needed) continue;
+        for (const auto& [source, index] : nodes_[i].sources)
+            if (source == kNode) {
+                places_[index].needed = true;
+                places_[index].last_reader = std::max(places_[index].last_reader, i);
             }
-            place.offset = over < sources.size() ? places_[sources[over].second].offset : arena_plan_.take(output_sizes_[i]);
+    }
+}
+
+void Step::group_nodes() {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+        const Plan& plan = nodes_[i].planned.plan();
+        members_.push_back({&nodes_[i].descriptor, places_[i].needed, plan.kind != kContraction && !plan.keyed, places_[i].result >= 0, places_[i].last_reader});
+    }
+    for (RowGroup& group : find_row_groups(members_)) {
+        for (const size_t node : group.nodes) places_[node].group = static_cast<int>(groups_.size());
+        groups_.emplace_back(std::move(group), members_);
+    }
+}
+
+bool Step::is_stored(size_t node) const {
+    const Place& place = places_[node];
+    if (!place.needed || place.group < 0) return place.needed;
+    const GroupedNodes& group = groups_[place.group];
+    return group.is_stored(group.group().place_of(node));
+}
+
+// The operand that the output of a node among [first, last] is written over, or as many as there are.
+size_t Step::written_over(size_t node, size_t first, size_t last) const {
+    const auto& sources = nodes_[node].sources;
+    for (size_t o = 0; o < sources.size(); ++o) {
+        const auto [source, index] = sources[o];
+        const bool alone = std::count(sources.begin(), sources.end(), sources[o]) == 1;
+        if (source != kNode || !alone || index >= first || places_[index].offset < 0) continue;
+        const size_t end = places_[index].last_reader;
+        if (end < first || end > last || !nodes_[node].planned.may_write_over(o)) continue;
+        if (first == last) return o;
+        const GroupedNodes& group = groups_[places_[node].group];
+        if (group.may_write_over(group.group().place_of(node), o, members_)) return o;
+    }
+    return sources.size();
+}
+
+// Nodes of a group are computed together: what they read may be written over or given back when all are done.
+void Step::place_outputs() {
+    for (size_t first = 0, last; first < nodes_.size(); first = last + 1) {
+        last = first;
+        if (!places_[first].needed) continue;
+        if (places_[first].group >= 0) last = groups_[places_[first].group].group().nodes.back();
+        std::vector<uint32_t> ended;
+        std::vector<size_t> written;
+        for (size_t i = first; i <= last; ++i) {
+            Place& place = places_[i];
+            if (!place.needed) continue;
+            for (const auto& [source, index] : nodes_[i].sources)
+                if (source == kNode && places_[index].offset >= 0 && places_[index].last_reader <= last && std::find(ended.begin(), ended.end(), index) == ended.end())
+                    ended.push_back(index);
+            if (place.result >= 0 || !is_stored(i)) continue;
+            const size_t over = written_over(i, first, last);
+            const uint32_t replaced = over < nodes_[i].sources.size() ? nodes_[i].sources[over].second : 0;
+            if (over < nodes_[i].sources.size() && std::find(written.begin(), written.end(), replaced) == written.end()) {
+                place.offset = places_[replaced].offset;
+                written.push_back(replaced);
+            } else {
+                place.offset = arena_plan_.take(output_sizes_[i]);
+            }
+            if (place.last_reader == i) ended.push_back(static_cast<uint32_t>(i));
         }
-        for (size_t o = 0; o < sources.size(); ++o) {
-            const bool again = std::find(sources.begin(), sources.begin() + o, sources[o]) != sources.begin() + o;
-            if (o != over && !again && ends_here(o)) arena_plan_.give(places_[sources[o].second].offset, output_sizes_[sources[o].second]);
-        }
-        if (place.result < 0 && last_reader[i] == i) arena_plan_.give(place.offset, output_sizes_[i]);
+        for (const uint32_t node : ended)
+            if (std::find(written.begin(), written.end(), node) == written.end()) arena_plan_.give(places_[node].offset, output_sizes_[node]);
     }
 }
 
@@ -128,20 +172,40 @@ void Step::advance(uint32_t step, const std::vector<Words>& state, const std::ve
     check_disjoint(results, inputs);
     const std::lock_guard<std::mutex> turn(advancing_);
     if (arena_ == nullptr) arena_ = std::make_unique<Arena>(arena_plan_.size());
-    const auto output = [&](size_t node) {
-        const Place& place = places_[node];
-        return place.result >= 0 ? results[place.result].data : arena_->data() + place.offset;
-    };
+    const Inputs given{step, state, constants, results};
     for (size_t i = 0; i < places_.size(); ++i) {
         if (!places_[i].needed) continue;
-        const uint32_t* sources[kMaxOperands];
-        for (size_t o = 0; o < nodes_[i].sources.size(); ++o) {
-            const auto [source, index] = nodes_[i].sources[o];
-            sources[o] = source == kState ? state[index].data : source == kConstant ? constants[index].data : output(index);
+        if (places_[i].group >= 0) {
+            const GroupedNodes& group = groups_[places_[i].group];
+            run_group(given, group, threads);
+            i = group.group().nodes.back();
+            continue;
         }
-        nodes_[i].planned.run(step, sources, output(i), threads);
-        show(i, {output(i), output_sizes_[i]});
+        const uint32_t* sources[kMaxOperands];
+        for (size_t o = 0; o < nodes_[i].sources.size(); ++o) sources[o] = source(given, i, o);
+        nodes_[i].planned.run(step, sources, output(given, i), threads);
+        show(i, {output(given, i), output_sizes_[i]});
     }
+}
+
+uint32_t* Step::output(const Inputs& inputs, size_t node) const {
+    const Place& place = places_[node];
+    return place.result >= 0 ? inputs.results[place.result].data : arena_->data() + place.offset;
+}
+
+const uint32_t* Step::source(const Inputs& inputs, size_t node, size_t operand) const {
+    const auto [source, index] = nodes_[node].sources[operand];
+    return source == kState ? inputs.state[index].data : source == kConstant ? inputs.constants[index].data : output(inputs, index);
+}
+
+void Step::run_group(const Inputs& inputs, const GroupedNodes& group, size_t threads) const {
+    std::vector<GroupedNodes::Places> places;
+    for (const size_t node : group.group().nodes) {
+        GroupedNodes::Places& place = places.emplace_back();
+        for (size_t o = 0; o < nodes_[node].sources.size(); ++o) place.sources[o] = source(inputs, node, o);
+        place.output = output(inputs, node);
+    }
+    group.run(inputs.step, places, threads);
 }
 
 }  // namespace pol

@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/arena.h"
 #include "plan/plan.h"
+#include "runtime/arena.h"
+#include "runtime/grouped_nodes.h"
 
 namespace pol {
 
@@ -42,22 +43,39 @@ class Step {
 
    private:
     struct Entry {
-        Entry(const Descriptor& descriptor) : planned(descriptor) {
+        Entry(Descriptor node) : descriptor(std::move(node)), planned(descriptor) {
             for (const Operand& operand : descriptor.operands) sources.emplace_back(operand.source, operand.index);
         }
+        Descriptor descriptor;
         PlannedNode planned;
         std::vector<std::pair<uint8_t, uint32_t>> sources;
     };
     std::deque<Entry> nodes_;
-    // Where `advance` puts a node's output: in a result, at an offset in the arena, or nowhere, since nobody needs it.
+    // Where `advance` puts a node's output: in a result, at an offset in the arena, or nowhere, since nobody needs it, or
+    // nobody outside of its group.
     struct Place {
         bool needed = false;
         int result = -1;
         int64_t offset = -1;
+        size_t last_reader = 0;  // itself, if there is none
+        int group = -1;
     };
+    struct Inputs {
+        uint32_t step;
+        const std::vector<Words>&state, &constants, &results;
+    };
+    void find_readers();
+    void group_nodes();
     void place_outputs();
+    bool is_stored(size_t node) const;
+    size_t written_over(size_t node, size_t first, size_t last) const;
+    uint32_t* output(const Inputs& inputs, size_t node) const;
+    const uint32_t* source(const Inputs& inputs, size_t node, size_t operand) const;
+    void run_group(const Inputs& inputs, const GroupedNodes& group, size_t threads) const;
     std::vector<int64_t> state_sizes_, constant_sizes_, output_sizes_, result_sizes_;
     std::vector<Place> places_;
+    std::vector<StepNode> members_;  // what groups are made of
+    std::deque<GroupedNodes> groups_;
     ArenaPlan arena_plan_;
     mutable std::unique_ptr<Arena> arena_;
     mutable std::mutex advancing_;

@@ -1,0 +1,114 @@
+#include "runtime/grouped_nodes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "native/threads.h"
+#include "runtime/arena.h"
+#include "runtime/floating_point_mode.h"
+#include "runtime/thread_memory.h"
+
+namespace pol {
+namespace {
+
+constexpr int64_t kAligned = 16;  // words of a cache line
+
+int64_t aligned(int64_t words) { return (words + kAligned - 1) / kAligned * kAligned; }
+
+}  // namespace
+
+GroupedNodes::GroupedNodes(RowGroup group, const std::vector<StepNode>& nodes) : group_(std::move(group)), members_(group_.nodes.size()) {
+    const std::vector<int64_t>& rows = group_.rows;
+    per_row_ = (rows[group_.cut] + group_.length - 1) / group_.length;
+    chunks_ = per_row_;
+    for (size_t r = 0; r < group_.cut; ++r) chunks_ *= rows[r];
+    const int64_t rest = rows[group_.cut] - group_.length * (per_row_ - 1);
+    place(nodes);
+    for (size_t m = 0; m < members_.size(); ++m) {
+        const Descriptor& definition = *nodes[group_.nodes[m]].descriptor;
+        std::vector<std::optional<RowAddress>> addresses;
+        std::vector<RowAxes> sources(definition.operands.size());
+        for (size_t o = 0; o < definition.operands.size(); ++o) {
+            addresses.emplace_back();
+            if (!(members_[m].in_chunk >> o & 1)) continue;
+            sources[o] = group_.axes[group_.place_of(definition.operands[o].index)];
+            addresses[o] = address_in_row(definition, group_.axes[m], definition.operands[o], sources[o], rows);
+        }
+        const auto planned = [&](int64_t count) { return std::make_unique<PlannedNode>(rows_of(definition, group_.axes[m], group_, count, addresses, sources)); };
+        members_[m].whole = planned(group_.length);
+        if (rest != group_.length) members_[m].last = planned(rest);
+        for (PlannedNode* node : {members_[m].whole.get(), members_[m].last.get()})
+            if (node != nullptr) node->forget_key();
+        work_ += members_[m].whole->work() * static_cast<double>(chunks_);
+    }
+}
+
+// Finds out what is stored, and where the rest lies in the memory of a chunk.
+void GroupedNodes::place(const std::vector<StepNode>& nodes) {
+    int64_t rows = group_.length;
+    for (size_t r = group_.cut + 1; r < group_.rows.size(); ++r) rows *= group_.rows[r];
+    const auto words = [&](size_t m) { return aligned(rows * group_.axes[m].before * group_.axes[m].after); };
+    ArenaPlan plan;
+    for (size_t m = 0; m < members_.size(); ++m) {
+        const StepNode& node = nodes[group_.nodes[m]];
+        if (!node.kept && node.last_reader <= group_.nodes.back()) members_[m].offset = plan.take(words(m));
+        std::vector<size_t> ended;
+        for (size_t o = 0; o < node.descriptor->operands.size(); ++o) {
+            const Operand& operand = node.descriptor->operands[o];
+            if (operand.source != kNode || !group_.has(operand.index)) continue;
+            const size_t source = group_.place_of(operand.index);
+            if (members_[source].offset < 0) continue;
+            members_[m].in_chunk |= 1u << o;
+            members_[m].sources[o] = members_[source].offset;
+            if (nodes[operand.index].last_reader == group_.nodes[m] && std::find(ended.begin(), ended.end(), source) == ended.end()) ended.push_back(source);
+        }
+        for (const size_t source : ended) plan.give(members_[source].offset, words(source));
+        if (members_[m].offset >= 0 && node.last_reader == group_.nodes[m]) plan.give(members_[m].offset, words(m));
+    }
+    memory_ = plan.size();
+}
+
+bool GroupedNodes::may_write_over(size_t member, size_t operand, const std::vector<StepNode>& nodes) const {
+    const Operand& over = nodes[group_.nodes[member]].descriptor->operands[operand];
+    for (size_t m = 0; m < members_.size(); ++m) {
+        const Descriptor& node = *nodes[group_.nodes[m]].descriptor;
+        for (const Operand& other : node.operands) {
+            if (other.source != over.source || other.index != over.index) continue;
+            if (m > member || !address_in_row(node, group_.axes[m], other, group_.axes[member], group_.rows)) return false;
+        }
+    }
+    return true;
+}
+
+void GroupedNodes::run(uint32_t step, const std::vector<Places>& places, size_t threads) const {
+    parallel_workers(static_cast<size_t>(chunks_), threads_for(work_, threads), [&](TaskQueue& queue) {
+        const FloatingPointMode mode;
+        for (size_t chunk; queue.take(&chunk);) compute(step, places, static_cast<int64_t>(chunk));
+    });
+}
+
+void GroupedNodes::compute(uint32_t step, const std::vector<Places>& places, int64_t chunk) const {
+    thread_local ThreadMemory memory;
+    uint32_t* const own = static_cast<uint32_t*>(memory.at_least(static_cast<size_t>(memory_) * sizeof(uint32_t)));
+    std::array<int64_t, kMaxRank> at{};  // of the chunk's first row
+    at[group_.cut] = chunk % per_row_ * group_.length;
+    int64_t left = chunk / per_row_, row = 0;
+    for (size_t r = group_.cut; r-- > 0; left /= group_.rows[r]) at[r] = left % group_.rows[r];
+    for (size_t r = 0; r < group_.rows.size(); ++r) row = row * group_.rows[r] + at[r];
+    const bool is_last = chunk % per_row_ == per_row_ - 1;
+    for (size_t m = 0; m < members_.size(); ++m) {
+        const Member& member = members_[m];
+        const RowAxes& axes = group_.axes[m];
+        const PlannedNode& planned = is_last && member.last ? *member.last : *member.whole;
+        std::array<const uint32_t*, kMaxOperands> sources = places[m].sources;
+        for (int o = 0; o < planned.plan().operands; ++o)
+            if (member.in_chunk >> o & 1) sources[o] = own + member.sources[o];
+        std::array<int64_t, kMaxCoordinates> origin{};
+        for (size_t r = 0; r < axes.axes.size(); ++r) origin[1 + axes.axes[r]] = at[r];
+        uint32_t* const out = member.offset < 0 ? places[m].output + row * axes.after : own + member.offset;
+        StepForms forms;
+        planned.compute(planned.at(step, origin.data(), member.in_chunk, sources.data(), out, forms));
+    }
+}
+
+}  // namespace pol

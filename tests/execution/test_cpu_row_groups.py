@@ -1,0 +1,147 @@
+"""Nodes that are computed a few rows at a time give the bits of all rows at once, and their own values take no memory."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from lab.arithmetic.adversarial_words import SPECIALS
+from pol.arithmetic.primitives import Words
+from pol.execution import _kernels
+from pol.execution.cpu import CpuExecutor
+from pol.execution.reference import ReferenceExecutor
+from pol.graph.aten_graph import AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref
+from pol.graph.lowering import lower
+from pol.graph.step_program import Component, StepProgram
+
+CONSTANTS = [np.zeros((), np.uint32)]
+Shape = tuple[int, ...]
+Operation = tuple[str, tuple[object, ...], tuple[Shape, ...]]
+
+
+@pytest.fixture(params=_kernels.isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = _kernels.isa()
+    _kernels.set_isa(request.param)
+    yield request.param
+    _kernels.set_isa(before)
+
+
+def words(shape: Shape, seed: int, hostile: float) -> Words:
+    """Numbers around 1, some of them replaced by any special word."""
+    numbers = np.random.default_rng(seed)
+    result = numbers.standard_normal(shape).astype(np.float32).view(np.uint32)
+    strange = numbers.random(shape) < hostile
+    return np.where(strange, numbers.choice(SPECIALS, shape), result).astype(np.uint32)
+
+
+def program_of(shapes: list[Shape], operations: list[Operation]) -> tuple[StepProgram, list[int]]:
+    """A program on float32 state, and its observed nodes: all results of all operations.
+
+    `Ref(n)` is tensor n, or from there on operation n's first result; `Ref(n, i)` its result i.
+    """
+    count = len(shapes)
+    state = [
+        AtenInput(InputRole.STATE, f"s{i}", AtenType("float32", shape), Component.PARAMETER)
+        for i, shape in enumerate(shapes)
+    ]
+    others = (AtenInput(InputRole.CONSTANT, "c", AtenType("float32", ())), AtenInput(InputRole.STEP, "step", AtenType("int64", ())))
+
+    def moved(item: object) -> object:
+        return Ref(item.value + 2, item.output) if isinstance(item, Ref) and item.value >= count else item
+
+    nodes = [
+        AtenNode(f"aten.{name}", tuple(map(moved, arguments)), (), tuple(AtenType("float32", s) for s in results), "it", "")  # type: ignore[arg-type]  # checked by lower
+        for name, arguments, results in operations
+    ]
+    last = count + 2 + len(nodes) - 1
+    observed = tuple((f"out{i}", Ref(last, i)) for i in range(len(nodes[-1].outputs)))
+    graph = AtenGraph((*state, *others), tuple(nodes), tuple(Ref(i) for i in range(count)), observed)
+    program, names = lower(graph)
+    return program, list(names.observed.values())
+
+
+def softmax(shape: Shape) -> list[Operation]:
+    return [("_softmax.default", (Ref(0), len(shape) - 1, False), (shape,))]
+
+
+def softmax_backward(shape: Shape) -> list[Operation]:
+    return [("_softmax_backward_data.default", (Ref(0), Ref(1), len(shape) - 1, None), (shape,))]
+
+
+def log_softmax_and_back(shape: Shape) -> list[Operation]:
+    axis = len(shape) - 1
+    return [
+        ("_log_softmax.default", (Ref(0), axis, False), (shape,)),
+        ("_log_softmax_backward_data.default", (Ref(1), Ref(2), axis, None), (shape,)),
+    ]
+
+
+def layer_norm(shape: Shape) -> list[Operation]:
+    statistics = (*shape[:-1], 1)
+    return [
+        ("native_layer_norm.default", (Ref(0), shape[-1:], Ref(2), Ref(2), 1e-5), (shape, statistics, statistics)),
+    ]  # fmt: skip
+
+
+def layer_norm_backward(shape: Shape) -> list[Operation]:
+    statistics = (*shape[:-1], 1)
+    forward = (Ref(0), shape[-1:], Ref(2), Ref(2), 1e-5)
+    backward = (Ref(1), Ref(0), shape[-1:], Ref(3, 1), Ref(3, 2), Ref(2), Ref(2), (True, True, True))
+    return [
+        ("native_layer_norm.default", forward, (shape, statistics, statistics)),
+        ("native_layer_norm_backward.default", backward, (shape, shape[-1:], shape[-1:])),
+    ]
+
+
+def batch_norm(shape: Shape) -> list[Operation]:
+    channels = shape[1:2]
+    return [
+        (
+            "_native_batch_norm_legit.no_stats",
+            (Ref(0), Ref(2), Ref(2), True, 0.1, 1e-5),
+            (shape, channels, channels),
+        ),
+    ]  # fmt: skip
+
+
+CASES = {
+    "softmax": softmax,
+    "softmax_backward": softmax_backward,
+    "log_softmax": log_softmax_and_back,
+    "layer_norm": layer_norm,
+    "layer_norm_backward": layer_norm_backward,
+}
+SHAPES: list[Shape] = [(701, 160), (1501, 65), (640, 128), (3, 7, 41, 133), (2, 70_001), (5, 96, 129)]
+
+
+def check(shapes: list[Shape], operations: list[Operation], hostile: float) -> None:
+    program, observed = program_of(shapes, operations)
+    state = [words(shape, seed, hostile) for seed, shape in enumerate(shapes)]
+    expected = ReferenceExecutor(program, CONSTANTS, observed).advance(state, 3)
+    for threads in (1, 2):
+        found = CpuExecutor(program, CONSTANTS, threads, observed).advance(state, 3)
+        for got, wanted in zip((*found[0], *found[1]), (*expected[0], *expected[1]), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("hostile", [0.0, 0.01])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_rows_have_the_bits_of_the_reference(name: str, shape: Shape, hostile: float) -> None:
+    check([shape, shape, shape[-1:]], CASES[name](shape), hostile)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("shape", [(9, 70, 15, 15), (4, 131, 17, 8)], ids=str)
+def test_channels_have_the_bits_of_the_reference(shape: Shape) -> None:
+    check([shape, shape, shape[1:2]], batch_norm(shape), 0.001)
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_values_within_rows_take_no_memory_of_the_step(name: str) -> None:
+    shape = (2048, 512)
+    program, observed = program_of([shape, shape, shape[-1:]], CASES[name](shape))
+    executor = CpuExecutor(program, CONSTANTS, 1, observed)
+    assert executor._kernel.arena_words <= 2 * shape[0]
