@@ -193,10 +193,11 @@ void hash_tagged(uint8_t tag, const uint8_t* bodies, size_t count, uint8_t* out)
         keccak256(message, sizeof message, out + i * kHash);
         return;
     }
-    uint8_t padded[kLanes * size] = {};
+    // Vectors are loaded from the byte before a body on.
+    uint8_t padded[1 + kLanes * size] = {};
     uint8_t hashes[kLanes * kHash];
-    std::memcpy(padded, bodies + i * size, left * size);
-    hash_tagged_lanes(tag, padded, size, hashes);
+    std::memcpy(padded + 1, bodies + i * size, left * size);
+    hash_tagged_lanes(tag, padded + 1, size, hashes);
     std::memcpy(out + i * kHash, hashes, left * kHash);
 }
 

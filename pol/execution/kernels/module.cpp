@@ -206,7 +206,7 @@ NB_MODULE(_kernels, m) {
         .def("__init__", [](pol::Step* self, nb::sequence descriptors, std::vector<int64_t> state_sizes, std::vector<int64_t> constant_sizes) {
             new (self) pol::Step(strings(descriptors), std::move(state_sizes), std::move(constant_sizes));
         }, nb::arg("descriptors"), nb::arg("state_sizes"), nb::arg("constant_sizes"))
-        .def("keep", &pol::Step::keep, nb::arg("nodes"), nb::arg("all_nodes") = false)
+        .def("keep", &pol::Step::keep, nb::arg("nodes"), nb::arg("all_nodes") = false, nb::arg("least_group_bytes") = pol::kLeastGroupBytes)
         .def_prop_ro("arena_words", &pol::Step::arena_words)
         .def("advance", &advance_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
         .def("watch", &watch_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("seen"), nb::arg("threads") = 1)

@@ -53,7 +53,7 @@ struct Scratch {
     alignas(64) float x[kBlockRows * kRowPitch];
     Term all[kMostTerms], some[kMostTerms];
     int32_t x_term[kMostTerms];                             // places in x, from that of a block
-    int32_t limited[kMostLimits][kMostTerms];               // what a bound's form is at a term, from that at the position
+    int32_t limited[kMostLimits][kMostTerms];               // what a bound's form is at a term, from that of a block
     Position position[kMostPositions];
     const float* row[kBlockRows];
     int64_t row_x[kMostRows], row_out[kMostRows];
@@ -82,6 +82,8 @@ struct TapProduct {
     // The current block.
     int64_t low, line;     // the least place of a position in y, and words of y per array and lane
     int64_t x_block, y_block, packed_end;
+    int32_t first_of[kMostLimits];  // what the bounds' forms are at its first term, from those at a position
+    int64_t located;             // values of the chunked dimension whose terms are located, for the current positions
     int terms, run_length;
     int32_t least[kMostLimits], most[kMostLimits];
     bool skipped;          // any term so far
@@ -156,6 +158,7 @@ struct TapProduct {
         }
         positions = count;
         pitch = count | 1;
+        located = 0;
         low = reach.low;
         line = packed_words(taps, sizes, reach.width(), width) / ((sizes.apart ? taps.chunk : 1) * width);
         return first + count;
@@ -181,6 +184,9 @@ struct TapProduct {
         x_block = bases[x.address] + begin_of(x_form, at);
         y_block = bases[y.address] + begin_of(y_form, at) + low + sizes.first;
         terms = static_cast<int>(count * taps.inner);
+        for (int i = 0; i < limits; ++i) first_of[i] = static_cast<int32_t>(begin_of(plan.form[form_of(i)], at));
+        if (count == located) return;
+        located = count;
         for (int t = 0; t < terms; ++t) {
             scratch.x_term[t] = static_cast<int32_t>(rest_of(x_form, x_form.fold[taps.chunked], t));
             const int64_t y_at = rest_of(y_form, sizes.apart ? line : y_form.fold[taps.chunked], t) - sizes.first;
@@ -189,12 +195,13 @@ struct TapProduct {
         for (int i = 0; i < limits; ++i) {
             const Form& form = plan.form[form_of(i)];
             for (int t = 0; t < terms; ++t) {
-                const int32_t value = static_cast<int32_t>(begin_of(form, at) + rest_of(form, form.fold[taps.chunked], t));
+                const int32_t value = static_cast<int32_t>(rest_of(form, form.fold[taps.chunked], t));
                 scratch.limited[i][t] = value;
                 least[i] = t == 0 || value < least[i] ? value : least[i];
                 most[i] = t == 0 || value > most[i] ? value : most[i];
             }
         }
+        find_run();
     }
 
     // Copies y. Words that no allowed read can reach may lie outside of the source: they become zeros.
@@ -247,7 +254,7 @@ struct TapProduct {
     bool is_within(const Position& position, int from, int to, int t) const {
         bool within = true;
         for (int i = from; i < to; ++i) {
-            const int32_t value = position.limited[i] + scratch.limited[i][t];
+            const int32_t value = position.limited[i] + first_of[i] + scratch.limited[i][t];
             within &= static_cast<uint32_t>(value) < static_cast<uint32_t>(limit[i]);
         }
         return within;
@@ -256,12 +263,12 @@ struct TapProduct {
     // The terms of a position that are within bounds.
     Listed terms_at(const Position& position) {
         bool all = true;
-        for (int i = 0; i < limits; ++i) all = all && position.limited[i] + least[i] >= 0 && position.limited[i] + most[i] < limit[i];
+        for (int i = 0; i < limits; ++i) all = all && position.limited[i] + first_of[i] + least[i] >= 0 && position.limited[i] + first_of[i] + most[i] < limit[i];
         if (all) return {terms, scratch.all};
         uint32_t within[kMostTerms];
         fill(within, 1, terms);
         for (int i = 0; i < limits; ++i) {
-            const int32_t place = position.limited[i], most_allowed = static_cast<int32_t>(limit[i] - 1);
+            const int32_t place = position.limited[i] + first_of[i], most_allowed = static_cast<int32_t>(limit[i] - 1);
             for (int t = 0; t < terms; ++t) {
                 const int32_t value = place + scratch.limited[i][t];
                 within[t] &= static_cast<uint32_t>((value >= 0) & (value <= most_allowed));
@@ -327,7 +334,7 @@ struct TapProduct {
                 if (at < range.low) range.low = at;
                 if (at > range.high) range.high = at;
             }
-            planes.add(i, range.low + least[i], range.width() + most[i] - least[i]);
+            planes.add(i, range.low + first_of[i] + least[i], range.width() + most[i] - least[i]);
         }
         return planes;
     }
@@ -338,7 +345,7 @@ struct TapProduct {
         if (planes.words * rows > kBlockRows * kRowPitch) return false;
         const Position& first = scratch.position[0];
         int64_t place = x_block + scratch.x_term[0] + first.x;
-        for (int i = 0; i < x_bounds; ++i) place -= factor[i] * (first.limited[i] + scratch.limited[i][0]);
+        for (int i = 0; i < x_bounds; ++i) place -= factor[i] * (first.limited[i] + first_of[i] + scratch.limited[i][0]);
         for (int r = 0; r < rows; ++r) planes.copy(x_source + place + scratch.row_x[r], scratch.x + r * planes.words);
         for (int t = 0; t < terms; ++t) {
             int64_t at = 0;
@@ -353,7 +360,7 @@ struct TapProduct {
             for (int n = begin; n < end; ++n) {
                 const Position& position = scratch.position[n % positions];
                 row[n - begin] = scratch.x + n / positions * planes.words;
-                for (int b = 0; b < x_bounds; ++b) row[n - begin] += (position.limited[b] + least[b] - planes.low[b]) * planes.stride[b];
+                for (int b = 0; b < x_bounds; ++b) row[n - begin] += (position.limited[b] + first_of[b] + least[b] - planes.low[b]) * planes.stride[b];
                 tile[n - begin] = sums_at(n / positions, n % positions);
             }
             kMultiplies.of[end - begin][vectors](Listed{terms, scratch.all}, ends, row, scratch.packed, tile);
@@ -391,7 +398,6 @@ struct TapProduct {
             ends.last = chunks == left;
             for (int d = 0; d < taps.chunked; ++d) ends.last = ends.last && at[d] + 1 == plan.fold[d];
             locate_terms(at, chunks);
-            find_run();
             pack_y(chunks);
             y_tame = {};
             if (!add_block(ends, skip)) return false;
@@ -423,7 +429,11 @@ struct TapProduct {
             // The output has a lane's positions side by side, the sums a position's lanes.
             const float* from[kMostPositions];
             for (int64_t p = 0; p < positions; ++p) from[p] = sums_at(r, p);
-            transpose(from, positions, lanes, reinterpret_cast<float*>(place + scratch.position[0].out), lane_out);
+            // Some lanes after the other: they may be far apart, where one line of each takes the place of the next.
+            for (int l = 0; l < lanes; l += kTransposed) {
+                transpose(from, positions, lanes - l < kTransposed ? lanes - l : kTransposed, reinterpret_cast<float*>(place + scratch.position[0].out + l * lane_out), lane_out);
+                for (int64_t p = 0; p < positions; ++p) from[p] += kTransposed;
+            }
         }
         return true;
     }

@@ -1,6 +1,7 @@
 // Maps whose operands are read at in-range addresses that are linear in the element's coordinates: whole lines, rows or
 // tiles, with nothing to look up per block. Included by elements.cpp.
 #pragma once
+#include "nodes/endings.h"
 #include "nodes/registers.h"
 #include "nodes/uniform_lanes.h"
 
@@ -11,7 +12,26 @@ constexpr int kTileRows = 16;                   // a cache line of words
 constexpr int64_t kLongest = int64_t{1} << 30;  // lanes at once, where no buffer is needed
 
 struct PlainMap : Registers {
-    PlainMap(const Plan& plan_, const Run& run_, void* scratch) : Registers(plan_, run_, scratch, block_width(plan_)) {}
+    ApplyEnding plain_ending;  // where all leaves are blocks of words
+
+    PlainMap(const Plan& plan_, const Run& run_, void* scratch)
+        : Registers(plan_, run_, scratch, block_width(plan_)), plain_ending(ending_with(plan.ending, 0)) {}
+
+    // The body of a map whose ending is computed in registers.
+    void compute_ending(ApplyEnding apply_leaves, uint32_t* out, int lanes) {
+        execute(plan.before, plan.before_count, out, lanes);
+        const uint32_t* leaf[kMostLeaves];
+        for (int i = 0; i < plan.leaves; ++i) leaf[i] = value[plan.leaf[i]];
+        apply_leaves(out, leaf, lanes);
+    }
+
+    // The body of a map on blocks of words.
+    void compute_block(uint32_t* out, int lanes) {
+        if (plain_ending != nullptr)
+            compute_ending(plain_ending, out, lanes);
+        else
+            compute(out, lanes);
+    }
 
     // Maps whose operands are lines through the whole output: nothing to locate, and words in place are read there.
     void compute_line(int64_t first, int64_t end) {
@@ -34,7 +54,7 @@ struct PlainMap : Registers {
                     copy(buffer[o], from, stride, count);
                 }
             }
-            compute(run.out + first, count);
+            compute_block(run.out + first, count);
         }
     }
 
@@ -104,6 +124,22 @@ struct PlainMap : Registers {
         int count;
     };
 
+    // The ending in rows whose operands are one word where they can be; null if it is none of those that are compiled.
+    ApplyEnding find_row_ending(bool* uniform) const {
+        if (plan.ending == Ending::none) return nullptr;
+        unsigned mask = 0;
+        for (int i = 0; i < plan.leaves; ++i) mask |= static_cast<unsigned>(plan.leaf[i] < plan.operands && inner_stride(plan.operand[plan.leaf[i]].address) == 0) << i;
+        for (int k = 0; k < plan.before_count; ++k)
+            for (const int r : {plan.before[k].a, plan.before[k].b, plan.before[k].c, plan.before[k].d, plan.before[k].e})
+                for (int i = 0; i < plan.leaves; ++i)
+                    if (r == plan.leaf[i] && mask >> i & 1) return nullptr;
+        const ApplyEnding found = ending_with(plan.ending, mask);
+        if (found == nullptr) return nullptr;
+        for (int r = 0; r < plan.registers; ++r) uniform[r] = false;
+        for (int i = 0; i < plan.leaves; ++i) uniform[plan.leaf[i]] = mask >> i & 1;
+        return found;
+    }
+
     void compute_with(const bool* uniform, uint32_t* out, int lanes) {
         for (const auto& [instructions, count] : {Part{plan.once, plan.once_count}, Part{plan.each, plan.each_count}})
             for (int i = 0; i < count; ++i) {
@@ -126,7 +162,8 @@ struct PlainMap : Registers {
         seek_row(row, number);
         const int moved = moves() ? plan.each->a : -1;
         bool uniform[kMaxPlanRegisters];
-        find_uniform(uniform);
+        const ApplyEnding row_ending = find_row_ending(uniform);
+        if (row_ending == nullptr) find_uniform(uniform);
         bool streams[kMaxOperands];
         for (int o = 0; o < plan.operands; ++o) streams[o] = !same_in_all_rows(plan.operand[o].address);
         const uint32_t* filled[kMaxOperands] = {};
@@ -164,7 +201,10 @@ struct PlainMap : Registers {
                 count_up(buffer[plan.operands + i], static_cast<uint32_t>(first), static_cast<uint32_t>(inner_stride(form)), widest);
                 counted[i] = first;
             }
-            compute_with(uniform, out, count);
+            if (row_ending != nullptr)
+                compute_ending(row_ending, out, count);
+            else
+                compute_with(uniform, out, count);
             if (++piece < pieces) continue;
             piece = 0;
             ++number;
@@ -218,7 +258,7 @@ struct PlainMap : Registers {
                     count_up(buffer[plan.operands + counted[k]] + r * length, static_cast<uint32_t>(row.start[form]), static_cast<uint32_t>(inner_stride(form)), length);
                 }
             }
-            compute(out, rows * length);
+            compute_block(out, rows * length);
         }
     }
 

@@ -63,6 +63,7 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     find_tiles();
     find_turn();
     find_columns();
+    find_ending();
     find_join();
     mark_lazy();
     for (const Affine& affine : affines_) {

@@ -132,6 +132,10 @@ struct ColumnPlan {
     int x, y, value, mean, scale;  // operands; -1: there is none
 };
 
+// What the body of a map ends in: an expression of operands and computed registers, its leaves.
+enum class Ending { none, normalized, weighted_gradient, norm_gradient, scaled_difference, two_differences, difference_of_product };
+constexpr int kMostLeaves = 7;
+
 // A fold that counts, for every word of a line, the words that come before it in order: its place if the line were
 // sorted, equal words by their places.
 struct RankPlan {
@@ -176,6 +180,10 @@ struct Plan {
     Space turned;
     bool turns;
     ColumnPlan columns;
+    Ending ending;
+    int leaves, leaf[kMostLeaves];
+    int before_count;
+    const PlannedInstruction* before;  // the instructions that the leaves need
     bool joins;               // a map that is the OR of reads that are 0 out of range, as tensors put side by side are
     // A fold whose term leaves the accumulator as it is unless an operand's word (the key) equals a coordinate, as in
     // the gradient of a table lookup: only the terms with that key are run.
@@ -245,6 +253,7 @@ class PlannedNode {
     void find_tiles();
     void find_turn();
     void find_columns();
+    void find_ending();
     void find_join();
     // Marks the instructions whose NaN bits cannot reach the output.
     void mark_lazy();
@@ -262,7 +271,7 @@ class PlannedNode {
     std::vector<PlannedCoordinate> coordinates_;
     std::vector<uint32_t> constants_;
     std::vector<int> buffers_;
-    std::vector<PlannedInstruction> once_, each_;
+    std::vector<PlannedInstruction> once_, each_, before_;
 };
 
 // The instructions of a scalar program by themselves: registers are its inputs, its constants, and the results in

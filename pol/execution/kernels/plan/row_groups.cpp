@@ -7,7 +7,7 @@
 namespace pol {
 namespace {
 
-constexpr int64_t kChunkBytes = 256 << 10;  // of all tensors of a group: a part of the second-level cache
+constexpr int64_t kChunkBytes = 512 << 10;  // of all tensors of a group: a part of the second-level cache
 constexpr int64_t kTileRows = 16;           // rows that nodes/rows.cpp folds side by side
 constexpr int64_t kLine = 16;               // words; rows closer than that share cache lines
 constexpr size_t kMostNodes = 64;
@@ -95,8 +95,8 @@ struct Growing {
         }
     }
 
-    // Chooses how many rows a chunk has; false if that is all of them.
-    bool cut() {
+    // Chooses how many rows a chunk has; false if that is all of them, or if the tensors have less than so many bytes.
+    bool cut(int64_t least_bytes) {
         const int64_t all = product(group.rows, 0, group.rows.size());
         int64_t words = 0;
         std::set<Tensor> counted;
@@ -109,7 +109,7 @@ struct Growing {
         }
         int64_t wanted = std::max<int64_t>(1, kChunkBytes / 4 * all / std::max<int64_t>(words, 1));
         if (wanted > kTileRows) wanted = wanted / kTileRows * kTileRows;
-        if (2 * wanted > all) return false;
+        if (2 * wanted > all || words * 4 < least_bytes) return false;
         group.cut = group.rows.size() - 1;
         int64_t inner = 1;
         while (group.cut > 0 && inner * group.rows[group.cut] <= wanted) inner *= group.rows[group.cut--];
@@ -120,7 +120,7 @@ struct Growing {
     }
 };
 
-RowGroup group_from(const std::vector<StepNode>& nodes, size_t first, const RowAxes& axes) {
+RowGroup group_from(const std::vector<StepNode>& nodes, size_t first, const RowAxes& axes, int64_t least_bytes) {
     Growing growing{nodes, {{}, {}, sizes_of(*nodes[first].descriptor, axes), 0, 0}, {}};
     if (!growing.reads_rows(*nodes[first].descriptor, axes)) return growing.group;
     growing.add(first, axes);
@@ -131,7 +131,7 @@ RowGroup group_from(const std::vector<StepNode>& nodes, size_t first, const RowA
         growing.add(next, *joined);
     }
     growing.trim();
-    if (growing.group.nodes.size() < 2 || !growing.cut()) growing.group.nodes.clear();
+    if (growing.group.nodes.size() < 2 || !growing.cut(least_bytes)) growing.group.nodes.clear();
     return growing.group;
 }
 
@@ -194,7 +194,7 @@ Descriptor rows_of(const Descriptor& node, const RowAxes& axes, const RowGroup& 
     return part;
 }
 
-std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes) {
+std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_t least_bytes) {
     std::vector<RowGroup> groups;
     for (size_t first = 0; first < nodes.size(); ++first) {
         if (!nodes[first].needed || !nodes[first].by_rows) continue;
@@ -202,7 +202,7 @@ std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes) {
         RowGroup best{};
         for (size_t place = 0; place < dimensions.size(); ++place)
             for (size_t count = dimensions.size() - place; count > 0; --count) {
-                const RowGroup found = group_from(nodes, first, axes_at(*nodes[first].descriptor, dimensions, place, count));
+                const RowGroup found = group_from(nodes, first, axes_at(*nodes[first].descriptor, dimensions, place, count), least_bytes);
                 if (found.nodes.size() > best.nodes.size()) best = found;
             }
         if (best.nodes.empty()) continue;

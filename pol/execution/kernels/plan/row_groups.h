@@ -1,5 +1,5 @@
 // Neighboring nodes that can be computed a few rows at a time, one node after the other: a normalization or a softmax
-// reads a tensor several times, and with few rows these are still in the cache the second time. Every element is
+// reads a tensor several times, and few rows of a large one are still in the cache the second time. Every element is
 // computed as before.
 #pragma once
 #include <algorithm>
@@ -42,8 +42,13 @@ struct StepNode {
     size_t last_reader;  // itself, if there is none
 };
 
-// Groups in ascending order. Between the first and the last node of a group, no needed node is left out.
-std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes);
+// Tensors of a group have so many bytes together: less stays in the last-level cache anyway, and is sooner done node by
+// node.
+constexpr int64_t kLeastGroupBytes = int64_t{32} << 20;
+
+// Groups in ascending order, whose tensors have at least so many bytes. Between the first and the last node of a group,
+// no needed node is left out.
+std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_t least_bytes);
 
 // The rows of a tensor that has the dimensions of `source`, as `operand` of `reader` reads them: of each element's own row
 // only. Nothing if it reads otherwise.

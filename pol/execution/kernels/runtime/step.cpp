@@ -67,7 +67,7 @@ void Step::run(uint32_t step, const std::vector<Words>& state, const std::vector
     }
 }
 
-void Step::keep(const std::vector<uint32_t>& nodes, bool all) {
+void Step::keep(const std::vector<uint32_t>& nodes, bool all, int64_t least_group_bytes) {
     places_.assign(nodes_.size(), {});
     for (const uint32_t node : nodes) {
         if (node >= nodes_.size() || places_[node].needed) throw Malformed("node " + std::to_string(node) + " cannot be kept: it does not exist or is kept already");
@@ -79,7 +79,7 @@ void Step::keep(const std::vector<uint32_t>& nodes, bool all) {
         for (Place& place : places_) place.needed = true;
     find_readers();
     // Who looks at all outputs needs them whole.
-    if (!all) group_nodes();
+    if (!all) group_nodes(least_group_bytes);
     place_outputs();
 }
 
@@ -95,12 +95,12 @@ void Step::find_readers() {
     }
 }
 
-void Step::group_nodes() {
+void Step::group_nodes(int64_t least_bytes) {
     for (size_t i = 0; i < nodes_.size(); ++i) {
         const Plan& plan = nodes_[i].planned.plan();
         members_.push_back({&nodes_[i].descriptor, places_[i].needed, plan.kind != kContraction && !plan.keyed, places_[i].result >= 0, places_[i].last_reader});
     }
-    for (RowGroup& group : find_row_groups(members_)) {
+    for (RowGroup& group : find_row_groups(members_, least_bytes)) {
         for (const size_t node : group.nodes) places_[node].group = static_cast<int>(groups_.size());
         groups_.emplace_back(std::move(group), members_);
     }

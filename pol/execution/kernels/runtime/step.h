@@ -37,7 +37,8 @@ class Step {
     void advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads, const Show& show) const;
     // Chooses the nodes whose outputs `advance` yields, before its first call; with `all` it computes the others as
     // well. Throws Malformed for a node that does not exist or is kept already.
-    void keep(const std::vector<uint32_t>& nodes, bool all = false);
+    // Nodes are run by rows where their tensors have at least so many bytes (plan/row_groups.h), which changes no bit.
+    void keep(const std::vector<uint32_t>& nodes, bool all = false, int64_t least_group_bytes = kLeastGroupBytes);
     // Size of that block in words.
     int64_t arena_words() const { return arena_plan_.size(); }
 
@@ -65,7 +66,7 @@ class Step {
         const std::vector<Words>&state, &constants, &results;
     };
     void find_readers();
-    void group_nodes();
+    void group_nodes(int64_t least_bytes);
     void place_outputs();
     bool is_stored(size_t node) const;
     size_t written_over(size_t node, size_t first, size_t last) const;
