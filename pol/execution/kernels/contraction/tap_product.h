@@ -20,6 +20,7 @@ namespace pol::POL_ISA {
 namespace {
 
 constexpr int kMostTerms = 256, kMostPositions = 512, kMostRows = 512, kMostLimits = 2 * kMaxBounds;
+constexpr int kFewTerms = 64, kFewRows = 28 / kTileRows * kTileRows;
 constexpr int kBlockRows = 96 / kTileRows * kTileRows;
 constexpr int kRowPitch = kMostTerms + 16;  // no multiple of a page: rows of a tile must not share cache sets
 constexpr int64_t kPackedWords = 1 << 16, kSumWords = 9 << 14;
@@ -440,8 +441,10 @@ struct TapProduct {
 
     void compute(int64_t first_row, int64_t end_row, int64_t first_position, int64_t end_position) {
         const bool skip = (x.fill & kMagnitude) == 0 && (y.fill & kMagnitude) == 0 && plan.init != kSign;
-        for (int64_t group = first_row; group < end_row; group += kMostRows) {
-            rows = static_cast<int>(end_row - group < kMostRows ? end_row - group : kMostRows);
+        // With few terms, what is written counts: fewer rows leave room for longer lines of positions.
+        const int most_rows = plan.terms <= kFewTerms ? kFewRows : kMostRows;
+        for (int64_t group = first_row; group < end_row; group += most_rows) {
+            rows = static_cast<int>(end_row - group < most_rows ? end_row - group : most_rows);
             for (int r = 0; r < rows; ++r) {
                 scratch.row_x[r] = offset_at(taps.rows, x_form.out, group + r);
                 scratch.row_out[r] = offset_at(taps.rows, strides, group + r);

@@ -135,6 +135,7 @@ struct Scatter {
 
     Line line(int reg, const int64_t* at, int count, uint32_t* buffer) const {
         const auto step = [&](int f) { return term_step(f); };
+        if (reg > plan.accumulator) return {plan.constant + reg - plan.accumulator - 1, 0};
         if (reg >= plan.operands) {
             const int form = plan.coordinate[reg - plan.operands].form;
             for (int j = 0; j < count; ++j) buffer[j] = static_cast<uint32_t>(at[form] + step(form) * j);
@@ -166,13 +167,16 @@ struct Scatter {
             for (int i = 0; i < scatter.keys; ++i) keys[i] = line(scatter.key[i], at, count, buffers + i * kChunk);
             const Line terms = line(scatter.term, at, count, buffers + kMaxScatterKeys * kChunk);
             if (scatter.keys == 1) {
-                const uint32_t base = static_cast<uint32_t>(run.bases[scatter.form[0]]);
+                // All in registers: the compiler can't know that no word of the output is one of these.
+                const uint32_t first = static_cast<uint32_t>(run.bases[scatter.form[0]] + low), size = static_cast<uint32_t>(high - low);
                 const int64_t stride = strides[scatter.axis[0]];
+                const Line key = keys[0], term = terms;
+                uint32_t* const place_of_first = out + low * stride;
                 for (int t = 0; t < count; ++t) {
-                    const int64_t place_of_key = static_cast<uint32_t>(keys[0].words[keys[0].stride * t] - base);
-                    if (place_of_key < low || place_of_key >= high) continue;
-                    uint32_t& to = out[place_of_key * stride];
-                    to = joined<op>(to, terms.words[terms.stride * t]);
+                    const uint32_t number_of_key = key.words[key.stride * t] - first;
+                    if (number_of_key >= size) continue;
+                    uint32_t& to = place_of_first[number_of_key * stride];
+                    to = joined<op>(to, term.words[term.stride * t]);
                 }
                 return;
             }
@@ -204,6 +208,10 @@ struct Scatter {
     const uint32_t* row(const int64_t* at, int t, int64_t done, int count, int inner) const {
         uint32_t* const buffer = buffers + kMaxScatterKeys * kChunk;
         const auto value = [&](int f) { return at[f] + term_step(f) * t + plan.form[f].out[inner] * done; };
+        if (scatter.term > plan.accumulator) {
+            fill(buffer, plan.constant[scatter.term - plan.accumulator - 1], count);
+            return buffer;
+        }
         if (scatter.term >= plan.operands) {
             fill(buffer, static_cast<uint32_t>(value(plan.coordinate[scatter.term - plan.operands].form)), count);
             return buffer;

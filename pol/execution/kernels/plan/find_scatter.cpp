@@ -63,7 +63,8 @@ bool PlannedNode::find_scatter() {
     for (int i = 0; i < scatter.keys; ++i)
         for (int j = 0; j < scatter.keys; ++j)
             if (operands_[scatter.key[i]].axes >> scatter.axis[j] & 1) return false;
-    const auto is_read = [&](int reg) { return reg < plan_.operands + plan_.coordinates && (reg >= plan_.operands || operands_[reg].gather < 0); };
+    const auto is_constant = [&](int reg) { return reg > acc && reg <= acc + plan_.constants; };
+    const auto is_read = [&](int reg) { return reg < acc && (reg >= plan_.operands || operands_[reg].gather < 0); };
     const PlannedInstruction* joined = origin(each_, last.b);
     scatter.join = MOV;
     scatter.term = last.b;
@@ -72,8 +73,8 @@ bool PlannedNode::find_scatter() {
         scatter.join = joined->op;
         scatter.term = joined->a == acc ? joined->b : joined->a;
     }
-    if (!is_read(scatter.term)) return false;
-    for (int i = 0; i < scatter.keys; ++i)
+    if (!is_read(scatter.term) && !is_constant(scatter.term)) return false;
+    for (int i = 0; i < (is_constant(scatter.term) ? 0 : scatter.keys); ++i)
         if (scatter.term < plan_.operands ? operands_[scatter.term].axes >> scatter.axis[i] & 1 : forms_[coordinates_[scatter.term - plan_.operands].form].out[scatter.axis[i]] != 0)
             return false;
     if (last.c == acc) return once_.empty();

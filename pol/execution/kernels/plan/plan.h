@@ -85,7 +85,7 @@ struct ScatterPlan {
     int form[kMaxScatterKeys];   // of the coordinates that they equal
     int axis[kMaxScatterKeys];   // merged output dimensions that these are; none of them twice
     uint8_t join;                // FADD, ADD, or MOV, which keeps the last term
-    int term;                    // register: an operand or a coordinate
+    int term;                    // register: an operand, a coordinate or a constant
     int before;                  // operand: what the element is before the first term; -1: init
 };
 
