@@ -74,6 +74,8 @@ def check(node: Node, tensors: list[Words], threads: tuple[int, ...] = (1, 2, 3)
         Layer(3, 9, 10, 6, 3),
         Layer(8, 1, 1, 5, 3),
         Layer(32, 30, 14, 2, 3),
+        Layer(5, 3, 40, 17, 3),
+        Layer(2, 2, 33, 21, 5, 2, 2),
     ],
     ids=lambda layer: layer.name,
 )
@@ -89,7 +91,20 @@ def test_convolution_and_its_gradients(isa: str, layer: Layer, how: str) -> None
 )
 @pytest.mark.parametrize(
     "sizes",
-    [(1, 1, 5, 7), (2, 1, 70, 300), (3, 2, 16, 1), (1, 3, 9, 260), (5, 7, 15, 33), (1, 30, 40, 513), (1, 130, 33, 20)],
+    [
+        (1, 1, 5, 7),
+        (2, 1, 70, 300),
+        (3, 2, 16, 1),
+        (1, 3, 9, 260),
+        (5, 7, 15, 33),
+        (1, 30, 40, 513),
+        (1, 130, 33, 20),
+        (1, 1, 100, 70),
+        (3, 1, 33, 65),
+        (1, 2, 131, 24),
+        (4, 2, 300, 9),
+        (1, 1, 32, 800),
+    ],
     ids=str,
 )
 def test_matrix_product(isa: str, sizes: tuple[int, int, int, int], left: str, right: str, how: str) -> None:

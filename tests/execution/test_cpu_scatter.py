@@ -58,6 +58,7 @@ SCATTERED: dict[str, tuple[str, Call]] = {
     "of integers": ("scatter_add.default", (places(9, 4, 9), 1, places(9, 4, 70), places(1 << 30, 4, 70))),
     "last words": ("scatter.src", (floats(7, 33), 1, places(33, 7, 50), floats(7, 50))),
     "a number": ("scatter.value", (floats(7, 33), 0, places(7, 5, 33), 1.5)),
+    "a number added": ("scatter_add.default", (floats(9), 0, places(9, 70), torch.ones(1).expand(70))),
     "rows added": ("index_add.default", (floats(11, 37), 0, places(11, 40), floats(40, 37))),
     "rows copied": ("index_copy.default", (floats(11, 37), 0, places(11, 40), floats(40, 37))),
     "columns copied": ("index_copy.default", (floats(11, 37), 1, places(37, 21), floats(11, 21))),

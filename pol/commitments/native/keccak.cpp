@@ -3,9 +3,6 @@
 #include "hashing.h"
 
 #include <cstring>
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
 
 namespace pol::POL_ISA {
 namespace {
@@ -36,118 +33,69 @@ inline T rotate(T x) {
     return (x << n) | (x >> (64 - n));
 }
 
-template <class T>
-inline T xor3(T x, T y, T z) {
-    return x ^ y ^ z;
-}
-template <class T>
-inline T chi(T x, T y, T z) {
-    return x ^ (~y & z);
-}
-#if defined(__AVX512F__)
-// One instruction each; compilers find them in the expressions only in part.
-template <>
-inline Vector xor3(Vector x, Vector y, Vector z) {
-    return (Vector)_mm512_ternarylogic_epi64((__m512i)x, (__m512i)y, (__m512i)z, 0x96);
-}
-template <>
-inline Vector chi(Vector x, Vector y, Vector z) {
-    return (Vector)_mm512_ternarylogic_epi64((__m512i)x, (__m512i)y, (__m512i)z, 0xd2);
-}
-#endif
-
 // The permutation on 25 words; T is a word or a vector of words.
 template <class T>
 inline __attribute__((always_inline)) void permute(T a[25]) {
     for (int round = 0; round < 24; ++round) {
-        const T c0 = xor3(xor3(a[0], a[5], a[10]), a[15], a[20]), c1 = xor3(xor3(a[1], a[6], a[11]), a[16], a[21]);
-        const T c2 = xor3(xor3(a[2], a[7], a[12]), a[17], a[22]), c3 = xor3(xor3(a[3], a[8], a[13]), a[18], a[23]);
-        const T c4 = xor3(xor3(a[4], a[9], a[14]), a[19], a[24]);
-        // In an order in which parities die early: with the state they barely fit into 32 registers.
-        const T d0 = c4 ^ rotate<1>(c1), d2 = c1 ^ rotate<1>(c3), d3 = c2 ^ rotate<1>(c4);
-        const T d1 = c0 ^ rotate<1>(c2), d4 = c3 ^ rotate<1>(c0);
+        T c0 = a[0] ^ a[5] ^ a[10] ^ a[15] ^ a[20];
+        T c1 = a[1] ^ a[6] ^ a[11] ^ a[16] ^ a[21];
+        T c2 = a[2] ^ a[7] ^ a[12] ^ a[17] ^ a[22];
+        T c3 = a[3] ^ a[8] ^ a[13] ^ a[18] ^ a[23];
+        T c4 = a[4] ^ a[9] ^ a[14] ^ a[19] ^ a[24];
+        T d0 = c4 ^ rotate<1>(c1), d1 = c0 ^ rotate<1>(c2), d2 = c1 ^ rotate<1>(c3);
+        T d3 = c2 ^ rotate<1>(c4), d4 = c3 ^ rotate<1>(c0);
 
-        const T b0 = a[0] ^ d0, b1 = rotate<44>(a[6] ^ d1), b2 = rotate<43>(a[12] ^ d2);
-        const T b3 = rotate<21>(a[18] ^ d3), b4 = rotate<14>(a[24] ^ d4);
-        const T b5 = rotate<28>(a[3] ^ d3), b6 = rotate<20>(a[9] ^ d4), b7 = rotate<3>(a[10] ^ d0);
-        const T b8 = rotate<45>(a[16] ^ d1), b9 = rotate<61>(a[22] ^ d2);
-        const T b10 = rotate<1>(a[1] ^ d1), b11 = rotate<6>(a[7] ^ d2), b12 = rotate<25>(a[13] ^ d3);
-        const T b13 = rotate<8>(a[19] ^ d4), b14 = rotate<18>(a[20] ^ d0);
-        const T b15 = rotate<27>(a[4] ^ d4), b16 = rotate<36>(a[5] ^ d0), b17 = rotate<10>(a[11] ^ d1);
-        const T b18 = rotate<15>(a[17] ^ d2), b19 = rotate<56>(a[23] ^ d3);
-        const T b20 = rotate<62>(a[2] ^ d2), b21 = rotate<55>(a[8] ^ d3), b22 = rotate<39>(a[14] ^ d4);
-        const T b23 = rotate<41>(a[15] ^ d0), b24 = rotate<2>(a[21] ^ d1);
+        T b0 = a[0] ^ d0, b1 = rotate<44>(a[6] ^ d1), b2 = rotate<43>(a[12] ^ d2);
+        T b3 = rotate<21>(a[18] ^ d3), b4 = rotate<14>(a[24] ^ d4);
+        T b5 = rotate<28>(a[3] ^ d3), b6 = rotate<20>(a[9] ^ d4), b7 = rotate<3>(a[10] ^ d0);
+        T b8 = rotate<45>(a[16] ^ d1), b9 = rotate<61>(a[22] ^ d2);
+        T b10 = rotate<1>(a[1] ^ d1), b11 = rotate<6>(a[7] ^ d2), b12 = rotate<25>(a[13] ^ d3);
+        T b13 = rotate<8>(a[19] ^ d4), b14 = rotate<18>(a[20] ^ d0);
+        T b15 = rotate<27>(a[4] ^ d4), b16 = rotate<36>(a[5] ^ d0), b17 = rotate<10>(a[11] ^ d1);
+        T b18 = rotate<15>(a[17] ^ d2), b19 = rotate<56>(a[23] ^ d3);
+        T b20 = rotate<62>(a[2] ^ d2), b21 = rotate<55>(a[8] ^ d3), b22 = rotate<39>(a[14] ^ d4);
+        T b23 = rotate<41>(a[15] ^ d0), b24 = rotate<2>(a[21] ^ d1);
 
-        a[0] = chi(b0, b1, b2) ^ kRoundConstants[round];
-        a[1] = chi(b1, b2, b3), a[2] = chi(b2, b3, b4), a[3] = chi(b3, b4, b0), a[4] = chi(b4, b0, b1);
-        a[5] = chi(b5, b6, b7), a[6] = chi(b6, b7, b8), a[7] = chi(b7, b8, b9), a[8] = chi(b8, b9, b5);
-        a[9] = chi(b9, b5, b6);
-        a[10] = chi(b10, b11, b12), a[11] = chi(b11, b12, b13), a[12] = chi(b12, b13, b14);
-        a[13] = chi(b13, b14, b10), a[14] = chi(b14, b10, b11);
-        a[15] = chi(b15, b16, b17), a[16] = chi(b16, b17, b18), a[17] = chi(b17, b18, b19);
-        a[18] = chi(b18, b19, b15), a[19] = chi(b19, b15, b16);
-        a[20] = chi(b20, b21, b22), a[21] = chi(b21, b22, b23), a[22] = chi(b22, b23, b24);
-        a[23] = chi(b23, b24, b20), a[24] = chi(b24, b20, b21);
+        a[0] = b0 ^ (~b1 & b2) ^ kRoundConstants[round];
+        a[1] = b1 ^ (~b2 & b3), a[2] = b2 ^ (~b3 & b4), a[3] = b3 ^ (~b4 & b0), a[4] = b4 ^ (~b0 & b1);
+        a[5] = b5 ^ (~b6 & b7), a[6] = b6 ^ (~b7 & b8), a[7] = b7 ^ (~b8 & b9), a[8] = b8 ^ (~b9 & b5);
+        a[9] = b9 ^ (~b5 & b6);
+        a[10] = b10 ^ (~b11 & b12), a[11] = b11 ^ (~b12 & b13), a[12] = b12 ^ (~b13 & b14);
+        a[13] = b13 ^ (~b14 & b10), a[14] = b14 ^ (~b10 & b11);
+        a[15] = b15 ^ (~b16 & b17), a[16] = b16 ^ (~b17 & b18), a[17] = b17 ^ (~b18 & b19);
+        a[18] = b18 ^ (~b19 & b15), a[19] = b19 ^ (~b15 & b16);
+        a[20] = b20 ^ (~b21 & b22), a[21] = b21 ^ (~b22 & b23), a[22] = b22 ^ (~b23 & b24);
+        a[23] = b23 ^ (~b24 & b20), a[24] = b24 ^ (~b20 & b21);
     }
 }
 
-#if defined(__AVX512F__)
-// to[w] = word w of the 64 bytes of every lane, which begin at from + lane * stride; the bytes outside of the mask are 0.
-inline __attribute__((always_inline)) void load_words(const uint8_t* from, size_t stride, uint64_t mask, Vector* to) {
-    __m512i a[8], b[8], c[8];
-    for (size_t lane = 0; lane < 8; ++lane) a[lane] = _mm512_maskz_loadu_epi8(mask, from + lane * stride);
-    for (size_t i = 0; i < 8; i += 2) {
-        b[i] = _mm512_maskz_unpacklo_epi64(0xff, a[i], a[i + 1]);
-        b[i + 1] = _mm512_maskz_unpackhi_epi64(0xff, a[i], a[i + 1]);
-    }
-    for (size_t odd = 0; odd < 2; ++odd)
-        for (size_t half = 0; half < 2; ++half) {
-            c[4 * odd + 2 * half] = _mm512_maskz_shuffle_i64x2(0xff, b[odd + 4 * half], b[odd + 4 * half + 2], 0x88);
-            c[4 * odd + 2 * half + 1] = _mm512_maskz_shuffle_i64x2(0xff, b[odd + 4 * half], b[odd + 4 * half + 2], 0xdd);
-        }
-    for (size_t odd = 0; odd < 2; ++odd)
-        for (size_t i = 0; i < 2; ++i) {
-            to[odd + 2 * i] = (Vector)_mm512_maskz_shuffle_i64x2(0xff, c[4 * odd + i], c[4 * odd + 2 + i], 0x88);
-            to[odd + 2 * i + 4] = (Vector)_mm512_maskz_shuffle_i64x2(0xff, c[4 * odd + i], c[4 * odd + 2 + i], 0xdd);
-        }
-}
-#endif
-
-// The words of `tag || body_i` but for the last byte, which begins the word after them.
-inline __attribute__((always_inline)) void load_tagged(uint8_t tag, const uint8_t* bodies, size_t size, Vector* message) {
-#if defined(__AVX512F__)
-    for (size_t at = 0; at < size; at += 64) {
-        load_words(bodies + at - 1, size, at == 0 ? ~uint64_t{1} : ~uint64_t{0}, message + at / 8);
-        if (at == 0) message[0] |= Vector{} + tag;
-    }
-#else
+// Hashes `tag || body_i` for kLanes bodies of `size` bytes, `stride` bytes apart. `size` is a constant at every call.
+inline __attribute__((always_inline)) void hash_tagged_lanes(uint8_t tag, const uint8_t* bodies, size_t size, uint8_t* out) {
+    constexpr size_t max_blocks = 2;
+    const size_t blocks = (size + 1) / kRate + 1;
+    const size_t words = blocks * kRateWords;
+    alignas(64) uint64_t message[max_blocks * kRateWords][kLanes];
     for (size_t lane = 0; lane < kLanes; ++lane) {
         const uint8_t* body = bodies + lane * size;
         uint64_t word;
         std::memcpy(&word, body, 8);
         message[0][lane] = word << 8 | tag;
-        for (size_t w = 1; w < size / 8; ++w) {
+        const size_t whole = (size + 1) / 8;  // words filled by tag and body; the body is a multiple of 8 long, so one byte is left
+        for (size_t w = 1; w < whole; ++w) {
             std::memcpy(&word, body + 8 * w - 1, 8);
             message[w][lane] = word;
         }
+        message[whole][lane] = body[size - 1] | 0x0100;
+        for (size_t w = whole + 1; w < words; ++w) message[w][lane] = 0;
+        message[words - 1][lane] |= 0x8000000000000000;
     }
-#endif
-}
-
-// Hashes `tag || body_i` for kLanes bodies of `size` bytes, `stride` bytes apart. `size` is a constant at every call, and
-// a multiple of 64.
-inline __attribute__((always_inline)) void hash_tagged_lanes(uint8_t tag, const uint8_t* bodies, size_t size, uint8_t* out) {
-    constexpr size_t max_blocks = 2;
-    const size_t blocks = (size + 1) / kRate + 1;
-    const size_t words = blocks * kRateWords, whole = size / 8;  // words filled by tag and body: one byte is left
-    Vector message[max_blocks * kRateWords];
-    load_tagged(tag, bodies, size, message);
-    for (size_t lane = 0; lane < kLanes; ++lane) message[whole][lane] = bodies[lane * size + size - 1] | 0x0100;
-    for (size_t w = whole + 1; w < words; ++w) message[w] = Vector{};
-    message[words - 1] |= Vector{} + 0x8000000000000000;
     Vector state[25] = {};
     for (size_t block = 0; block < blocks; ++block) {
-        for (size_t w = 0; w < kRateWords; ++w) state[w] ^= message[block * kRateWords + w];
+        for (size_t w = 0; w < kRateWords; ++w) {
+            Vector word;
+            std::memcpy(&word, message[block * kRateWords + w], sizeof word);
+            state[w] ^= word;
+        }
         permute(state);
     }
     for (size_t w = 0; w < kHash / 8; ++w)
@@ -193,11 +141,10 @@ void hash_tagged(uint8_t tag, const uint8_t* bodies, size_t count, uint8_t* out)
         keccak256(message, sizeof message, out + i * kHash);
         return;
     }
-    // Vectors are loaded from the byte before a body on.
-    uint8_t padded[1 + kLanes * size] = {};
+    uint8_t padded[kLanes * size] = {};
     uint8_t hashes[kLanes * kHash];
-    std::memcpy(padded + 1, bodies + i * size, left * size);
-    hash_tagged_lanes(tag, padded + 1, size, hashes);
+    std::memcpy(padded, bodies + i * size, left * size);
+    hash_tagged_lanes(tag, padded, size, hashes);
     std::memcpy(out + i * kHash, hashes, left * kHash);
 }
 
