@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pol.execution.stock_torch.stable_order import StableOrder, stable_topk
+from pol.execution.stock_torch.stable_order import StableOrder, stable_sort, stable_topk
 from pol.training.task.task_randomness import TaskRandomness
 
 
@@ -31,3 +31,13 @@ def test_a_router_of_zeros_takes_its_first_experts_in_a_loop_of_ones_own() -> No
     with StableOrder():
         assert torch.topk(torch.tensor([1.0, float("nan"), 1.0]), 2).indices.tolist() == [1, 0]
         assert torch.topk(torch.tensor(3.0), 1).indices.tolist() in ([0], 0)
+
+
+def test_sort_takes_equal_numbers_by_place() -> None:
+    """Torch's vectorized sort of long rows leaves them in another order."""
+    numbers = torch.arange(5000.0).remainder(3)
+    expected = torch.sort(numbers, stable=True)[1]
+    with StableOrder():
+        for places in (numbers.sort()[1], numbers.argsort(), torch.sort(numbers, dim=0)[1]):
+            assert torch.equal(places, expected)
+    assert torch.equal(stable_sort(numbers, descending=True)[1], torch.sort(numbers, descending=True, stable=True)[1])

@@ -45,6 +45,10 @@ FUNCTIONS: dict[str, Function] = {
     "stft": lambda x: torch.stft(
         x.view(2, 24), 8, hop_length=4, window=torch.hann_window(8), return_complex=True
     ).abs(),
+    "convolution": lambda x: torch.fft.irfft(torch.fft.rfft(x, 16) * torch.fft.rfft(torch.ones(3), 16), 16),
+    "derivative": lambda x: torch.fft.irfft(torch.fft.rfft(x) * (1j * torch.fft.rfftfreq(8)), n=8),
+    "roots and powers": lambda x: pairs(x).sqrt().real + (pairs(x) ** -2).imag + (pairs(x) ** 0.5).real,
+    "norm": lambda x: torch.linalg.vector_norm(pairs(x), dim=1),
     "hfft": lambda x: torch.fft.hfft(pairs(x)) + torch.fft.ihfft(x).abs().sum(),
 }
 

@@ -113,8 +113,16 @@ def _cumprod(known: KnownIntervals, node: AtenNode) -> Interval | None:
     terms = shape[axis] if shape and isinstance(axis, int) else 1
     if size > 1 and terms > 256:
         return None
-    greatest = max(1, size) ** terms
+    greatest = _raised(max(1, size), terms)
     return Interval(-greatest, greatest)
+
+
+def _raised(size: Number, exponent: int) -> Number:
+    """A power; the largest float where it overflows."""
+    try:
+        return size**exponent
+    except OverflowError:
+        return LARGEST_FLOAT
 
 
 def _prod(known: KnownIntervals, node: AtenNode) -> Interval | None:
@@ -124,7 +132,7 @@ def _prod(known: KnownIntervals, node: AtenNode) -> Interval | None:
         return Interval(-1 if operand.low < 0 else 0, 1)
     if terms > 256:
         return None
-    greatest = size**terms
+    greatest = _raised(size, terms)
     return Interval(-greatest if operand.low < 0 else 0, greatest)
 
 

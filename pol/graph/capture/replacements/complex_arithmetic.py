@@ -9,6 +9,9 @@ from torch import Tensor
 
 from pol.graph.capture.replacements.complex_pairs import RULES, Operand, Pairs, Rule, as_pairs, pairs_of, parts_of, rule
 
+_MOST_FACTORS = 8
+"""Greatest exponent that is a product; others go through size and angle."""
+
 
 @rule("real")
 def _real(z: Operand) -> Any:
@@ -147,10 +150,24 @@ def _tanh(z: Pairs) -> Pairs:
     return pairs_of(torch.sinh(a) / size, torch.sin(b) / size)
 
 
+@rule("sqrt")
+def _sqrt(z: Pairs) -> Pairs:
+    size = _abs(z)
+    imag = torch.sqrt(torch.clamp(0.5 * (size - z.real), min=0.0))
+    real = torch.sqrt(torch.clamp(0.5 * (size + z.real), min=0.0))
+    return pairs_of(real, torch.where(z.imag < 0, -imag, imag))
+
+
 @rule("pow.Tensor_Scalar")
 def _pow(z: Pairs, exponent: Any) -> Any:
-    if not isinstance(exponent, int | float) or exponent != int(exponent) or not 1 <= exponent <= 8:
+    if not isinstance(exponent, int | float):
         return NotImplemented
+    if exponent < 0:
+        return _pow(_reciprocal(z), -exponent)
+    if exponent == 0:
+        return pairs_of(torch.ones_like(z.real), torch.zeros_like(z.real))
+    if exponent != int(exponent) or exponent > _MOST_FACTORS:
+        return _polar(torch.pow(_abs(z), exponent), _angle(z) * exponent)
     result: Any = z
     for _ in range(int(exponent) - 1):
         result = _product(result, z)
@@ -196,3 +213,4 @@ def _in_place(function: Rule) -> Rule:
 for _operation, _function in (("add_", _add), ("sub_", _sub), ("mul_", _mul), ("div_", _div)):
     for _overload in ("Tensor", "Scalar"):
         RULES[f"{_operation}.{_overload}"] = _in_place(_function)
+RULES["masked_fill_.Scalar"] = _in_place(_masked_fill)

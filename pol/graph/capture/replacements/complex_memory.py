@@ -143,17 +143,17 @@ def _transpose(z: Pairs, first: int, second: int) -> Pairs:
     return Pairs(z.tensor.transpose(z.axis(first), z.axis(second)) if z.rank else z.tensor)
 
 
-@rule("t")
+@rule("t", "t_")
 def _t(z: Pairs) -> Pairs:
     return Pairs(z.tensor.transpose(0, 1) if z.rank == 2 else z.tensor)
 
 
-@rule("unsqueeze")
+@rule("unsqueeze", "unsqueeze_")
 def _unsqueeze(z: Pairs, dim: int) -> Pairs:
     return Pairs(z.tensor.unsqueeze(dim % (z.rank + 1)))
 
 
-@rule("squeeze")
+@rule("squeeze", "squeeze_")
 def _squeeze(z: Pairs, dims: int | Iterable[int] | None = None) -> Pairs:
     chosen = range(z.rank) if dims is None else [dims] if isinstance(dims, int) else dims
     gone = [axis for axis in {z.axis(dim) for dim in chosen} if z.tensor.shape[axis] == 1 and z.rank]

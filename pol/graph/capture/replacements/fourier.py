@@ -62,6 +62,8 @@ def _by_matrix(z: Pairs, n: int, sign: int) -> Pairs:
             f"such as {1 << n.bit_length()} (n=...)"
         )
     cos, sin = _turns(n, n, n)
+    if z.rank == 1:
+        return Pairs(_by_matrix(Pairs(z.tensor.unsqueeze(0)), n, sign).tensor.squeeze(0))
     real, imag = z.real, z.imag
     by_cos, by_sin = (real @ cos, imag @ cos), (real @ sin, imag @ sin)
     if sign < 0:

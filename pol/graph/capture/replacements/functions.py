@@ -143,6 +143,23 @@ def _acos(x: Tensor) -> Tensor:
     return 2.0 * _atan_of_size(torch.sqrt((1.0 - x) / (1.0 + x)))
 
 
+@replaces("special_erfcx.default")
+@in_binary32
+def _scaled_erfc(x: Tensor) -> Tensor:
+    size = torch.abs(x)
+    t = 1.0 / (1.0 + 0.5 * size)
+    far = t * torch.exp(_polynomial(t, _ERFC))
+    return torch.where(x < 0, 2.0 * torch.exp(x * x) - far, far)
+
+
+@replaces("special_log_ndtr.default")
+@in_binary32
+def _log_of_normal_share(x: Tensor) -> Tensor:
+    turned = x * math.sqrt(0.5)
+    low = torch.log(0.5 * _scaled_erfc(-turned)) - turned * turned
+    return torch.where(x < -1.0, low, torch.log1p(-0.5 * _erfc(turned)))
+
+
 @replaces("erfc.default")
 @in_binary32
 def _erfc(x: Tensor) -> Tensor:
@@ -184,6 +201,13 @@ def _lgamma(x: Tensor) -> Tensor:
     # Gamma(x) Gamma(1 - x) = pi / sin(pi x).
     reflected = torch.log(math.pi / torch.abs(_sine_of_turns(x))) - value
     return torch.where(is_low, reflected, value)
+
+
+@replaces("mvlgamma.default")
+@in_binary32
+def _mvlgamma(x: Tensor, p: int) -> Tensor:
+    parts = sum((_lgamma(x - 0.5 * number) for number in range(1, p)), _lgamma(x))
+    return parts + p * (p - 1) / 4 * math.log(math.pi)
 
 
 @replaces("digamma.default")

@@ -115,6 +115,7 @@ def _constant(operation: Any) -> Callable[..., Tensor]:
 _WINDOWS = ("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window")
 for _name in (
     *("linspace.default", "logspace.default", "tril_indices.default", "triu_indices.default"),
+    *("fft_fftfreq.default", "fft_rfftfreq.default"),
     *(f"{window}.{overload}" for window in _WINDOWS for overload in ("default", "periodic")),
 ):
     _packet, _overload = _name.split(".")

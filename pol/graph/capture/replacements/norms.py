@@ -76,10 +76,13 @@ def _euclidean_distances(a: Tensor, b: Tensor) -> Tensor:
 
 @replaces("_cdist_backward.default")
 def _distances_backward(gradient: Tensor, a: Tensor, b: Tensor, p: float, distances: Tensor) -> Tensor:
-    # |d|_p' = sign(d) (|d| / |d|_p)^(p - 1), and 0 where the distance is 0.
-    apart, whole = _apart(a, b), distances.unsqueeze(-1)
+    return (gradient.unsqueeze(-1) * _slope(_apart(a, b), distances.unsqueeze(-1), p)).sum(-2)
+
+
+def _slope(apart: Tensor, whole: Tensor, p: float) -> Tensor:
+    """|d|_p' = sign(d) (|d| / |d|_p)^(p - 1), and 0 where the distance is 0."""
     if p == 0:
-        return torch.zeros_like(a)
+        return torch.zeros_like(apart)
     if p == math.inf:
         slope = torch.sign(apart) * (torch.abs(apart) == whole).to(apart.dtype)
     elif p == 1:
@@ -88,5 +91,17 @@ def _distances_backward(gradient: Tensor, a: Tensor, b: Tensor, p: float, distan
         slope = apart / whole
     else:
         slope = torch.sign(apart) * torch.pow(torch.abs(apart) / whole, p - 1)
-    slope = torch.where(whole == 0, 0.0, slope)
-    return (gradient.unsqueeze(-1) * slope).sum(-2)
+    return torch.where(whole == 0, 0.0, slope)
+
+
+@replaces("_pdist_forward.default")
+def _pair_distances(x: Tensor, p: float = 2) -> Tensor:
+    first, second = torch.triu_indices(len(x), len(x), 1)
+    return size_of(x[first] - x[second], p, [-1])
+
+
+@replaces("_pdist_backward.default")
+def _pair_distances_backward(gradient: Tensor, x: Tensor, p: float, distances: Tensor) -> Tensor:
+    first, second = torch.triu_indices(len(x), len(x), 1)
+    slope = gradient.unsqueeze(-1) * _slope(x[first] - x[second], distances.unsqueeze(-1), p)
+    return torch.index_add(torch.index_add(torch.zeros_like(x), 0, first, slope), 0, second, -slope)

@@ -45,6 +45,32 @@ def _frac(x: Tensor) -> Tensor:
     return x - torch.trunc(x)
 
 
+@replaces("deg2rad.default")
+@in_binary32
+def _radians(x: Tensor) -> Tensor:
+    return x * (math.pi / 180)
+
+
+@replaces("rad2deg.default")
+@in_binary32
+def _degrees(x: Tensor) -> Tensor:
+    return x * (180 / math.pi)
+
+
+@replaces("ldexp.Tensor")
+@in_binary32
+def _ldexp(x: Tensor, exponent: Tensor) -> Tensor:
+    return x * torch.pow(2.0, exponent)
+
+
+@replaces("round.decimals")
+def _rounded(x: Tensor, *, decimals: int) -> Tensor:
+    if not decimals or not x.is_floating_point():
+        return torch.round(x)
+    power = 10.0 ** abs(decimals)
+    return torch.round(x * power) / power if decimals > 0 else torch.round(x / power) * power
+
+
 @replaces("sinc.default")
 @in_binary32
 def _sinc(x: Tensor) -> Tensor:

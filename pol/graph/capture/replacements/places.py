@@ -49,3 +49,31 @@ def _index_fill(x: Tensor, dim: int, index: Tensor, value: float | Tensor) -> Te
     axis = dim % max(x.dim(), 1)
     is_filled = (torch.arange(x.shape[axis]).unsqueeze(1) == index.reshape(-1)).any(1)
     return torch.where(is_filled.reshape(-1, *[1] * (x.dim() - axis - 1)), value, x)
+
+
+@replaces("slice_scatter.default")
+def _slice_scatter(
+    x: Tensor, source: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    if step == 1:
+        return NotImplemented
+    axis = dim % x.dim()
+    size = x.shape[axis]
+    with _disable_current_modes():
+        places = torch.arange(size)[start:end:step]
+        origin = torch.full((size,), -1, dtype=torch.int64)
+        origin[places] = torch.arange(len(places))
+    shape = [-1, *[1] * (x.dim() - axis - 1)]
+    chosen = torch.index_select(source, axis, torch.clamp(origin, min=0))
+    return torch.where((origin >= 0).reshape(shape), chosen, x)
+
+
+@replaces("take.default")
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    return x.reshape(-1)[index]
+
+
+@replaces("put.default")
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    flat = torch.index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate)
+    return flat.reshape(x.shape)

@@ -6,7 +6,7 @@ torch's native_batch_norm writes its running statistics, but its schema does not
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,16 @@ from pol.graph.capture.tracing.compositions import COMPOSITIONS, WRITES
 from pol.graph.capture.tracing.provenance import SOURCE
 
 _WHOLE = [True, True, True]
+
+
+_VIEWS: Mapping[Any, Any] = {
+    torch.ops.aten.squeeze_.dim: torch.ops.aten.squeeze.dim,
+    torch.ops.aten.squeeze_.default: torch.ops.aten.squeeze.default,
+    torch.ops.aten.unsqueeze_.default: torch.ops.aten.unsqueeze.default,
+    torch.ops.aten.transpose_.default: torch.ops.aten.transpose.int,
+    torch.ops.aten.t_.default: torch.ops.aten.t.default,
+}
+"""Changes of a tensor's own shape; a trace reads the result wherever the tensor is read afterwards."""
 
 
 class FunctionalReplay(Interpreter):
@@ -57,6 +67,7 @@ class FunctionalReplay(Interpreter):
             result = composition(*args, **kwargs)
             if result is not NotImplemented:
                 return args[0].copy_(result) if target in WRITES else result
+        target = _VIEWS.get(target, target)
         if target is torch.ops.aten.view.default:
             return _viewed(*args)
         if target is torch.ops.aten.native_batch_norm.default:

@@ -17,7 +17,7 @@ from torch.fx import traceback as fx_traceback
 from torch.nn.modules import module as module_hooks
 from torch.overrides import TorchFunctionMode
 
-from pol.graph.capture.replacements.quantiles import FUNCTIONS
+from pol.graph.capture.replacements.statistics import FUNCTIONS
 
 PHASE = "pol.phase"
 SOURCE = "pol.source"

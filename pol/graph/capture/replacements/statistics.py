@@ -1,4 +1,4 @@
-"""torch.quantile and torch.nanquantile, whose own code reads the numbers of q."""
+"""Functions of torch whose own code reads numbers of tensors: quantiles, covariances."""
 
 from __future__ import annotations
 
@@ -48,8 +48,28 @@ def _at_shares(rows: Tensor, share: Tensor, interpolation: str, skips_nan: bool)
     return torch.lerp(low, high, torch.full_like(place, 0.5) if interpolation == "midpoint" else place - below)
 
 
+def _covariance(
+    x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
+    if fweights is not None or aweights is not None:
+        return torch.cov(x, correction=correction, fweights=fweights, aweights=aweights)
+    rows = x.unsqueeze(0) if x.dim() < 2 else x
+    away = rows - rows.mean(1, keepdim=True)
+    return ((away @ away.mT) / max(rows.shape[1] - correction, 0)).squeeze()
+
+
+def _correlation(x: Tensor) -> Tensor:
+    matrix = _covariance(x)
+    if not matrix.dim():
+        return matrix / matrix
+    deviation = torch.sqrt(torch.diagonal(matrix))
+    return (matrix / deviation.unsqueeze(1) / deviation.unsqueeze(0)).clamp(-1.0, 1.0)
+
+
 FUNCTIONS: Mapping[Any, Callable[..., Tensor]] = {
     **dict.fromkeys((torch.quantile, torch.Tensor.quantile), _quantile(skips_nan=False)),
+    **dict.fromkeys((torch.cov, torch.Tensor.cov), _covariance),
+    **dict.fromkeys((torch.corrcoef, torch.Tensor.corrcoef), _correlation),
     **dict.fromkeys((torch.nanquantile, torch.Tensor.nanquantile), _quantile(skips_nan=True)),
 }
 """By torch's function: what a trace runs in its place."""
