@@ -41,12 +41,8 @@ class FunctionalReplay(Interpreter):
         self._pairs = constant_pairs(graph)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A tensor outside of the step."""
-        return self._pairs[target] if target in self._pairs else super().get_attr(target, args, kwargs)
-
-    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A constant, as a tensor that functionalization follows: what is made of it may be written to."""
-        value = super().get_attr(target, args, kwargs)
+        """A tensor outside of the step, one that functionalization follows: what is made of it may be written to."""
+        value = self._pairs[target] if target in self._pairs else super().get_attr(target, args, kwargs)
         return torch.ops.aten.lift_fresh.default(value) if isinstance(value, Tensor) else value
 
     def run_node(self, n: Node) -> Any:
