@@ -59,8 +59,8 @@ class Snapshot:
                 report(
                     UnsupportedError(
                         f"the model or the loss draws random numbers from {name}; they would be constants of the "
-                        "program. Draw with torch's own operations (mixup: torch.distributions.Beta(a, a).sample()), or "
-                        "draw before and put the numbers into the data set"
+                        "program. Draw with torch's own operations (mixup: torch.distributions.Beta(a, a).sample()), "
+                        "or draw before and put the numbers into the data set"
                     )
                 )
 
