@@ -61,11 +61,24 @@ class Brighter(nn.Module):
         return numbers
 
 
-def test_a_sum_that_may_wrap_in_its_type_is_refused() -> None:
+def test_a_sum_of_pixels_wraps_as_in_torch() -> None:
     inputs = torch.arange(ROWS * 6, dtype=torch.uint8).reshape(ROWS, 6)
-    captured(Brighter(255 - ROWS * 6), inputs)
-    with pytest.raises(UnsupportedError, match=r"integers from 185 to 256, which uint8 can't hold: convert first"):
-        captured(Brighter(256 - ROWS * 6 + 1), inputs)
+    for by in (255 - ROWS * 6, 220):
+        captured(Brighter(by), inputs)  # compared with torch's step
+
+
+def test_floats_beyond_a_type_are_refused() -> None:
+    class Rounds(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            numbers: Tensor = self.layer((x * 100).to(torch.int8).float())
+            return numbers
+
+    with pytest.raises(UnsupportedError, match=r"floats become int8.*x.clamp\(-128, 127\)"):
+        captured(Rounds(), torch.randn(ROWS, 6))
 
 
 def test_a_quantized_row_is_within_half_a_level() -> None:

@@ -34,14 +34,14 @@ class Net(nn.Module):
 
 
 def many(x: Tensor) -> Tensor:
-    x = torch.linalg.inv(x[:, :4]) @ x
+    x = torch.linalg.svdvals(x[:, :4]).sum() * x
     if x.sum() > 0:
         x = x * 2
     x = x.double().sum(0, keepdim=True).float() + x
     for _ in range(2):
-        x = x + torch.erfinv(x).detach()
+        x = x + torch.special.bessel_j0(x).detach()
     picked = x[x > 0]
-    return x + picked.mean() + torch.lgamma(x).detach()
+    return x + picked.mean() + torch.special.bessel_j1(x).detach()
 
 
 def arguments(change: Callable[[Tensor], Tensor], **changes: Any) -> dict[str, Any]:
@@ -55,11 +55,11 @@ def test_all_refusals_are_found_and_a_capture_raises_one_of_them() -> None:
     given = arguments(many)
     found = check_capture(**given)
     lines = {item.line.partition(": ")[2]: item for item in found}
-    for code in ("if x.sum() > 0:", "picked = x[x > 0]", "x = x + torch.erfinv(x).detach()"):
+    for code in ("if x.sum() > 0:", "picked = x[x > 0]", "x = x + torch.special.bessel_j0(x).detach()"):
         assert code in lines, list(lines)
-    assert any("linalg.inv" in line for line in lines)
+    assert any("linalg.svdvals" in line for line in lines)
     assert any("double()" in line for line in lines)
-    assert lines["x = x + torch.erfinv(x).detach()"].times == 2
+    assert lines["x = x + torch.special.bessel_j0(x).detach()"].times == 2
     assert all(item.way_out and item.operation for item in found)
     with pytest.raises(UnsupportedError):
         capture(**given)
@@ -70,12 +70,12 @@ def test_nothing_is_found_where_a_capture_succeeds() -> None:
 
 
 def test_arguments_and_optimizers_are_found_beside_operations() -> None:
-    given = arguments(lambda x: torch.erfinv(x).detach() + x)
+    given = arguments(lambda x: torch.special.bessel_j0(x).detach() + x)
     given["model"].register_buffer("wide", torch.ones(2).double())
     given["model"].linear.weight.register_hook(lambda gradient: gradient)
     given["optimizer"] = torch.optim.LBFGS(given["model"].parameters())
     text = " ".join(f"{item.operation} {item.line}" for item in check_capture(**given))
-    for part in ("wide is float64", "gradient hook", "LBFGS", "erfinv"):
+    for part in ("wide is float64", "gradient hook", "LBFGS", "bessel_j0"):
         assert part in text
 
 
@@ -89,12 +89,12 @@ def decides(x: Tensor) -> Tensor:
 
 def long_line(x: Tensor) -> Tensor:
     # fmt: off
-    return x + torch.erfinv(x) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1)  # noqa: E501  # it's about long lines
+    return x + torch.special.bessel_j0(x.detach()) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1) + torch.zeros(1)  # noqa: E501  # it's about long lines
     # fmt: on
 
 
 OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "no rule": torch.erfinv,
+    "no rule": lambda x: x + torch.special.bessel_j0(x.detach()),
     "a long line": long_line,
     "reads": reads,
     "decides": decides,
@@ -102,9 +102,8 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "double constant": lambda x: (x * torch.arange(5.0, dtype=torch.float64)).float(),
     "double": lambda x: x.double().log_softmax(1).float(),
     "half": lambda x: (x.half() * 2).float(),
-    "complex": lambda x: torch.fft.fft(x).abs(),
+    "complex": lambda x: torch.fft.fft(x).prod(1, keepdim=True).abs() + x,
     "eig": lambda x: torch.linalg.eigvalsh(x[:4, :4]).sum() + x,
-    "permutes": lambda x: x[torch.randperm(4)],
     "generator": lambda x: x + torch.rand(5, generator=torch.Generator()),
     "numpy": lambda x: x + float(x.detach().numpy().sum()),
     "wide integers": lambda x: x + (x * 1e9).long(),
@@ -121,7 +120,7 @@ def test_a_refusal_of_an_operation_is_one_line_with_a_place_and_a_way_out(name: 
     assert len(text) < 600, text
     assert re.match(r"test_check_capture\.py:\d+: .{1,120} -- ", text), text
     assert re.search(
-        r"use |write |replace |draw |convert |keep |bound |give |leave |run ", text.partition(" -- ")[2]
+        r"use |write |replace |draw |convert |compute |keep |bound |give |leave |run ", text.partition(" -- ")[2]
     ), text
     assert ("own loop" in text) == (name == "fails"), text
 
@@ -171,16 +170,20 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("function", ["", ":given"])
 def test_the_command_says_all_at_once_and_ends_with_1(tmp_path: Path, function: str) -> None:
     bad, good = tmp_path / "bad.py", tmp_path / "good.py"
-    bad.write_text(SCRIPT.replace("{line}", "torch.erfinv(x) + torch.lgamma(x)"))
+    bad.write_text(
+        SCRIPT.replace("{line}", "x + torch.special.bessel_j0(x.detach()) + torch.special.bessel_j1(x.detach())")
+    )
     good.write_text(SCRIPT.replace("{line}", "torch.tanh(x)"))
     found = pol("capture", "--check", "--json", f"{bad}{function}")
     assert found.code == 1
     refused = json.loads(found.out)["refused"]
-    assert {"aten.erfinv.default", "aten.lgamma.default"} <= {item["operation"].split()[0] for item in refused}
-    assert all(item["line"].startswith("bad.py:13: return torch.erfinv") for item in refused)
+    assert {"aten.special_bessel_j0.default", "aten.special_bessel_j1.default"} <= {
+        item["operation"].split()[0] for item in refused
+    }
+    assert all(item["line"].startswith("bad.py:13: return x + torch.special.bessel_j0") for item in refused)
     table = pol("capture", "--check", f"{bad}{function}")
     assert table.code == 1
-    assert "erfinv" in table.out
+    assert "bessel_j0" in table.out
     fine = pol("capture", "--check", f"{good}{function}")
     assert fine.code == 0
     assert "nothing is refused" in fine.out

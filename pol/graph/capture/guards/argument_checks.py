@@ -120,7 +120,9 @@ def _of_type(what: str, tensor: Tensor, floats: str) -> Iterator[str]:
     """A type that has no words."""
     kind = str(tensor.dtype).removeprefix("torch.")
     if kind not in WORD_TYPES:
-        instead = floats if tensor.is_floating_point() else "convert it with .long(), or split it into real numbers"
+        instead = floats if tensor.is_floating_point() else "convert it with .long()"
+        if tensor.is_complex():
+            instead = "take pairs of real numbers, torch.view_as_real(x)"
         yield f"{what} is {kind}, which has no definition: {instead}"
 
 
