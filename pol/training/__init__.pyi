@@ -1,3 +1,4 @@
+from .exact.int8_linear import with_int8_products as with_int8_products
 from .lineage.base_training import from_initialization as from_initialization
 from .lineage.base_training import from_record as from_record
 from .lineage.base_training import take_over as take_over
