@@ -121,7 +121,7 @@ def changed(graph: AtenGraph, **fields: object) -> AtenGraph:
 @pytest.mark.parametrize(
     "operation",
     [
-        "aten.as_strided.default",
+        "aten.as_strided_.default",
         "aten.set_.source_Tensor",
         "aten.add_.Tensor",
         "aten.add.out",

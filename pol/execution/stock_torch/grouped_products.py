@@ -34,3 +34,6 @@ def grouped_mm(left: Tensor, right: Tensor, offs: Tensor | None = None) -> Tenso
         else:
             result[start:end] = left[start:end] @ right[group]
     return result
+
+
+grouped_mm._schema = torch.ops.aten._grouped_mm.default._schema  # type: ignore[attr-defined]  # as operations have one

@@ -37,6 +37,9 @@ def _as_strided(value: Tensor, shape: Sequence[int], strides: Sequence[int], off
     return value.reshape(-1).clone().as_strided(shape, strides, offset)
 
 
+_as_strided._schema = torch.ops.aten.as_strided.default._schema  # type: ignore[attr-defined]  # as operations have one
+
+
 ALLOWED: Mapping[str, Callable[..., Any]] = {
     **{name: _overload(name) for name in RULES if name.startswith("aten.")},
     # A graph has no strides, so it holds no copies that only change them: where a view isn't possible, reshape copies.
