@@ -1,23 +1,14 @@
 """Replacements: operations without a rule of their own, computed by operations that have one."""
 
-from pol.graph.capture.replacements import (
-    complex_arithmetic,
-    complex_memory,
-    factorizations,
-    fourier,
-    functions,
-    linear_systems,
-    matrices,
-    norms,
-    numbers,
-    order,
-    places,
-)
+from pol.graph.capture.replacements.complex import arithmetic, fourier, memory
+from pol.graph.capture.replacements.indexing import places
+from pol.graph.capture.replacements.matrices import diagonals, factorizations, linear_systems, norms
+from pol.graph.capture.replacements.numbers import elementary, order, transcendental
 from pol.graph.capture.replacements.table import REPLACEMENTS
 
 __all__ = ["REPLACEMENTS"]
 FAMILIES = (
-    *(functions, numbers, order, places, norms, matrices, factorizations, linear_systems),
-    *(complex_arithmetic, complex_memory, fourier),
+    *(transcendental, elementary, order, places, norms, diagonals, factorizations, linear_systems),
+    *(arithmetic, memory, fourier),
 )
 """Importing them fills the table."""

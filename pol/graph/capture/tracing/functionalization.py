@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.fx import traceback as fx_traceback
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.replacements.complex_pairs import complex_call, constant_pairs, is_complex_call
+from pol.graph.capture.replacements.complex.pairs import complex_call, constant_pairs, is_complex_call
 from pol.graph.capture.tracing.compositions import COMPOSITIONS, WRITES
 from pol.graph.capture.tracing.provenance import SOURCE
 

@@ -17,7 +17,7 @@ from torch.fx import traceback as fx_traceback
 from torch.nn.modules import module as module_hooks
 from torch.overrides import TorchFunctionMode
 
-from pol.graph.capture.replacements.statistics import FUNCTIONS
+from pol.graph.capture.replacements.numbers.statistics import FUNCTIONS
 
 PHASE = "pol.phase"
 SOURCE = "pol.source"
@@ -31,8 +31,8 @@ _EXECUTION = str(Path(__file__).parents[3] / "execution") + os.sep
 _MODES = {
     __file__,
     *(
-        str(Path(__file__).with_name(f"{name}.py"))
-        for name in ("tensor_assignments", "replaced_functions", "number_stand_ins")
+        str(Path(__file__).parents[1] / name)
+        for name in ("tracing/tensor_assignments.py", "replacements/torch_functions.py", "tracing/number_stand_ins.py")
     ),
 }
 """Files of the modes that run between the user's line and torch."""

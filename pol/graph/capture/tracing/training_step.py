@@ -13,9 +13,9 @@ from torch.fx import traceback as fx_traceback
 from pol.errors import UnsupportedError
 from pol.graph.capture.optimizers import OptimizerState
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
+from pol.graph.capture.replacements.torch_functions import ReplacedFunctions
 from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE, LineRecorder
 from pol.graph.capture.tracing.random_operations import CounterRandomness
-from pol.graph.capture.tracing.replaced_functions import ReplacedFunctions
 from pol.graph.capture.tracing.tensor_assignments import DataAssignments
 from pol.graph.capture.training import Phase, Training
 

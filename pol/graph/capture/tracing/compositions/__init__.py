@@ -4,7 +4,7 @@ They replace operations of a traced graph, gradients included: a composition is 
 no formula of its own.
 """
 
-import pol.graph.capture.tracing.compositions.shapes  # noqa: F401  # results of operations under a trace
+import pol.graph.capture.replacements.traced_shapes  # noqa: F401  # results of operations under a trace
 from pol.graph.capture.tracing.compositions.table import COMPOSITIONS, WRITES
 
 __all__ = ["COMPOSITIONS", "WRITES"]

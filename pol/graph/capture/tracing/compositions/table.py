@@ -9,21 +9,15 @@ import torch
 from torch import Tensor
 from torch._decomp import decompositions as torch_decompositions
 
-from pol.graph.capture.tracing.compositions import (
-    bags,
-    connectionist,
-    distances,
-    grid_sampling,
-    grids,
-    interpolation,
-    label_margins,
-    masks,
-    maxima,
-    quantization,
-    weight_norm,
-    windows,
-)
-from pol.graph.capture.tracing.compositions.pullback import pulled_back
+from pol.graph.capture.replacements.images import affine_grids as grids
+from pol.graph.capture.replacements.images import grid_sampling, interpolation, windows
+from pol.graph.capture.replacements.images import pooling as maxima
+from pol.graph.capture.replacements.indexing import bags, masks
+from pol.graph.capture.replacements.losses import ctc as connectionist
+from pol.graph.capture.replacements.losses import margins as label_margins
+from pol.graph.capture.replacements.numbers import quantization
+from pol.graph.capture.replacements.pullback import pulled_back
+from pol.graph.capture.tracing.compositions import distances, weight_norm
 
 Composition = Callable[..., Any]
 """From the arguments of an operation to its result, or NotImplemented where the operation itself stays."""

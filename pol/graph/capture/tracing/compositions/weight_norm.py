@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pol.graph.capture.tracing.compositions.pullback import pulled_back
+from pol.graph.capture.replacements.pullback import pulled_back
 
 
 def weight_norm(direction: Tensor, length: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:

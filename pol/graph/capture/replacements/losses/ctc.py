@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pol.graph.capture.tracing.compositions.pullback import pulled_back
+from pol.graph.capture.replacements.pullback import pulled_back
 
 NONE = -1e30
 """The logarithm that stands for an impossible alignment: finite, so that differences exist."""

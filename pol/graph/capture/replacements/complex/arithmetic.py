@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.graph.capture.replacements.complex_pairs import RULES, Operand, Pairs, Rule, as_pairs, pairs_of, parts_of, rule
+from pol.graph.capture.replacements.complex.pairs import RULES, Operand, Pairs, Rule, as_pairs, pairs_of, parts_of, rule
 
 _MOST_FACTORS = 8
 """Greatest exponent that is a product; others go through size and angle."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.replacements.complex_pairs import Pairs, pairs_of, rule
+from pol.graph.capture.replacements.complex.pairs import Pairs, pairs_of, rule
 
 _DIRECT = 32
 """Longest transform that is one product with a matrix, unless its length is prime."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from pol.graph.capture.tracing.compositions import masks
+from pol.graph.capture.replacements.indexing import masks
 from pol.graph.capture.tracing.provenance import current_line
 from pol.graph.lowering.advice import undefined
 

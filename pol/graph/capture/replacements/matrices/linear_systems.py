@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.graph.capture.replacements.factorizations import LARGEST, lu, places, solved, unrolled
+from pol.graph.capture.replacements.matrices.factorizations import LARGEST, lu, places, solved, unrolled
 from pol.graph.capture.replacements.table import replaces
 
 _HALVINGS, _DEGREE = 5, 12

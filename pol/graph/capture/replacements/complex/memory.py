@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.graph.capture.replacements.complex_pairs import (
+from pol.graph.capture.replacements.complex.pairs import (
     COMPLEX,
     RULES,
     Pairs,

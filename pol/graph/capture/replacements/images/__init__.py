@@ -1,0 +1,1 @@
+"""Images: windows, resizing, sampling, pooling."""

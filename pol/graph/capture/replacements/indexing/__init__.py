@@ -1,0 +1,1 @@
+"""Reading and writing at places, by masks and in bags."""

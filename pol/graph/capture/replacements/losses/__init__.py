@@ -1,0 +1,1 @@
+"""Losses that torch computes by kernels of their own."""

@@ -1,0 +1,1 @@
+"""Matrices: diagonals, products, norms, factorizations and systems."""

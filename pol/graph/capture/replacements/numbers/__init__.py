@@ -1,0 +1,1 @@
+"""Functions of numbers, their order and statistics."""
