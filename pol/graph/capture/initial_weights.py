@@ -72,8 +72,8 @@ def capture_initialization(
 
         states = [torch.zeros(like.shape, dtype=like.dtype) for _, like, _ in chosen.values()]
         arguments = [*states, words, number]
-        # Without replacements: the model that is built has torch's bits.
-        table = decompositions(with_replacements=False)
+        # The model that is built has torch's bits.
+        table = decompositions(only_exact=True)
         graph = traced(torch.func.functionalize(replay), arguments, table, lambda: "initialization")
     graph.graph.eliminate_dead_code()
     inputs = [

@@ -1,4 +1,4 @@
-"""The table of replacements: `@replaces(operations)` enters a function that computes them with other operations."""
+"""The tables of replacements: `@replaces(operations)` enters a function that computes them with other operations."""
 
 from __future__ import annotations
 
@@ -14,15 +14,34 @@ F = TypeVar("F", bound=Replacement)
 
 REPLACEMENTS: dict[Any, Replacement] = {}
 """By ATen operation. Neither changes tensors in place nor reads their numbers."""
+EXACT: set[Any] = set()
+"""Operations whose replacements give torch's own bits."""
+FUNCTIONS: dict[Any, Replacement] = {}
+"""By function of torch, where its own code reads numbers of tensors: what a trace runs in its place."""
 
 
-def replaces(*operations: str) -> Callable[[F], F]:
+def replaces(*operations: str, exact: bool = False) -> Callable[[F], F]:
     """Make the decorated function the replacement of ATen operations such as "tan.default"."""
 
     def entered(replacement: F) -> F:
         for operation in operations:
             name, overload = operation.split(".")
-            REPLACEMENTS[getattr(getattr(torch.ops.aten, name), overload)] = replacement
+            target = getattr(getattr(torch.ops.aten, name), overload)
+            if target in REPLACEMENTS:
+                raise AssertionError(f"{operation} has two replacements")
+            REPLACEMENTS[target] = replacement
+            if exact:
+                EXACT.add(target)
+        return replacement
+
+    return entered
+
+
+def replaces_function(*functions: Any) -> Callable[[F], F]:
+    """Make the decorated function the replacement of functions such as torch.quantile, before gradients are taken."""
+
+    def entered(replacement: F) -> F:
+        FUNCTIONS.update(dict.fromkeys(functions, replacement))
         return replacement
 
     return entered

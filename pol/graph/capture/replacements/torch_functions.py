@@ -1,7 +1,7 @@
-"""Functions of torch whose own code looks at numbers, replaced before a trace differentiates them.
+"""Functions of torch whose own code reads numbers of tensors, replaced before a trace differentiates them.
 
-Writing by a boolean mask is a choice, whose gradient has a fixed shape. The Gaussian loss raises for a
-negative variance.
+Operations of the graph are too late for them. Writing by a boolean mask is a choice, whose gradient has a fixed shape;
+the Gaussian loss raises for a negative variance.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from pol.graph.capture.replacements.indexing import masks
+from pol.graph.capture.replacements.table import FUNCTIONS, replaces_function
 from pol.graph.capture.tracing.provenance import current_line
 from pol.graph.lowering.advice import undefined
 
 
 class ReplacedFunctions(TorchFunctionMode):
-    """While active, some functions of torch are compositions."""
+    """While active, some functions of torch are replaced."""
 
     def __torch_function__(
         self,
@@ -31,7 +32,7 @@ class ReplacedFunctions(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the function, or its replacement."""
-        replacement = _REPLACED.get(func)
+        replacement = FUNCTIONS.get(func)
         if replacement is not None:
             result = replacement(*args, **(kwargs or {}))
             if result is not NotImplemented:
@@ -39,6 +40,7 @@ class ReplacedFunctions(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+@replaces_function(Tensor.__setitem__)
 def _set_item(target: Tensor, index: Any, value: Any) -> Any:
     indices = list(index) if isinstance(index, tuple) else [index]
     if not any(_is_mask(item) for item in indices) or not isinstance(value, Tensor):
@@ -53,16 +55,21 @@ def _set_item(target: Tensor, index: Any, value: Any) -> Any:
     return _put(target, [item if isinstance(item, Tensor) else None for item in indices], value)
 
 
+@replaces_function(Tensor.index_put_, torch.index_put_)
 def _put(target: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool = False) -> Any:
     """Write in place."""
     written = masks.index_put(target, indices, value, accumulate)
     return written if written is NotImplemented else target.copy_(written)
 
 
+replaces_function(Tensor.index_put, torch.index_put)(masks.index_put)
+
+
 def _is_mask(item: object) -> bool:
     return isinstance(item, Tensor) and item.dtype is torch.bool
 
 
+@replaces_function(functional.gaussian_nll_loss)
 def _gaussian(
     output: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
@@ -80,16 +87,6 @@ def _gaussian(
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
+@replaces_function(torch._VF._pack_padded_sequence)
 def _packed(*_: Any, **__: Any) -> Any:
     raise undefined(current_line() or "the step", "pack_padded_sequence")
-
-
-_REPLACED: Mapping[Any, Callable[..., Any]] = {
-    Tensor.__setitem__: _set_item,
-    Tensor.index_put_: _put,
-    Tensor.index_put: masks.index_put,
-    torch.index_put: masks.index_put,
-    torch.index_put_: _put,
-    functional.gaussian_nll_loss: _gaussian,
-    torch._VF._pack_padded_sequence: _packed,
-}

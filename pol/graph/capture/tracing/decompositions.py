@@ -11,23 +11,26 @@ from torch import Tensor
 from torch._decomp import decomposition_table, get_decompositions
 from torch._ops import OpOverload
 
-from pol.graph.capture.replacements import REPLACEMENTS
+from pol.graph.capture.replacements import EXACT, REPLACEMENTS
 from pol.graph.capture.tracing.aten_recorder import IDENTITIES
 from pol.graph.lowering import RULES
 from pol.graph.lowering.advice import DECOMPOSED
 
 
-def decompositions(with_replacements: bool = True) -> Mapping[Any, Callable[..., Any]]:
+def decompositions(only_exact: bool = False) -> Mapping[Any, Callable[..., Any]]:
     """torch's own of DECOMPOSED and of what has no rule, our replacements; ours of memory and of empty tensors.
 
-    Replacements agree with torch up to rounding, not bit for bit.
+    Most replacements agree with torch up to rounding, not bit for bit; `only_exact` leaves those out. They are applied
+    here and nowhere else, after writes have become functional: a replacement may use other replaced operations. Complex
+    numbers and memory layouts are resolved before, in FunctionalReplay, since functionalization must see the result.
     """
     aten = torch.ops.aten
+    chosen = {key: function for key, function in REPLACEMENTS.items() if key in EXACT or not only_exact}
     return {
-        **(_of_torch() if with_replacements else {}),
+        **({} if only_exact else _of_torch()),
         **get_decompositions([getattr(aten, name) for name in DECOMPOSED]),
         torch.ops.prims.convert_element_type.default: lambda tensor, dtype: tensor.to(dtype),
-        **(REPLACEMENTS if with_replacements else {}),
+        **chosen,
         aten.empty_like.default: _zeros_like,
         aten.empty.memory_format: _zeros,
         aten.new_empty.default: lambda tensor, size, **options: _zeros(size, **{"dtype": tensor.dtype, **options}),

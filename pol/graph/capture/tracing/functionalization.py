@@ -16,7 +16,6 @@ from torch.fx import traceback as fx_traceback
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.replacements.complex.pairs import complex_call, constant_pairs, is_complex_call
-from pol.graph.capture.tracing.compositions import COMPOSITIONS, WRITES
 from pol.graph.capture.tracing.provenance import SOURCE
 
 _WHOLE = [True, True, True]
@@ -54,15 +53,10 @@ class FunctionalReplay(Interpreter):
         return super().run_node(n)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The operation, or its replacement."""
+        """The operation, or one that functionalization sees through."""
         if target is not operator.getitem and is_complex_call(target, args, kwargs):
             mark = fx_traceback.get_current_meta().get("custom") or {}
             return complex_call(target, args, kwargs, mark.get(SOURCE, "the step"))
-        composition = COMPOSITIONS.get(target) or WRITES.get(target)
-        if composition is not None:
-            result = composition(*args, **kwargs)
-            if result is not NotImplemented:
-                return args[0].copy_(result) if target in WRITES else result
         target = _VIEWS.get(target, target)
         if target is torch.ops.aten.view.default:
             return _viewed(*args)

@@ -17,8 +17,6 @@ from torch.fx import traceback as fx_traceback
 from torch.nn.modules import module as module_hooks
 from torch.overrides import TorchFunctionMode
 
-from pol.graph.capture.replacements.numbers.statistics import FUNCTIONS
-
 PHASE = "pol.phase"
 SOURCE = "pol.source"
 ROLE = "pol.name"
@@ -64,8 +62,7 @@ class LineRecorder(TorchFunctionMode):
         if not self._unknown and _has_unknown_shape(func, args):
             self._unknown = line
         with fx_traceback.annotate({SOURCE: line}):
-            replaced: Callable[..., Any] = FUNCTIONS.get(func, func)
-            return replaced(*args, **(kwargs or {}))
+            return func(*args, **(kwargs or {}))
 
     def line(self) -> str:
         """The current place in the user's code, "file.py:12: code"."""

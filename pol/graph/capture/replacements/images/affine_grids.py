@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from pol.graph.capture.replacements.table import replaces
 
+
+@replaces("affine_grid_generator.default")
 def affine_grid(turn: Tensor, size: Sequence[int], corners: bool) -> Tensor:
     """The coordinates (examples, positions..., coordinates) of an image of this size under affine maps."""
     points = _points(turn, size, corners)
@@ -15,6 +18,7 @@ def affine_grid(turn: Tensor, size: Sequence[int], corners: bool) -> Tensor:
     return grid.reshape(size[0], *size[2:], len(size) - 2)
 
 
+@replaces("affine_grid_generator_backward.default")
 def affine_grid_backward(gradient: Tensor, size: Sequence[int], corners: bool) -> Tensor:
     """The gradient of the maps."""
     flat = gradient.reshape(size[0], -1, len(size) - 2)
@@ -36,6 +40,7 @@ def _points(like: Tensor, size: Sequence[int], corners: bool) -> Tensor:
     return torch.stack([*columns, torch.ones_like(columns[0])], -1)
 
 
+@replaces("channel_shuffle.default", "native_channel_shuffle.default")
 def channel_shuffle(value: Tensor, groups: int) -> Tensor:
     """Channel by channel from each of the groups."""
     examples, channels, *sizes = value.shape

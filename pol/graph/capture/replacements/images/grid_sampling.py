@@ -14,6 +14,9 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from pol.graph.capture.replacements.pullback import pulled_back
+from pol.graph.capture.replacements.table import replaces
+
 NEAREST, CUBIC = 1, 2
 BORDER, REFLECTION = 1, 2
 _A = -0.75
@@ -23,6 +26,7 @@ Tap: TypeAlias = "tuple[Tensor, Tensor | None]"
 """Whole positions along a dimension as floats, and their weights; None is one."""
 
 
+@replaces("grid_sampler_2d.default", "grid_sampler_3d.default")
 def grid_sample(value: Tensor, grid: Tensor, interpolation: int, padding: int, corners: bool) -> Tensor:
     """(examples, channels, sizes...) at a grid (examples, outputs..., coordinates) in -1 .. 1, the last one first."""
     rank, sizes = grid.shape[-1], value.shape[2:]
@@ -42,6 +46,17 @@ def grid_sample(value: Tensor, grid: Tensor, interpolation: int, padding: int, c
     if total is None:
         raise AssertionError("a position has a neighbor")
     return total.reshape(*value.shape[:2], *grid.shape[1:-1])
+
+
+@replaces("grid_sampler_2d_backward.default", "grid_sampler_3d_backward.default")
+def _grid_sample_backward(
+    gradient: Tensor, value: Tensor, grid: Tensor, interpolation: int, padding: int, corners: bool, mask: Sequence[bool]
+) -> tuple[Tensor | None, ...]:
+    def sampled(value: Tensor, grid: Tensor) -> Tensor:
+        return grid_sample(value, grid, interpolation, padding, corners)
+
+    found = pulled_back(sampled, gradient, value, grid)
+    return tuple(item if is_wanted else None for item, is_wanted in zip(found, mask, strict=True))
 
 
 def _unnormalized(place: Tensor, size: int, corners: bool) -> Tensor:

@@ -11,10 +11,12 @@ from torch import Tensor
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
+from pol.graph.capture.replacements.table import replaces
+
 Operation = Callable[..., Any]
 
 
-def forward(operation: Operation) -> Callable[..., Tensor]:
+def _resized(operation: Operation) -> Callable[..., Tensor]:
     """Images resized as the operation does."""
 
     def resized(
@@ -26,8 +28,8 @@ def forward(operation: Operation) -> Callable[..., Tensor]:
     return resized
 
 
-def backward(operation: Operation) -> Callable[..., Tensor]:
-    """The adjoint of `forward`."""
+def _spread(operation: Operation) -> Callable[..., Tensor]:
+    """The adjoint of `_resized`."""
 
     def spread(
         gradient: Tensor,
@@ -63,3 +65,9 @@ def _matrix(operation: Operation, size: int, output: int, corners: bool, scale: 
         units = torch.eye(size).reshape(size, 1, size, 1).expand(size, 1, size, 3).contiguous()
         found: Tensor = operation(units, [output, 3], corners, scale, None)
         return found[:, 0, :, 1].t().contiguous()
+
+
+for _name in ("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa"):
+    _operation = getattr(torch.ops.aten, _name).default
+    replaces(f"{_name}.default")(_resized(_operation))
+    replaces(f"{_name}_backward.default")(_spread(_operation))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from pol.graph.capture.replacements.table import replaces
 
+
+@replaces("adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
 def adaptive_max_pool(value: Tensor, outputs: Sequence[int]) -> tuple[Tensor, Tensor]:
     """The greatest of each part, floor(i * n / m) .. ceil((i + 1) * n / m) per dimension, and its flat position.
 
@@ -35,13 +39,24 @@ def adaptive_max_pool(value: Tensor, outputs: Sequence[int]) -> tuple[Tensor, Te
     return value, index
 
 
-def at_places(gradient: Tensor, value: Tensor, index: Tensor, rank: int) -> Tensor:
-    """The gradient of pooling over the last `rank` dimensions: at its flat position in every channel."""
-    flat = value.new_zeros(*value.shape[:-rank], prod(value.shape[-rank:]))
-    return flat.scatter_add(-1, index.flatten(-rank), gradient.flatten(-rank)).reshape(value.shape)
+def _adaptive_max_pool_backward(rank: int) -> Callable[..., Tensor]:
+    def backward(gradient: Tensor, value: Tensor, index: Tensor) -> Tensor:
+        """At its flat position in every channel."""
+        flat = value.new_zeros(*value.shape[:-rank], prod(value.shape[-rank:]))
+        return flat.scatter_add(-1, index.flatten(-rank), gradient.flatten(-rank)).reshape(value.shape)
+
+    return backward
 
 
-def max_unpool(value: Tensor, index: Tensor, outputs: Sequence[int], rank: int) -> Tensor:
-    """The value at its flat positions, else 0."""
-    flat = value.new_zeros(*value.shape[:-rank], prod(outputs))
-    return flat.scatter(-1, index.flatten(-rank), value.flatten(-rank)).reshape(*value.shape[:-rank], *outputs)
+def _max_unpool(rank: int) -> Callable[..., Tensor]:
+    def unpooled(value: Tensor, index: Tensor, outputs: Sequence[int], *_: Any) -> Tensor:
+        """The value at its flat positions, else 0."""
+        flat = value.new_zeros(*value.shape[:-rank], prod(outputs))
+        return flat.scatter(-1, index.flatten(-rank), value.flatten(-rank)).reshape(*value.shape[:-rank], *outputs)
+
+    return unpooled
+
+
+for _rank in (2, 3):
+    replaces(f"adaptive_max_pool{_rank}d_backward.default")(_adaptive_max_pool_backward(_rank))
+    replaces(f"max_unpool{_rank}d.default")(_max_unpool(_rank))

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pol.graph.capture.replacements.pullback import of_first
+from pol.graph.capture.replacements.table import replaces
 
+
+@replaces("im2col.default")
 def im2col(
     value: Tensor, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
 ) -> Tensor:
@@ -24,6 +28,7 @@ def im2col(
     return value.reshape(*value.shape[: rank - 5], channels, value.shape[-2] * value.shape[-1])
 
 
+@replaces("col2im.default")
 def col2im(
     columns: Tensor,
     outputs: Sequence[int],
@@ -59,6 +64,7 @@ def _spread(value: Tensor, axis: int, size: int, step: int) -> Tensor:
     return spread
 
 
+@replaces("replication_pad1d.default", "replication_pad2d.default", "replication_pad3d.default")
 def replicated(value: Tensor, widths: Sequence[int]) -> Tensor:
     """The borders repeated; negative widths cut."""
     for number in range(len(widths) // 2):
@@ -73,6 +79,9 @@ def replicated(value: Tensor, widths: Sequence[int]) -> Tensor:
             parts.append(_repeated(value.narrow(dim, value.shape[dim] - 1, 1), dim, after))
         value = torch.cat(parts, dim) if len(parts) > 1 else value
     return value
+
+
+replaces(*(f"replication_pad{rank}d_backward.default" for rank in (1, 2, 3)))(of_first(replicated))
 
 
 def _repeated(value: Tensor, dim: int, count: int) -> Tensor:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pol.graph.capture.replacements.table import replaces
+
 SUM, MEAN, MAX = 0, 1, 2
 
 
+@replaces("_embedding_bag.default", "_embedding_bag_forward_only.default")
 def embedding_bag(
     table: Tensor,
     tokens: Tensor,
@@ -42,6 +45,7 @@ def embedding_bag(
     return total, bag, sizes, nothing
 
 
+@replaces("_embedding_bag_dense_backward.default")
 def embedding_bag_backward(
     gradient: Tensor,
     tokens: Tensor,
@@ -66,9 +70,20 @@ def embedding_bag_backward(
     return result
 
 
+@replaces("_embedding_bag_per_sample_weights_backward.default")
 def weights_backward(
     gradient: Tensor, table: Tensor, tokens: Tensor, _offsets: Tensor, bag: Tensor, _mode: int, padding: int = -1
 ) -> Tensor:
     """The gradient of the weights of tokens."""
     products = (gradient.index_select(0, bag) * table.index_select(0, tokens)).sum(1)
     return torch.where(tokens != padding, products, 0.0)
+
+
+@replaces("_embedding_bag_backward.default")
+def _embedding_bag_backward(
+    gradient: Tensor, tokens: Tensor, _offsets: Tensor, bag: Tensor, sizes: Tensor, chosen: Tensor, rows: int,
+    scale_by_frequency: bool, mode: int, _sparse: bool, weights: Tensor | None, padding: int = -1,
+) -> Tensor:  # fmt: skip
+    return embedding_bag_backward(
+        gradient, tokens, bag, sizes, chosen, rows, scale_by_frequency, mode, weights, padding
+    )

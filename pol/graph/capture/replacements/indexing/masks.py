@@ -1,4 +1,4 @@
-"""Writing where a mask says so, and words counted over a whole tensor."""
+"""Writing where a mask says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pol.graph.capture.replacements.table import replaces
 
+
+@replaces("index_put.default", exact=True)
 def index_put(value: Tensor, indices: Sequence[Tensor | None], words: Tensor, accumulate: bool = False) -> Any:
     """As torch's, whose boolean masks become a choice; NotImplemented for indices without a mask."""
     place = next((at for at, index in enumerate(indices) if index is not None and index.dtype is torch.bool), None)
@@ -41,6 +44,7 @@ def _unrolled(words: Tensor, place: int, rank: int, after: int) -> Tensor:
     return words.reshape(*words.shape[: lead - 1], *[1] * rank, *words.shape[lead:])
 
 
+@replaces("masked_scatter.default", exact=True)
 def masked_scatter(value: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The next word of the source at each position of the mask."""
     value, mask = torch.broadcast_tensors(value, mask)  # type: ignore[no-untyped-call]  # torch declares no types
@@ -48,6 +52,7 @@ def masked_scatter(value: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(mask, words, value)
 
 
+@replaces("masked_scatter_backward.default")
 def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
     """The gradient of the source."""
     mask = mask.expand(gradient.shape)
@@ -59,36 +64,3 @@ def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]
 def _numbers(mask: Tensor, count: int) -> Tensor:
     """How many positions of the mask come before each one."""
     return (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(0, max(count - 1, 0))
-
-
-def take(value: Tensor, index: Tensor) -> Tensor:
-    """Words by flat position."""
-    return value.reshape(-1)[index]
-
-
-def put(value: Tensor, index: Tensor, words: Tensor, accumulate: bool = False) -> Tensor:
-    """Words written at flat positions."""
-    flat = value.reshape(-1)
-    written: Tensor = torch.ops.aten.index_put(flat, [index.reshape(-1)], words.reshape(-1), accumulate)
-    return written.reshape(value.shape)
-
-
-def index_reduce(
-    value: Tensor, dim: int, index: Tensor, source: Tensor, kind: str, include_self: bool = True
-) -> Tensor:
-    """Rows of the source reduced into the rows that a list of numbers names."""
-    shape = [1] * source.dim()
-    shape[dim] = -1
-    places = index.to(torch.int64).reshape(shape).expand(source.shape)
-    return value.scatter_reduce(dim, places, source, kind, include_self=include_self)
-
-
-def histogram(value: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Any:
-    """`histc` with given limits: how many numbers lie in each of the equal parts."""
-    if low == high:
-        return NotImplemented
-    place = ((value.reshape(-1) - low) / (high - low) * bins).floor()
-    inside = (value.reshape(-1) >= low) & (value.reshape(-1) <= high)
-    place = torch.where(place >= bins, bins - 1.0, place)
-    each = torch.arange(bins, device=value.device).to(value.dtype)
-    return ((place.unsqueeze(0) == each.unsqueeze(1)) & inside).to(value.dtype).sum(1)

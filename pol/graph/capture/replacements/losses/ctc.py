@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pol.graph.capture.replacements.pullback import pulled_back
+from pol.graph.capture.replacements.table import replaces
 
 NONE = -1e30
 """The logarithm that stands for an impossible alignment: finite, so that differences exist."""
@@ -17,7 +18,7 @@ NONE = -1e30
 Lengths: TypeAlias = "Tensor | Sequence[int]"
 
 
-def ctc(scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank: int = 0) -> Tensor:
+def _log_likelihood_loss(scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank: int = 0) -> Tensor:
     """Minus the log-likelihood of each example; `scores` are (time, examples, classes).
 
     `targets` are padded rows, or all texts one behind the other; lengths may be data.
@@ -46,7 +47,16 @@ def ctc(scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank:
     return torch.where(found < NONE / 2, torch.inf, -found)
 
 
-def ctc_backward(
+@replaces("_ctc_loss.default", "_ctc_loss.Tensor")
+def _ctc(
+    scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank: int = 0, zero_infinity: bool = False
+) -> tuple[Tensor, Tensor]:
+    loss = _log_likelihood_loss(scores, targets, inputs, texts, blank)
+    return loss, loss  # the second one is torch's table of the recursion, which `_ctc_backward` doesn't read
+
+
+@replaces("_ctc_loss_backward.default", "_ctc_loss_backward.Tensor")
+def _ctc_backward(
     gradient: Tensor,
     scores: Tensor,
     targets: Tensor,
@@ -59,7 +69,9 @@ def ctc_backward(
 ) -> Tensor:
     """As torch's: the scores count as logarithms of a softmax, so that exp(score) is part of the gradient."""
     time, examples, _ = scores.shape
-    (slope,) = pulled_back(lambda given: ctc(given, targets, inputs, texts, blank), torch.ones_like(loss), scores)
+    (slope,) = pulled_back(
+        lambda given: _log_likelihood_loss(given, targets, inputs, texts, blank), torch.ones_like(loss), scores
+    )
     lengths = inputs if isinstance(inputs, Tensor) else torch.tensor(list(inputs), device=scores.device)
     is_used = (torch.arange(time, device=scores.device).unsqueeze(1) < lengths).unsqueeze(2)
     result = torch.where(is_used, (scores.exp() + slope) * gradient.reshape(1, examples, 1), 0.0)

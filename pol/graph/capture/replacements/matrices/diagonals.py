@@ -1,40 +1,13 @@
-"""Matrices without decompositions: diagonals, products, factories, the weights of normalized layers."""
+"""Diagonals of matrices, and matrices made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from pol.graph.capture.replacements.table import replaces
-
-
-@replaces("vdot.default")
-def _vdot(a: Tensor, b: Tensor) -> Tensor:
-    return torch.dot(a, b)
-
-
-@replaces("addr.default")
-def _addr(start: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    outer = alpha * (a.unsqueeze(1) * b) if alpha != 1 else a.unsqueeze(1) * b
-    return (start if beta == 1 else beta * start) + outer if beta else outer
-
-
-@replaces("addbmm.default")
-def _addbmm(start: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    total = torch.bmm(a, b).sum(0)
-    total = total if alpha == 1 else alpha * total
-    return (start if beta == 1 else beta * start) + total if beta else total
-
-
-@replaces("linalg_cross.default")
-def _cross(a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
-    a, b = torch.broadcast_tensors(a, b)  # type: ignore[no-untyped-call]  # torch declares no types
-    ahead, behind = (torch.roll(a, -1, dim), torch.roll(b, -2, dim)), (torch.roll(a, -2, dim), torch.roll(b, -1, dim))
-    return ahead[0] * ahead[1] - behind[0] * behind[1]
 
 
 def _on_diagonal(rows: int, columns: int, offset: int, like: Tensor) -> Tensor:
@@ -99,43 +72,6 @@ def _eye(n: int, **options: Any) -> Tensor:
 def _rectangular_eye(n: int, m: int, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
     row = torch.arange(n).unsqueeze(1)
     return (row == torch.arange(m)).to(torch.get_default_dtype() if dtype is None else dtype)
-
-
-def _constant(operation: Any) -> Callable[..., Tensor]:
-    """A tensor that numbers alone determine becomes a constant of the program, with torch's own numbers."""
-
-    def created(*arguments: Any, **options: Any) -> Tensor:
-        with _disable_current_modes():
-            tensor: Tensor = operation(*arguments, **{**options, "device": "cpu", "layout": None, "pin_memory": None})
-        return tensor
-
-    return created
-
-
-_WINDOWS = ("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window")
-for _name in (
-    *("linspace.default", "logspace.default", "tril_indices.default", "triu_indices.default"),
-    *("fft_fftfreq.default", "fft_rfftfreq.default"),
-    *(f"{window}.{overload}" for window in _WINDOWS for overload in ("default", "periodic")),
-):
-    _packet, _overload = _name.split(".")
-    replaces(_name)(_constant(getattr(getattr(torch.ops.aten, _packet), _overload)))
-
-
-@replaces("_weight_norm_interface.default")
-def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    axes = [axis for axis in range(v.dim()) if axis != dim % v.dim()]
-    size = torch.linalg.vector_norm(v.float(), 2, axes, True)
-    return (v * (g / size.to(g.dtype))).to(v.dtype), size
-
-
-@replaces("_weight_norm_interface_backward.default")
-def _weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, size: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    # w = g v / |v|: dg = sum(dw v) / |v|, and dv = g / |v| (dw - v dg / |v|).
-    axes = [axis for axis in range(v.dim()) if axis != dim % v.dim()]
-    by_size = (gradient * v).sum(axes, True) / size
-    by_vector = (g / size) * (gradient - v * (by_size / size))
-    return by_vector.to(v.dtype), by_size.to(g.dtype)
 
 
 @replaces("block_diag.default")

@@ -1,4 +1,4 @@
-"""Norms and distances of any order, by sums of powers."""
+"""Norms and distances of any order, by sums of powers, and weights as a length times a direction."""
 
 from __future__ import annotations
 
@@ -30,21 +30,6 @@ def _norm(
     if p == 0:
         return (x != 0).to(x.dtype).sum(axes, keepdim)
     return torch.pow(torch.pow(torch.abs(x), p).sum(axes, keepdim), 1.0 / p)
-
-
-@replaces("norm.Scalar")
-def _old_norm(x: Tensor, p: float = 2) -> Tensor:
-    return size_of(x, p)
-
-
-@replaces("norm.ScalarOpt_dim")
-def _old_norm_along(x: Tensor, p: float | None, dim: Sequence[int], keepdim: bool = False) -> Tensor:
-    return size_of(x, 2 if p is None else p, list(dim) or None, keepdim)
-
-
-@replaces("norm.ScalarOpt_dim_dtype")
-def _old_norm_of_type(x: Tensor, p: float | None, dim: Sequence[int], keepdim: bool, *, dtype: torch.dtype) -> Tensor:
-    return size_of(x.to(dtype), 2 if p is None else p, list(dim) or None, keepdim)
 
 
 @replaces("dist.default")
@@ -91,6 +76,7 @@ def _slope(apart: Tensor, whole: Tensor, p: float) -> Tensor:
         slope = apart / whole
     else:
         slope = torch.sign(apart) * torch.pow(torch.abs(apart) / whole, p - 1)
+        slope = torch.where(apart == 0, 0.0, slope)
     return torch.where(whole == 0, 0.0, slope)
 
 
@@ -105,3 +91,19 @@ def _pair_distances_backward(gradient: Tensor, x: Tensor, p: float, distances: T
     first, second = torch.triu_indices(len(x), len(x), 1)
     slope = gradient.unsqueeze(-1) * _slope(x[first] - x[second], distances.unsqueeze(-1), p)
     return torch.index_add(torch.index_add(torch.zeros_like(x), 0, first, slope), 0, second, -slope)
+
+
+@replaces("_weight_norm_interface.default")
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
+    axes = [axis for axis in range(v.dim()) if axis != dim % v.dim()]
+    size = torch.linalg.vector_norm(v.float(), 2, axes, True)
+    return (v * (g / size.to(g.dtype))).to(v.dtype), size
+
+
+@replaces("_weight_norm_interface_backward.default")
+def _weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, size: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
+    # w = g v / |v|: dg = sum(dw v) / |v|, and dv = g / |v| (dw - v dg / |v|).
+    axes = [axis for axis in range(v.dim()) if axis != dim % v.dim()]
+    by_size = (gradient * v).sum(axes, True) / size
+    by_vector = (g / size) * (gradient - v * (by_size / size))
+    return by_vector.to(v.dtype), by_size.to(g.dtype)

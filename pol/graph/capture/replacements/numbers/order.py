@@ -140,3 +140,15 @@ def _deviation_and_mean(
 ) -> tuple[Tensor, Tensor]:
     variance, mean = torch.var_mean(x, None if dim is None else list(dim), correction=correction, keepdim=keepdim)
     return torch.sqrt(variance), mean
+
+
+@replaces("histc.default")
+def histogram(value: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Any:
+    """`histc` with given limits: how many numbers lie in each of the equal parts."""
+    if low == high:
+        return NotImplemented
+    place = ((value.reshape(-1) - low) / (high - low) * bins).floor()
+    inside = (value.reshape(-1) >= low) & (value.reshape(-1) <= high)
+    place = torch.where(place >= bins, bins - 1.0, place)
+    each = torch.arange(bins, device=value.device).to(value.dtype)
+    return ((place.unsqueeze(0) == each.unsqueeze(1)) & inside).to(value.dtype).sum(1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pol.graph.capture.replacements.table import replaces
+
 
 def _along(numbers: Tensor, value: Tensor, axis: int | None) -> Tensor:
     """A number per channel, or a single one, over a tensor."""
@@ -27,11 +29,13 @@ def quantized(
     return (steps.clamp(low, high) - zero) * scale, (steps >= low) & (steps <= high)
 
 
+@replaces("fake_quantize_per_tensor_affine_cachemask.default")
 def per_tensor(value: Tensor, scale: Tensor | float, zero: Tensor | int, low: int, high: int) -> tuple[Tensor, Tensor]:
     """One scale."""
     return quantized(value, scale, zero, low, high)
 
 
+@replaces("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default")
 def per_tensor_if(
     value: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, low: int, high: int
 ) -> tuple[Tensor, Tensor]:
@@ -41,11 +45,13 @@ def per_tensor_if(
     return torch.where(is_on, result, value), inside | ~is_on
 
 
+@replaces("fake_quantize_per_channel_affine_cachemask.default")
 def per_channel(value: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int) -> tuple[Tensor, Tensor]:
     """One scale per channel."""
     return quantized(value, scale, zero, low, high, axis)
 
 
+@replaces("_fake_quantize_learnable_per_tensor_affine.default")
 def learned(
     value: Tensor, scale: Tensor, zero: Tensor, low: int, high: int, factor: float = 1.0, axis: int | None = None
 ) -> Tensor:
@@ -53,6 +59,7 @@ def learned(
     return quantized(value, scale, _whole(zero, low, high), low, high, axis)[0]
 
 
+@replaces("_fake_quantize_learnable_per_channel_affine.default")
 def learned_per_channel(
     value: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int, factor: float = 1.0
 ) -> Tensor:
@@ -60,6 +67,7 @@ def learned_per_channel(
     return learned(value, scale, zero, low, high, factor, axis)
 
 
+@replaces("_fake_quantize_learnable_per_tensor_affine_backward.default")
 def learned_backward(
     gradient: Tensor,
     value: Tensor,
@@ -85,6 +93,7 @@ def learned_backward(
     return torch.where(inside, gradient, 0.0), sums[0].reshape(scale.shape), sums[1].reshape(zero.shape)
 
 
+@replaces("_fake_quantize_learnable_per_channel_affine_backward.default")
 def learned_per_channel_backward(
     gradient: Tensor, value: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int, factor: float = 1.0
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,12 +1,14 @@
-"""Functions of torch whose own code reads numbers of tensors: quantiles, covariances."""
+"""Quantiles, covariances and correlations, whose own code in torch reads numbers of tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from pol.graph.capture.replacements.table import replaces_function
 
 _KINDS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -48,28 +50,25 @@ def _at_shares(rows: Tensor, share: Tensor, interpolation: str, skips_nan: bool)
     return torch.lerp(low, high, torch.full_like(place, 0.5) if interpolation == "midpoint" else place - below)
 
 
+@replaces_function(torch.cov, Tensor.cov)
 def _covariance(
     x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
-) -> Tensor:
+) -> Any:
     if fweights is not None or aweights is not None:
-        return torch.cov(x, correction=correction, fweights=fweights, aweights=aweights)
+        return NotImplemented
     rows = x.unsqueeze(0) if x.dim() < 2 else x
     away = rows - rows.mean(1, keepdim=True)
     return ((away @ away.mT) / max(rows.shape[1] - correction, 0)).squeeze()
 
 
+@replaces_function(torch.corrcoef, Tensor.corrcoef)
 def _correlation(x: Tensor) -> Tensor:
-    matrix = _covariance(x)
+    matrix: Tensor = _covariance(x)
     if not matrix.dim():
         return matrix / matrix
     deviation = torch.sqrt(torch.diagonal(matrix))
     return (matrix / deviation.unsqueeze(1) / deviation.unsqueeze(0)).clamp(-1.0, 1.0)
 
 
-FUNCTIONS: Mapping[Any, Callable[..., Tensor]] = {
-    **dict.fromkeys((torch.quantile, torch.Tensor.quantile), _quantile(skips_nan=False)),
-    **dict.fromkeys((torch.cov, torch.Tensor.cov), _covariance),
-    **dict.fromkeys((torch.corrcoef, torch.Tensor.corrcoef), _correlation),
-    **dict.fromkeys((torch.nanquantile, torch.Tensor.nanquantile), _quantile(skips_nan=True)),
-}
-"""By torch's function: what a trace runs in its place."""
+replaces_function(torch.quantile, Tensor.quantile)(_quantile(skips_nan=False))
+replaces_function(torch.nanquantile, Tensor.nanquantile)(_quantile(skips_nan=True))
