@@ -9,7 +9,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.capture import to_words
 from pol.graph.lowering import RULES, lower
-from pol.graph.lowering.rules import adaptive_pooling, padding, pooling, resampling
+from pol.graph.lowering.rules.images import adaptive_pooling, pooling, resampling
+from pol.graph.lowering.rules.shapes import padding
 
 HOSTILE = [0, 0x80000000, 1, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0x3F800000, 0xBF800001]
 

@@ -5,30 +5,11 @@ The order is that of docs/operations.md, where the first line of a file's docstr
 
 from types import ModuleType
 
-from pol.graph.lowering.rules import (
-    activations,
-    adaptive_pooling,
-    convolutions,
-    draws,
-    elementwise,
-    gathering,
-    integers,
-    joins,
-    losses,
-    matrix_products,
-    normalization,
-    padding,
-    pooling,
-    powers,
-    reductions,
-    resampling,
-    running_sums,
-    scatter,
-    softmax,
-    sorting,
-    unfolding,
-    views,
-)
+from pol.graph.lowering.rules.elements import activations, draws, elementwise, integers, losses, powers
+from pol.graph.lowering.rules.folds import matrix_products, normalization, reductions, running_sums, softmax
+from pol.graph.lowering.rules.images import adaptive_pooling, convolutions, pooling, resampling
+from pol.graph.lowering.rules.places import gathering, scatter, sorting
+from pol.graph.lowering.rules.shapes import joins, padding, unfolding, views
 
 FAMILIES: tuple[ModuleType, ...] = (
     views,

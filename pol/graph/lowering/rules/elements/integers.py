@@ -9,7 +9,7 @@ from pol.arithmetic.registers import Float, Word, high_product, moved, nearest, 
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.remainders import MOST_ROUNDS, exact_rest, floor_quotient, floor_rest, rounds_for
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.rules.elements.elementwise import elementwise
 from pol.graph.lowering.values import Value
 from pol.graph.tensor_type import DType
 

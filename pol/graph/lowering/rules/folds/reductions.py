@@ -25,8 +25,8 @@ from pol.graph.lowering.folds import (
     restored,
 )
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.elementwise import elementwise
-from pol.graph.lowering.rules.softmax import log_of_sum
+from pol.graph.lowering.rules.elements.elementwise import elementwise
+from pol.graph.lowering.rules.folds.softmax import log_of_sum
 from pol.graph.lowering.values import Value, View, axis_index, cut, expand, reshape
 from pol.graph.tensor_type import DType
 

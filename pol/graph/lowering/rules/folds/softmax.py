@@ -13,7 +13,7 @@ from pol.arithmetic.registers import Float, fma, maximum, select
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.folds import FLOAT_SUM, MAXIMUM, fold_terms, reduce, restored
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.rules.elements.elementwise import elementwise
 from pol.graph.lowering.values import Value, axis_index, expand, unsqueeze
 from pol.graph.tensor_type import DType
 

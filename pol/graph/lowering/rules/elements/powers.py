@@ -6,7 +6,7 @@ from pol.arithmetic.functions import power
 from pol.arithmetic.registers import Float, Word, sqrt
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.rules.elements.elementwise import elementwise
 from pol.graph.lowering.values import Value
 from pol.graph.tensor_type import DType
 

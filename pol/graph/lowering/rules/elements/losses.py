@@ -9,7 +9,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.rules.elements.elementwise import elementwise
 from pol.graph.lowering.values import NAN, Value, View, at_index, expand, scalar, unsqueeze, view_of
 from pol.graph.tensor_type import DType
 

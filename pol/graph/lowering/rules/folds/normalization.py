@@ -17,7 +17,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Formula
 from pol.graph.lowering.folds import FLOAT_SUM, fold_terms, reduce, restored
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.reductions import mean_along, scaled, squares
+from pol.graph.lowering.rules.folds.reductions import mean_along, scaled, squares
 from pol.graph.lowering.values import Fill, Value, View, expand, float_word, reshape, unsqueeze
 from pol.graph.tensor_type import DType
 

@@ -12,7 +12,7 @@ from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, Emitter, NodeRead, same
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.integers import quotient_and_rest
+from pol.graph.lowering.rules.elements.integers import quotient_and_rest
 from pol.graph.lowering.values import (
     Value,
     View,

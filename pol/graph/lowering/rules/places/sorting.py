@@ -10,7 +10,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Coordinate, Emitter, NodeRead, same
 from pol.graph.lowering.long_sorting import merged
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.joins import placed
+from pol.graph.lowering.rules.shapes.joins import placed
 from pol.graph.lowering.values import (
     NAN,
     Value,

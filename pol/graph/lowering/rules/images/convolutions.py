@@ -16,7 +16,7 @@ from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import NodeRead
 from pol.graph.lowering.folds import FLOAT_SUM, reduce
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.elementwise import elementwise
+from pol.graph.lowering.rules.elements.elementwise import elementwise
 from pol.graph.lowering.values import Value, View, unsqueeze, view_of
 from pol.graph.lowering.windows import Cover, Grid, Window, moved, uncovered
 from pol.graph.tensor_type import DType, TensorType

@@ -18,7 +18,7 @@ from pol.graph.lowering.folds import (
     Monoid,
 )
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.reductions import of_words
+from pol.graph.lowering.rules.folds.reductions import of_words
 from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, view_of
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import DType, TensorType

@@ -12,7 +12,7 @@ from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Formula
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.joins import overlaid
+from pol.graph.lowering.rules.shapes.joins import overlaid
 from pol.graph.lowering.values import Value, View, permute
 from pol.graph.lowering.windows import Grid
 

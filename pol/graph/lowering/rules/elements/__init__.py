@@ -1,0 +1,1 @@
+"""Rules of operations on each element by itself."""

@@ -1,0 +1,1 @@
+"""Rules of reading, writing and sorting at addresses from data."""
