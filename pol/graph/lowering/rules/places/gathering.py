@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
-from pol.arithmetic.registers import Float, Word, select
+from pol.arithmetic.registers import Float, Word, below, select
 from pol.graph.lowering.call import Call
-from pol.graph.lowering.emitter import Coordinate, NodeRead
+from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.rules.places.index_lists import (
+    common_shape,
+    counted_from_the_end,
+    dimensions_before,
+    indices_of,
+)
 from pol.graph.lowering.values import (
     NAN,
     StepNumber,
@@ -70,6 +77,50 @@ def _gather(call: Call) -> Value:
         raise call.unsupported("the index is larger than the tensor")
     strides = tuple(0 if d == place else stride for d, stride in enumerate(source.strides))
     return _gathered(call, index.shape, index, replace(source, shape=index.shape, strides=strides), source, place)
+
+
+@lowers(
+    "aten.index.Tensor",
+    defines="words at the indices, below zero from the end; NaN (integers: 0) where there are none",
+)
+def _index(call: Call) -> Value:
+    table = call.emitter.view(call.tensor(0))
+    indices = indices_of(call, table)
+    if any(table.strides[place] < 0 for place in indices):
+        table = call.emitter.stored(table)
+    shape = common_shape(indices)
+    moves, limit = _offsets(call, table, indices, shape)
+    lead = dimensions_before(indices)
+    kept = [place for place in range(len(table.shape)) if place not in indices]
+    sizes = [table.shape[place] for place in kept]
+    strides = [table.strides[place] for place in kept]
+    over = (*sizes[:lead], *shape, *sizes[lead:])
+    spread: Value = moves
+    for _ in sizes[lead:]:
+        spread = unsqueeze(spread, len(spread.shape))
+    rest = (*strides[:lead], *[0] * len(shape), *strides[lead:])
+    start = View(table.source, table.index, table.type, over, table.base, rest, table.step_stride)
+    read = NodeRead(start, fill=NAN if table.dtype is DType.F32 else 0, gather=(0, 1, limit))
+    arguments: list[Argument] = [view_of(expand(spread, over)), read]
+    return call.emitter.map(over, table.dtype, arguments, lambda _, word: word)
+
+
+def _offsets(call: Call, table: View, indices: Mapping[int, Value], shape: tuple[int, ...]) -> tuple[View, int]:
+    """How far every place is from the first one in words, NOWHERE where there is none, and the limit of that."""
+    places = list(indices)
+
+    def formula(*indices: Word) -> Word:
+        total = outside = indices[0].word(0)
+        for place, index in zip(places, indices, strict=True):
+            size = index.word(table.shape[place])
+            at = counted_from_the_end(index, size)
+            outside |= below(at, size) == 0
+            total += at * table.strides[place]
+        return select(outside, -1, total)
+
+    arguments = [expand(index, shape) for index in indices.values()]
+    limit = 1 + sum((table.shape[place] - 1) * table.strides[place] for place in places)
+    return call.emitter.map(shape, DType.I32, arguments, formula, "offsets"), limit
 
 
 @lowers(

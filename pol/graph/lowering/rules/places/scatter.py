@@ -7,8 +7,7 @@ from functools import reduce
 from operator import and_, eq, or_
 from typing import Any
 
-from pol.arithmetic.registers import Word, below, select, to_float
-from pol.graph.aten_graph import Ref
+from pol.arithmetic.registers import Word, select, to_float
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Argument, Coordinate, NodeRead
 from pol.graph.lowering.folds import (
@@ -23,8 +22,8 @@ from pol.graph.lowering.folds import (
     Monoid,
 )
 from pol.graph.lowering.rule_table import lowers
+from pol.graph.lowering.rules.places.index_lists import common_shape, dimensions_before, indices_of, wrapped
 from pol.graph.lowering.values import (
-    NAN,
     Fill,
     Value,
     View,
@@ -175,14 +174,14 @@ def _index_into(call: Call, is_sum: bool) -> Value:
 )
 def _index_put(call: Call) -> Value:
     start, values = call.tensor(0), call.tensor(2)
-    indices = _indices(call, start)
-    shape = _common(indices)
+    indices = indices_of(call, start)
+    shape = common_shape(indices)
     if not shape:
         raise call.unsupported("one place; use torch.where with a comparison of positions")
     if len(start.shape) + len(shape) > MAX_RANK:
         raise call.unsupported(f"more than {MAX_RANK} dimensions of places and indices together")
     rest = [size for place, size in enumerate(start.shape) if place not in indices]
-    lead = _lead(indices)
+    lead = dimensions_before(indices)
     values = expand(values, (*rest[:lead], *shape, *rest[lead:]))
     # First the coordinates of the output, then the terms; the values do not move along the indexed dimensions.
     kept = [*range(lead), *range(lead + len(shape), len(values.shape))]
@@ -192,95 +191,9 @@ def _index_put(call: Call) -> Value:
     over = (*start.shape, *shape)
     keys: list[tuple[Argument, int]] = []
     for place, index in indices.items():
-        wrapped = _wrapped(call, index, start.shape[place], f"index_{place}")
-        keys.append((view_of(expand(wrapped, over)), place))
+        key = wrapped(call, index, start.shape[place], f"index_{place}")
+        keys.append((view_of(expand(key, over)), place))
     return _collected(call, start, shape, keys, expand(ordered, over), call.flag(3))
-
-
-@lowers(
-    "aten.index.Tensor",
-    defines="words at the indices, below zero from the end; NaN (integers: 0) where there are none",
-)
-def _index(call: Call) -> Value:
-    table = call.emitter.view(call.tensor(0))
-    indices = _indices(call, table)
-    if any(table.strides[place] < 0 for place in indices):
-        table = call.emitter.stored(table)
-    shape = _common(indices)
-    moves, limit = _offsets(call, table, indices, shape)
-    lead = _lead(indices)
-    kept = [place for place in range(len(table.shape)) if place not in indices]
-    sizes = [table.shape[place] for place in kept]
-    strides = [table.strides[place] for place in kept]
-    over = (*sizes[:lead], *shape, *sizes[lead:])
-    spread: Value = moves
-    for _ in sizes[lead:]:
-        spread = unsqueeze(spread, len(spread.shape))
-    rest = (*strides[:lead], *[0] * len(shape), *strides[lead:])
-    start = View(table.source, table.index, table.type, over, table.base, rest, table.step_stride)
-    read = NodeRead(start, fill=NAN if table.dtype is DType.F32 else 0, gather=(0, 1, limit))
-    arguments: list[Argument] = [view_of(expand(spread, over)), read]
-    return call.emitter.map(over, table.dtype, arguments, lambda _, word: word)
-
-
-def _offsets(call: Call, table: View, indices: Mapping[int, Value], shape: tuple[int, ...]) -> tuple[View, int]:
-    """How far every place is from the first one in words, NOWHERE where there is none, and the limit of that."""
-    places = list(indices)
-
-    def formula(*indices: Word) -> Word:
-        total = outside = indices[0].word(0)
-        for place, index in zip(places, indices, strict=True):
-            size = index.word(table.shape[place])
-            at = _counted_from_the_end(index, size)
-            outside |= below(at, size) == 0
-            total += at * table.strides[place]
-        return select(outside, -1, total)
-
-    arguments = [expand(index, shape) for index in indices.values()]
-    limit = 1 + sum((table.shape[place] - 1) * table.strides[place] for place in places)
-    return call.emitter.map(shape, DType.I32, arguments, formula, "offsets"), limit
-
-
-def _wrapped(call: Call, index: Value, size: int, part: str) -> View:
-    return call.emitter.map(index.shape, DType.I32, [index], lambda index: _counted_from_the_end(index, size), part)
-
-
-def _counted_from_the_end(index: Word, size: Word | int) -> Word:
-    """The index, or the size more where it is below zero."""
-    return select(index < 0, index + size, index)
-
-
-def _indices(call: Call, table: Value) -> dict[int, Value]:
-    """Which dimensions are indexed, and by what; all of one shape."""
-    given = call.argument(1)
-    if not isinstance(given, tuple) or len(given) > len(table.shape):
-        raise call.unsupported("a list of indices is needed")
-    found: dict[int, Value] = {}
-    for place, item in enumerate(given):
-        if isinstance(item, Ref):
-            if call.types[item].dtype not in {"int64", "int32"}:
-                raise call.unsupported("an index must be integers; instead of a mask use torch.where")
-            found[place] = call.values[item]
-    if not found:
-        raise call.unsupported("no index")
-    shape = _broadcast([index.shape for index in found.values()])
-    return {place: expand(index, shape) for place, index in found.items()}
-
-
-def _common(indices: Mapping[int, Value]) -> tuple[int, ...]:
-    return next(iter(indices.values())).shape
-
-
-def _lead(indices: Mapping[int, Value]) -> int:
-    """How many other dimensions come before those of the indices: none if something stands between the indexed ones."""
-    places = sorted(indices)
-    return places[0] if places == list(range(places[0], places[0] + len(places))) else 0
-
-
-def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    rank = max(len(shape) for shape in shapes)
-    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    return tuple(max(sizes) for sizes in zip(*padded, strict=True))
 
 
 def _collected(
