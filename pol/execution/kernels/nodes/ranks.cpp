@@ -1,4 +1,4 @@
-// Folds that count the words before each word of a line (plan/find_ranks.cpp): the line is sorted by digits, which keeps
+// Folds that count the words before each word of a line (plan/find/ranks.cpp): the line is sorted by digits, which keeps
 // equal words in the order of their places.
 #include "arithmetic/primitives.h"
 #include "nodes/lanes.h"

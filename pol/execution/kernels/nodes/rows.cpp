@@ -1,4 +1,4 @@
-// Folds along contiguous words of their operands (plan/find_rows.cpp). A row is read from its first word to its last,
+// Folds along contiguous words of their operands (plan/find/rows.cpp). A row is read from its first word to its last,
 // its accumulators stay in registers, and sixteen rows share a tile, because their elements are neighbors in the
 // output. Within a tile a NaN may have any bits; it becomes canonical when the tile is written to the output.
 #include "nodes/nodes.h"

@@ -1,4 +1,4 @@
-// Folds whose terms name the elements that they join (plan/find_scatter.cpp). An element's terms come in ascending order
+// Folds whose terms name the elements that they join (plan/find/scatter.cpp). An element's terms come in ascending order
 // if all terms do, so that one pass over them is enough.
 #include "arithmetic/primitives.h"
 #include "nodes/lanes.h"

@@ -175,7 +175,7 @@ struct Plan {
     const PlannedInstruction* each;
     int lanes;                // per block
     int tile_axis;            // of a map: the dimension along which an operand is contiguous that is not along the innermost; or -1
-    // The output dimensions as the lanes of nodes/elements.cpp run over them. If it turns, the innermost dimension, being
+    // The output dimensions as the lanes of maps/elements.cpp run over them. If it turns, the innermost dimension, being
     // short, changes places with the next one.
     Space turned;
     bool turns;

@@ -1,4 +1,4 @@
-// Recognizes folds whose terms nodes/column_joins.h can join several at a time, for neighboring elements side by side.
+// Recognizes folds whose terms maps/column_joins.h can join several at a time, for neighboring elements side by side.
 #include <algorithm>
 
 #include "plan/plan.h"

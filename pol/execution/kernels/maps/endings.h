@@ -1,4 +1,4 @@
-// The expressions that normalizations and softmaxes end in (plan/find_endings.cpp), computed in registers. Included by
+// The expressions that normalizations and softmaxes end in (plan/find/endings.cpp), computed in registers. Included by
 // plain_maps.h.
 #pragma once
 #include "arithmetic/primitives.h"

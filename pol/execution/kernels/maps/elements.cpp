@@ -1,9 +1,9 @@
 // The kernel for any node: interprets the scalar program over blocks of output elements, one instruction at a time over
 // all lanes. A fold runs its terms in order, for all lanes of a block side by side.
 #include "nodes/blocks.h"
-#include "nodes/column_joins.h"
+#include "maps/column_joins.h"
 #include "nodes/nodes.h"
-#include "nodes/plain_maps.h"
+#include "maps/plain_maps.h"
 
 namespace pol::POL_ISA {
 namespace {
@@ -16,7 +16,7 @@ constexpr int64_t kLine = 16;
 struct Engine : Block {
     uint32_t* turned;  // the words of a block whose lanes are no neighbors in the output
     int64_t strides[kMaxRank];
-    bool columns;      // terms are joined by nodes/column_joins.h
+    bool columns;      // terms are joined by maps/column_joins.h
 
     Engine(const Plan& plan_, const Run& run_, void* scratch)
         : Block(plan_, run_, plan_.turned, scratch), turned(rest + lanes_bytes(plan.forms) / sizeof(uint32_t)) {

@@ -1,4 +1,4 @@
-// Recognizes maps that nodes/elements.cpp has shortcuts for: transposed reads, and tensors put side by side.
+// Recognizes maps that maps/elements.cpp has shortcuts for: transposed reads, and tensors put side by side.
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-// Recognizes maps that end in one of the expressions of nodes/endings.h.
+// Recognizes maps that end in one of the expressions of maps/endings.h.
 #include <algorithm>
 #include <iterator>
 #include <string>

@@ -1,4 +1,4 @@
-// Joins the terms of neighboring elements (plan/find_columns.cpp), some terms at a time, so that the accumulators go
+// Joins the terms of neighboring elements (plan/find/columns.cpp), some terms at a time, so that the accumulators go
 // through registers less often. A NaN may have any bits here. Included by elements.cpp.
 #pragma once
 #include "arithmetic/primitives.h"

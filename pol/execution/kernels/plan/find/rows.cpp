@@ -46,7 +46,7 @@ bool PlannedNode::find_rows() {
         return !__builtin_mul_overflow(form.out[0], width, &stride) && form.fold[inner] == stride;
     });
     const int column = plan_.space.rank - 1;
-    // Where the last output dimension is contiguous, nodes/elements.cpp does well.
+    // Where the last output dimension is contiguous, maps/elements.cpp does well.
     if (!(row.lanes && column == 0) && some_contiguous([&](const Form& form) { return form.out[column]; })) return false;
     if (row.lanes) find_centered();
     if (row.lanes && some_contiguous([](const Form& form) { return form.out[0]; })) {

@@ -1,9 +1,9 @@
 // Maps whose operands are read at in-range addresses that are linear in the element's coordinates: whole lines, rows or
 // tiles, with nothing to look up per block. Included by elements.cpp.
 #pragma once
-#include "nodes/endings.h"
+#include "maps/endings.h"
 #include "nodes/registers.h"
-#include "nodes/uniform_lanes.h"
+#include "maps/uniform_lanes.h"
 
 namespace pol::POL_ISA {
 namespace {
