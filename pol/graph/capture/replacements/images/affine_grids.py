@@ -11,7 +11,7 @@ from pol.graph.capture.replacements.table import replaces
 
 
 @replaces("affine_grid_generator.default")
-def affine_grid(turn: Tensor, size: Sequence[int], corners: bool) -> Tensor:
+def _affine_grid(turn: Tensor, size: Sequence[int], corners: bool) -> Tensor:
     """The coordinates (examples, positions..., coordinates) of an image of this size under affine maps."""
     points = _points(turn, size, corners)
     grid = torch.matmul(points, turn.transpose(1, 2))
@@ -19,7 +19,7 @@ def affine_grid(turn: Tensor, size: Sequence[int], corners: bool) -> Tensor:
 
 
 @replaces("affine_grid_generator_backward.default")
-def affine_grid_backward(gradient: Tensor, size: Sequence[int], corners: bool) -> Tensor:
+def _affine_grid_backward(gradient: Tensor, size: Sequence[int], corners: bool) -> Tensor:
     """The gradient of the maps."""
     flat = gradient.reshape(size[0], -1, len(size) - 2)
     return torch.matmul(flat.transpose(1, 2), _points(gradient, size, corners))
@@ -41,7 +41,7 @@ def _points(like: Tensor, size: Sequence[int], corners: bool) -> Tensor:
 
 
 @replaces("channel_shuffle.default", "native_channel_shuffle.default")
-def channel_shuffle(value: Tensor, groups: int) -> Tensor:
+def _channel_shuffle(value: Tensor, groups: int) -> Tensor:
     """Channel by channel from each of the groups."""
     examples, channels, *sizes = value.shape
     return value.reshape(examples, groups, channels // groups, *sizes).transpose(1, 2).reshape(value.shape)

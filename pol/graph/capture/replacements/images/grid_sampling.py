@@ -27,7 +27,7 @@ Tap: TypeAlias = "tuple[Tensor, Tensor | None]"
 
 
 @replaces("grid_sampler_2d.default", "grid_sampler_3d.default")
-def grid_sample(value: Tensor, grid: Tensor, interpolation: int, padding: int, corners: bool) -> Tensor:
+def _grid_sample(value: Tensor, grid: Tensor, interpolation: int, padding: int, corners: bool) -> Tensor:
     """(examples, channels, sizes...) at a grid (examples, outputs..., coordinates) in -1 .. 1, the last one first."""
     rank, sizes = grid.shape[-1], value.shape[2:]
     places = [_unnormalized(grid[..., rank - 1 - axis].flatten(1), size, corners) for axis, size in enumerate(sizes)]
@@ -53,7 +53,7 @@ def _grid_sample_backward(
     gradient: Tensor, value: Tensor, grid: Tensor, interpolation: int, padding: int, corners: bool, mask: Sequence[bool]
 ) -> tuple[Tensor | None, ...]:
     def sampled(value: Tensor, grid: Tensor) -> Tensor:
-        return grid_sample(value, grid, interpolation, padding, corners)
+        return _grid_sample(value, grid, interpolation, padding, corners)
 
     found = pulled_back(sampled, gradient, value, grid)
     return tuple(item if is_wanted else None for item, is_wanted in zip(found, mask, strict=True))

@@ -13,7 +13,7 @@ from pol.graph.capture.replacements.table import replaces
 
 
 @replaces("adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
-def adaptive_max_pool(value: Tensor, outputs: Sequence[int]) -> tuple[Tensor, Tensor]:
+def _adaptive_max_pool(value: Tensor, outputs: Sequence[int]) -> tuple[Tensor, Tensor]:
     """The greatest of each part, floor(i * n / m) .. ceil((i + 1) * n / m) per dimension, and its flat position.
 
     The last dimension goes first: of equal numbers, the first one in memory is found.

@@ -13,7 +13,7 @@ from pol.graph.capture.replacements.table import replaces
 
 
 @replaces("im2col.default")
-def im2col(
+def _im2col(
     value: Tensor, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
 ) -> Tensor:
     """(..., channels, height, width) to (..., channels * taps, patches)."""
@@ -29,7 +29,7 @@ def im2col(
 
 
 @replaces("col2im.default")
-def col2im(
+def _col2im(
     columns: Tensor,
     outputs: Sequence[int],
     kernel: Sequence[int],
@@ -37,7 +37,7 @@ def col2im(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Tensor:
-    """The adjoint of `im2col`: every position is the sum of the patches that hold it."""
+    """The adjoint of `_im2col`: every position is the sum of the patches that hold it."""
     sizes = [output + 2 * pad for output, pad in zip(outputs, padding, strict=True)]
     reach = [gap * (taps - 1) + 1 for gap, taps in zip(dilation, kernel, strict=True)]
     counts = [(size - far) // step + 1 for size, far, step in zip(sizes, reach, stride, strict=True)]
@@ -65,7 +65,7 @@ def _spread(value: Tensor, axis: int, size: int, step: int) -> Tensor:
 
 
 @replaces("replication_pad1d.default", "replication_pad2d.default", "replication_pad3d.default")
-def replicated(value: Tensor, widths: Sequence[int]) -> Tensor:
+def _replicated(value: Tensor, widths: Sequence[int]) -> Tensor:
     """The borders repeated; negative widths cut."""
     for number in range(len(widths) // 2):
         dim = value.dim() - 1 - number
@@ -81,7 +81,7 @@ def replicated(value: Tensor, widths: Sequence[int]) -> Tensor:
     return value
 
 
-replaces(*(f"replication_pad{rank}d_backward.default" for rank in (1, 2, 3)))(of_first(replicated))
+replaces(*(f"replication_pad{rank}d_backward.default" for rank in (1, 2, 3)))(of_first(_replicated))
 
 
 def _repeated(value: Tensor, dim: int, count: int) -> Tensor:

@@ -11,7 +11,7 @@ SUM, MEAN, MAX = 0, 1, 2
 
 
 @replaces("_embedding_bag.default", "_embedding_bag_forward_only.default")
-def embedding_bag(
+def _embedding_bag(
     table: Tensor,
     tokens: Tensor,
     offsets: Tensor,
@@ -46,7 +46,7 @@ def embedding_bag(
 
 
 @replaces("_embedding_bag_dense_backward.default")
-def embedding_bag_backward(
+def _embedding_bag_dense_backward(
     gradient: Tensor,
     tokens: Tensor,
     bag: Tensor,
@@ -71,7 +71,7 @@ def embedding_bag_backward(
 
 
 @replaces("_embedding_bag_per_sample_weights_backward.default")
-def weights_backward(
+def _weights_backward(
     gradient: Tensor, table: Tensor, tokens: Tensor, _offsets: Tensor, bag: Tensor, _mode: int, padding: int = -1
 ) -> Tensor:
     """The gradient of the weights of tokens."""
@@ -84,6 +84,6 @@ def _embedding_bag_backward(
     gradient: Tensor, tokens: Tensor, _offsets: Tensor, bag: Tensor, sizes: Tensor, chosen: Tensor, rows: int,
     scale_by_frequency: bool, mode: int, _sparse: bool, weights: Tensor | None, padding: int = -1,
 ) -> Tensor:  # fmt: skip
-    return embedding_bag_backward(
+    return _embedding_bag_dense_backward(
         gradient, tokens, bag, sizes, chosen, rows, scale_by_frequency, mode, weights, padding
     )

@@ -45,7 +45,7 @@ def _unrolled(words: Tensor, place: int, rank: int, after: int) -> Tensor:
 
 
 @replaces("masked_scatter.default", exact=True)
-def masked_scatter(value: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+def _masked_scatter(value: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The next word of the source at each position of the mask."""
     value, mask = torch.broadcast_tensors(value, mask)  # type: ignore[no-untyped-call]  # torch declares no types
     words = source.reshape(-1).index_select(0, _numbers(mask, source.numel())).reshape(mask.shape)
@@ -53,7 +53,7 @@ def masked_scatter(value: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 @replaces("masked_scatter_backward.default")
-def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
+def _masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
     """The gradient of the source."""
     mask = mask.expand(gradient.shape)
     count = prod(sizes)

@@ -9,13 +9,13 @@ from pol.graph.capture.replacements.table import replaces
 
 
 @replaces("take.default", exact=True)
-def take(value: Tensor, index: Tensor) -> Tensor:
+def _take(value: Tensor, index: Tensor) -> Tensor:
     """Words by flat position."""
     return value.reshape(-1)[index]
 
 
 @replaces("put.default", exact=True)
-def put(value: Tensor, index: Tensor, words: Tensor, accumulate: bool = False) -> Tensor:
+def _put(value: Tensor, index: Tensor, words: Tensor, accumulate: bool = False) -> Tensor:
     """Words written at flat positions."""
     flat = value.reshape(-1)
     written: Tensor = torch.ops.aten.index_put(flat, [index.reshape(-1)], words.reshape(-1), accumulate)
@@ -23,7 +23,7 @@ def put(value: Tensor, index: Tensor, words: Tensor, accumulate: bool = False) -
 
 
 @replaces("index_reduce.default")
-def index_reduce(
+def _index_reduce(
     value: Tensor, dim: int, index: Tensor, source: Tensor, kind: str, include_self: bool = True
 ) -> Tensor:
     """Rows of the source reduced into the rows that a list of numbers names."""

@@ -13,7 +13,7 @@ MEAN, SUM = 1, 2
 
 
 @replaces("multilabel_margin_loss_forward.default")
-def multilabel_margin_loss(value: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
+def _multilabel_margin_loss(value: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     """The loss, and which classes are labels; labels end before the first negative number."""
     rows, labels = (item if item.dim() > 1 else item.unsqueeze(0) for item in (value, target))
     classes = rows.shape[1]
@@ -36,7 +36,7 @@ def multilabel_margin_loss(value: Tensor, target: Tensor, reduction: int) -> tup
 def _multilabel_margin_loss_backward(
     gradient: Tensor, value: Tensor, target: Tensor, reduction: int, _is_target: Tensor
 ) -> Tensor:
-    return pulled_back(lambda given: multilabel_margin_loss(given, target, reduction)[0], gradient, value)[0]
+    return pulled_back(lambda given: _multilabel_margin_loss(given, target, reduction)[0], gradient, value)[0]
 
 
 replaces("multi_margin_loss_backward.default")(of_first(multi_margin_loss))

@@ -77,7 +77,7 @@ def lu(matrix: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
     return matrix, order, pivots
 
 
-def reflected(matrix: Tensor, count: int) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+def _reflected(matrix: Tensor, count: int) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
     """R, and Householder's vectors with their factors: H_k = 1 - tau v v^T, H_count-1 ... H_0 A = R."""
     rows = matrix.shape[-2]
     here = places(rows).unsqueeze(-1)
@@ -103,7 +103,7 @@ def _mirror(matrix: Tensor, vector: Tensor, tau: Tensor) -> Tensor:
     return matrix - (tau * vector) * (vector * matrix).sum(-2, True)
 
 
-def orthogonal(reflections: list[tuple[Tensor, Tensor]], rows: int, columns: int, batch: torch.Size) -> Tensor:
+def _orthogonal(reflections: list[tuple[Tensor, Tensor]], rows: int, columns: int, batch: torch.Size) -> Tensor:
     """The first columns of H_0 H_1 ..."""
     result = torch.eye(rows, columns).expand(*batch, rows, columns)
     for vector, tau in reversed(reflections):
@@ -150,18 +150,18 @@ def _cholesky(matrix: Tensor, *, upper: bool = False, check_errors: bool = False
 def _qr(matrix: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     rows, columns = matrix.shape[-2:]
     count = min(rows, columns)
-    upper, reflections = reflected(matrix, count)
+    upper, reflections = _reflected(matrix, count)
     upper = torch.triu(upper if mode == "complete" else upper[..., :count, :])
     if mode == "r":
         return matrix.new_zeros(0), upper
     width = rows if mode == "complete" else count
-    return orthogonal(reflections, rows, width, matrix.shape[:-2]), upper
+    return _orthogonal(reflections, rows, width, matrix.shape[:-2]), upper
 
 
 @unrolled("geqrf.default")
 def _geqrf(matrix: Tensor) -> tuple[Tensor, Tensor]:
     count = min(matrix.shape[-2:])
-    upper, reflections = reflected(matrix, count)
+    upper, reflections = _reflected(matrix, count)
     vectors = torch.cat([vector for vector, _ in reflections], -1)
     vectors = torch.nn.functional.pad(vectors, (0, matrix.shape[-1] - count))
     factors = torch.cat([tau for _, tau in reflections], -2).squeeze(-1)
@@ -176,7 +176,7 @@ def _householder_product(vectors: Tensor, factors: Tensor) -> Tensor:
     for k in range(factors.shape[-1]):
         vector = torch.where(here > k, vectors[..., :, k : k + 1], (here == k).to(vectors.dtype))
         reflections.append((vector, factors[..., k : k + 1].unsqueeze(-1)))
-    return orthogonal(reflections, rows, columns, vectors.shape[:-2])
+    return _orthogonal(reflections, rows, columns, vectors.shape[:-2])
 
 
 def _info(matrix: Tensor) -> Tensor:

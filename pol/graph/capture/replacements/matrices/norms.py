@@ -12,7 +12,7 @@ from torch import Tensor
 from pol.graph.capture.replacements.table import replaces
 
 
-def size_of(x: Tensor, p: float = 2, dims: Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+def _size_of(x: Tensor, p: float = 2, dims: Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """torch.linalg.vector_norm."""
     size: Tensor = torch.linalg.vector_norm(x, p, dims, keepdim)
     return size
@@ -23,7 +23,7 @@ def _norm(
     x: Tensor, p: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     if dtype is not None:
-        return size_of(x.to(dtype), p, dim, keepdim)
+        return _size_of(x.to(dtype), p, dim, keepdim)
     if p in {1, 2, math.inf, -math.inf}:
         return NotImplemented
     axes = list(range(x.dim())) if dim is None else list(dim)
@@ -34,13 +34,13 @@ def _norm(
 
 @replaces("dist.default")
 def _distance(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
-    return size_of(a - b, p)
+    return _size_of(a - b, p)
 
 
 @replaces("renorm.default")
 def _renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     axes = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
-    size = size_of(x, p, axes, True)
+    size = _size_of(x, p, axes, True)
     return x * torch.where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
 
 
@@ -51,12 +51,12 @@ def _apart(a: Tensor, b: Tensor) -> Tensor:
 
 @replaces("_cdist_forward.default")
 def _distances(a: Tensor, b: Tensor, p: float, compute_mode: int | None) -> Tensor:
-    return size_of(_apart(a, b), p, [-1])
+    return _size_of(_apart(a, b), p, [-1])
 
 
 @replaces("_euclidean_dist.default")
 def _euclidean_distances(a: Tensor, b: Tensor) -> Tensor:
-    return size_of(_apart(a, b), 2, [-1])
+    return _size_of(_apart(a, b), 2, [-1])
 
 
 @replaces("_cdist_backward.default")
@@ -83,7 +83,7 @@ def _slope(apart: Tensor, whole: Tensor, p: float) -> Tensor:
 @replaces("_pdist_forward.default")
 def _pair_distances(x: Tensor, p: float = 2) -> Tensor:
     first, second = torch.triu_indices(len(x), len(x), 1)
-    return size_of(x[first] - x[second], p, [-1])
+    return _size_of(x[first] - x[second], p, [-1])
 
 
 @replaces("_pdist_backward.default")

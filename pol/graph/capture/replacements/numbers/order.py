@@ -143,7 +143,7 @@ def _deviation_and_mean(
 
 
 @replaces("histc.default")
-def histogram(value: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Any:
+def _histogram(value: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Any:
     """`histc` with given limits: how many numbers lie in each of the equal parts."""
     if low == high:
         return NotImplemented

@@ -17,7 +17,7 @@ def _along(numbers: Tensor, value: Tensor, axis: int | None) -> Tensor:
     return numbers.reshape(shape)
 
 
-def quantized(
+def _quantized(
     value: Tensor, scale: Tensor | float, zero: Tensor | float, low: int, high: int, axis: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Nearest multiples of the scale within the range, and which elements were in it."""
@@ -30,45 +30,45 @@ def quantized(
 
 
 @replaces("fake_quantize_per_tensor_affine_cachemask.default")
-def per_tensor(value: Tensor, scale: Tensor | float, zero: Tensor | int, low: int, high: int) -> tuple[Tensor, Tensor]:
+def _per_tensor(value: Tensor, scale: Tensor | float, zero: Tensor | int, low: int, high: int) -> tuple[Tensor, Tensor]:
     """One scale."""
-    return quantized(value, scale, zero, low, high)
+    return _quantized(value, scale, zero, low, high)
 
 
 @replaces("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default")
-def per_tensor_if(
+def _per_tensor_if(
     value: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, low: int, high: int
 ) -> tuple[Tensor, Tensor]:
     """One scale; `enabled` is 0 where nothing is quantized."""
-    result, inside = quantized(value, scale, zero, low, high)
+    result, inside = _quantized(value, scale, zero, low, high)
     is_on = enabled.reshape(()) != 0
     return torch.where(is_on, result, value), inside | ~is_on
 
 
 @replaces("fake_quantize_per_channel_affine_cachemask.default")
-def per_channel(value: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int) -> tuple[Tensor, Tensor]:
+def _per_channel(value: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int) -> tuple[Tensor, Tensor]:
     """One scale per channel."""
-    return quantized(value, scale, zero, low, high, axis)
+    return _quantized(value, scale, zero, low, high, axis)
 
 
 @replaces("_fake_quantize_learnable_per_tensor_affine.default")
-def learned(
+def _learned(
     value: Tensor, scale: Tensor, zero: Tensor, low: int, high: int, factor: float = 1.0, axis: int | None = None
 ) -> Tensor:
     """With a scale and a zero point that are parameters; the zero point is rounded into the range."""
-    return quantized(value, scale, _whole(zero, low, high), low, high, axis)[0]
+    return _quantized(value, scale, _whole(zero, low, high), low, high, axis)[0]
 
 
 @replaces("_fake_quantize_learnable_per_channel_affine.default")
-def learned_per_channel(
+def _learned_per_channel(
     value: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int, factor: float = 1.0
 ) -> Tensor:
-    """As `learned`, one scale per channel."""
-    return learned(value, scale, zero, low, high, factor, axis)
+    """As `_learned`, one scale per channel."""
+    return _learned(value, scale, zero, low, high, factor, axis)
 
 
 @replaces("_fake_quantize_learnable_per_tensor_affine_backward.default")
-def learned_backward(
+def _learned_backward(
     gradient: Tensor,
     value: Tensor,
     scale: Tensor,
@@ -94,11 +94,11 @@ def learned_backward(
 
 
 @replaces("_fake_quantize_learnable_per_channel_affine_backward.default")
-def learned_per_channel_backward(
+def _learned_per_channel_backward(
     gradient: Tensor, value: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int, factor: float = 1.0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `learned_backward`, one scale per channel."""
-    return learned_backward(gradient, value, scale, zero, low, high, factor, axis)
+    """As `_learned_backward`, one scale per channel."""
+    return _learned_backward(gradient, value, scale, zero, low, high, factor, axis)
 
 
 def _whole(zero: Tensor, low: int, high: int) -> Tensor:

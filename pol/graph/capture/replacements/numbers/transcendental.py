@@ -58,7 +58,7 @@ def _odd(x: Tensor, size: Tensor) -> Tensor:
 
 @replaces("tan.default")
 @in_binary32
-def tan(x: Tensor) -> Tensor:
+def _tan(x: Tensor) -> Tensor:
     """sin(x) / cos(x)."""
     return torch.sin(x) / torch.cos(x)
 
