@@ -476,3 +476,18 @@ def test_a_training_is_resumed_where_its_schedule_has_become_constant(name: str)
     for batch in batches(4):
         again[3](*batch)
     assert values(again[0]) == values(whole[0])
+
+
+def test_views_of_the_weights_follow_and_torch_knows_of_the_write() -> None:
+    """A graph of before the step has no backward pass, as after a step of torch's own."""
+    model = plain()
+    weight = model[0].weight
+    view, address, version = weight.detach().view(-1), weight.data_ptr(), weight._version
+    before = model(X).square().sum()
+    step = exact(model, SGD(model.parameters(), 0.1))
+    step(*next(batches()))
+    assert torch.equal(view, weight.detach().view(-1))
+    assert weight.data_ptr() == address
+    assert weight._version > version
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        before.backward()

@@ -26,6 +26,7 @@ from pol.training.exact.batch_program import require_batch
 from pol.training.exact.replaced_objects import ReplacedObjects
 from pol.training.exact.stand_ins import DeferredOutput, UnknownGradient
 from pol.training.exact.state_before import StateBefore
+from pol.training.exact.training_tensors import copy_of
 
 CALL = "_compiled_call_impl"
 """The attribute of a module that is called in place of its hooks and `forward`; `torch.nn` never copies or saves it."""
@@ -164,7 +165,7 @@ class OwnLoop:
         self._require_complete()
         require_batch({str(place): item for place, item in enumerate(inputs)})
         self._before.keep()
-        self._inputs = [item.clone() for item in inputs]  # a loader may fill the same memory again before the loss
+        self._inputs = [copy_of(item) for item in inputs]  # a loader may fill the same memory again before the loss
         self._output = DeferredOutput(self.loss, self._loss)
         return self._output
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 from torch.optim import Optimizer
 
 from pol.arithmetic.primitives import Words
@@ -29,10 +30,21 @@ def words_of(what: str, tensor: Tensor) -> Words:
         UnsupportedError: it holds an integer that doesn't fit in 32 bits.
     """
     plain = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
-    if plain.dtype == torch.float32 and plain.device.type == "cpu" and plain.is_contiguous():
+    if _is_words(plain):
         found: Words = plain.numpy().view(np.uint32)
         return found
     return to_words(what, plain)
+
+
+def copy_of(tensor: Tensor) -> Tensor:
+    """A copy, made by this thread alone: threads of torch that wait for more work keep the kernels' from a core."""
+    if not _is_words(tensor):
+        return tensor.clone()
+    return torch.from_numpy(tensor.detach().numpy().copy())
+
+
+def _is_words(tensor: Tensor) -> bool:
+    return tensor.dtype == torch.float32 and tensor.is_cpu and tensor.is_contiguous() and not tensor.is_neg()
 
 
 class TrainingTensors:
@@ -74,6 +86,7 @@ class TrainingTensors:
     def write(self, words: Sequence[Words]) -> None:
         """Take over the state after a step."""
         slots = self._captured.aten.slots
+        copied = []
         with torch.no_grad():
             for slot, changes, new in zip(slots, self._changes, words, strict=True):
                 if not changes:
@@ -86,8 +99,12 @@ class TrainingTensors:
                 now = torch.from_numpy(new.view(np.float32 if tensor.is_floating_point() else np.int32))
                 if slot.component is Component.OPTIMIZER and tensor.dtype == now.dtype and tensor.is_contiguous():
                     tensor.data = now  # nobody else has a view of it; parameters may have others
+                elif _is_words(tensor) and not tensor.is_inference():
+                    np.copyto(words_of(slot.name, tensor), new)  # as in `copy_of`
+                    copied.append(tensor)
                 else:
                     tensor.copy_(now)
+            increment_version(copied)
             self._count()
 
     def counts(self) -> NDArray[np.int64]:
