@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import CellType
 from typing import Any
@@ -13,6 +14,8 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
+_CONTAINERS = frozenset({dict, OrderedDict, list, set})
+"""Most attributes of modules; looking for them first halves the time."""
 _OF_MODULES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OF_TENSORS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 _EMPTY = CellType()
@@ -25,8 +28,10 @@ def present_setting(model: nn.Module, loss: object, optimizer: Optimizer) -> Any
     Tensors and what is trained, hooks, the optimizer's groups, plain attributes of modules (their mode, a rate of
     dropout) and plain values that the loss function closes over.
     """
-    tensors = [*model.parameters(), *model.buffers()]
-    modules = [*model.modules(), *(loss.modules() if isinstance(loss, nn.Module) else ())]
+    own = [*model.modules()]
+    held = (tensor for part in own for tensor in (*part._parameters.values(), *part._buffers.values()))
+    tensors = [tensor for tensor in held if tensor is not None]  # one walk for all: three take half of the time
+    modules = [*own, *(loss.modules() if isinstance(loss, nn.Module) else ())]
     return (
         [(id(t), t.requires_grad, t.dtype, t.shape) for t in tensors],
         [*_hooks(tensors, _OF_TENSORS), *_hooks(modules, _OF_MODULES), *_hooks([optimizer], _OF_OPTIMIZERS)],
@@ -71,4 +76,6 @@ def _hooks(owners: Iterable[object], names: Sequence[str]) -> Iterator[tuple[int
 
 
 def _is_plain(value: object) -> bool:
+    if type(value) in _CONTAINERS:
+        return False
     return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(isinstance(item, PLAIN) for item in value))

@@ -27,6 +27,8 @@ class Lookup:
 
     def require(self, indices: Tensor, report: Report = refuse) -> None:
         """Raises UnsupportedError for an index that does not exist."""
+        if indices.numel() and int(indices.min()) >= 0 and int(indices.max()) < self.size:
+            return  # as in almost all batches, at a third of the time
         wrong = indices[((indices < 0) | (indices >= self.size)) & (indices != self.ignored)]
         if wrong.numel():
             report(
