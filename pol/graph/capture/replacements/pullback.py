@@ -21,7 +21,7 @@ def pulled_back(function: Callable[..., Any], gradient: Tensor, *primals: Tensor
             stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
         stack.enter_context(torch.enable_grad())
         leaves = [primal.detach().requires_grad_() for primal in primals]
-        found = torch.autograd.grad(function(*leaves), leaves, gradient)
+        found = torch.autograd.grad(function(*leaves), leaves, gradient, materialize_grads=True)
     return tuple(item.detach() for item in found)
 
 
