@@ -447,6 +447,42 @@ class EverySecond(Plain):
                     p.sub_(p.grad * group["lr"])
 
 
+class LaterOperand(Plain):
+    """Takes other tensors from its third step on, by operations with the same numbers."""
+
+    later: Callable[[Tensor, Tensor], Tensor]
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                state["step"] = state.get("step", 0) + 1
+                before = state.setdefault("before", torch.zeros_like(p))
+                taken = p.grad if state["step"] < 3 else self.later(p.grad, before)
+                p.sub_(taken * group["lr"])
+                before.copy_(p.grad)
+
+
+class LaterDifference(LaterOperand):
+    later = staticmethod(torch.sub)
+
+
+class LaterState(LaterOperand):
+    later = staticmethod(lambda _, before: before)
+
+
+class LaterRoll(Plain):
+    """The places of a roll, which are no numbers of a table, follow from a counter."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = self.state[p].get("step", 0) + 1
+                p.sub_(torch.roll(p.grad, [self.state[p]["step"]]) * group["lr"])
+
+
 class Reading(Plain):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
@@ -579,6 +615,9 @@ def test_optimizers_that_can_be_no_program_are_refused(make: Make, message: str)
     ("make", "message"),
     [
         (lambda p: EverySecond(p, 0.1), r"EverySecond has no rule, and its step 2 is of other operations.*RULES"),
+        (lambda p: LaterDifference(p, 0.1), r"LaterDifference .* step 3 is of other operations"),
+        (lambda p: LaterState(p, 0.1), r"LaterState .* step 3 is of other operations"),
+        (lambda p: LaterRoll(p, 0.1), r"LaterRoll .* step 2 is of other operations"),
         (lambda p: Reading(p, 0.1), r"Reading has no rule.*RULES"),
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from torch._ops import OpOverload
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.guards.plain_values import is_plain, is_same
@@ -115,11 +117,11 @@ def counted_step(
         runs = list(_runs(optimizer, course, parameter, _of_meta(present, scalars=False), reads))
     first = runs[0]
     for step, run in enumerate(runs):
-        if [(call, list(numbers)) for call, numbers in run] != [(call, list(numbers)) for call, numbers in first]:
+        if run.course != first.course:
             raise no_rule(optimizer, f"its step {step + 1} is of other operations than its first")
     calls = []
-    for place, (operation, numbers) in enumerate(first):
-        values = {key: np.array([run[place][1][key] for run in runs], np.float64) for key in numbers}
+    for place, (operation, numbers) in enumerate(first.calls):
+        values = {key: np.array([run.calls[place][1][key] for run in runs], np.float64) for key in numbers}
         stem = operation.split(".")[1].strip("_")
         calls.append(NumberedCall(operation, {key: table(stem, column) for key, column in values.items()}))
     return CountedStep(optimizer, calls, reads)
@@ -131,17 +133,17 @@ def _runs(
     parameter: Tensor,
     present: Mapping[str, Any],
     reads: list[float],
-) -> Iterator[list[tuple[str, dict[Place, float]]]]:
-    """The calls of every step; ``reads`` takes what the first one reads."""
+) -> Iterator[_Noting]:
+    """The operations of every step; ``reads`` takes what the first one reads."""
     member = _without_numbers(parameter)
-    shadow, _ = _shadow(optimizer, course[0], member, present)
+    shadow, state = _shadow(optimizer, course[0], member, present)
     group, last = shadow.param_groups[0], course[0]
     for step, options in enumerate(course):
         # What the step itself writes into its group stays; a schedule changes the rest.
         group.update({key: value for key, value in options.items() if not is_same(last.get(key), value)})
         last = options
         member.grad = torch.empty_like(member)
-        noted = _Noting()
+        noted = _Noting({"parameter": member, "gradient": member.grad, "state": state[member], "group": group})
         try:
             with noted:
                 shadow.step()
@@ -150,7 +152,8 @@ def _runs(
             raise no_rule(optimizer, f"its step cannot be traced ({type(error).__name__}: {text})") from error
         if step == 0:
             reads += noted.reads
-        yield noted.calls
+        noted.keep(state[member])
+        yield noted
 
 
 def _shadow(
@@ -187,24 +190,70 @@ def _numbers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[Place, floa
 
 
 class _Noting(TorchDispatchMode):
-    """Notes the operations that have numbers among their arguments."""
+    """Notes the operations of a step: which tensors and constants each one takes, and the numbers among its arguments.
 
-    def __init__(self) -> None:
+    A tensor is known by its name before the step, or by the operation that makes it: `course` is the same for two steps
+    of the same operations on the same tensors.
+    """
+
+    def __init__(self, names: Mapping[str, Any] = MappingProxyType({})) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch declares no types
         self.calls: list[tuple[str, dict[Place, float]]] = []
+        self.course: list[Any] = []
         self.reads: list[float] = []
+        # The tensors stay alive, so that no other one takes the place of their id.
+        self._labels: dict[int, tuple[str, Tensor]] = {}
+        self._label("", names)
+
+    def _label(self, name: str, item: Any) -> None:
+        for key, value in item.items():
+            if isinstance(value, Mapping):
+                self._label(f"{name}{key}.", value)
+            elif isinstance(value, Tensor):
+                self._labels[id(value)] = (f"{name}{key}", value)
+
+    def keep(self, state: Mapping[str, Any]) -> None:
+        """Note which tensors are the state after the step."""
+        self.course.append({key: self._known(value) for key, value in state.items() if isinstance(value, Tensor)})
+
+    def _known(self, tensor: Tensor) -> str:
+        return self._labels.setdefault(id(tensor), (f"tensor {id(tensor)}", tensor))[0]
+
+    def _taken(self, func: OpOverload, item: Any) -> Any:
+        if not isinstance(item, Tensor):
+            return "number"
+        # A number in Python code, as in torch.tensor(0.5), is a new tensor in each step.
+        is_literal = func in _LITERALS and item.device.type == "cpu"
+        return repr(item.tolist()) if is_literal else self._known(item)
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         """Run the operation."""
-        numbers = _numbers(args, kwargs or {})
+        keywords = kwargs or {}
+        if func.namespace == "profiler":  # torch marks each step of an optimizer
+            return func(*args, **keywords)
+        numbers = _numbers(args, keywords)
         if numbers:
             self.calls.append((str(func), numbers))
-        result = func(*args, **(kwargs or {}))
+        pairs = [*enumerate(args), *keywords.items()]
+        taken = [
+            (place, self._taken(func, item))
+            if isinstance(item, Tensor) or place in numbers
+            else (place, [self._known(leaf) if isinstance(leaf, Tensor) else repr(leaf) for leaf in tree_leaves(item)])
+            for place, item in pairs
+        ]
+        result = func(*args, **keywords)
+        for place, leaf in enumerate(tree_leaves(result)):
+            if isinstance(leaf, Tensor) and id(leaf) not in self._labels:
+                self._labels[id(leaf)] = (f"result {place} of {len(self.course)}", leaf)
+        self.course.append((str(func), taken))
         if str(func) == _READ:
             self.reads.append(result)
         return result
+
+
+_LITERALS = {torch.ops.aten.lift_fresh.default, torch.ops.aten.lift_fresh_copy.default}
 
 
 class _Replacing(TorchDispatchMode):
