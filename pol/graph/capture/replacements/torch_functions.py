@@ -1,7 +1,8 @@
 """Functions of torch whose own code reads numbers of tensors, replaced before a trace differentiates them.
 
 Operations of the graph are too late for them. Writing by a boolean mask is a choice, whose gradient has a fixed shape;
-the Gaussian loss raises for a negative variance.
+the Gaussian loss raises for a negative variance. A condition that the user's code only raises by has the value with
+which the step goes on.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from pol.graph.capture.replacements.indexing import masks
 from pol.graph.capture.replacements.table import FUNCTIONS, replaces_function
+from pol.graph.capture.tracing.checks_of_numbers import checked
 from pol.graph.capture.tracing.provenance import current_line
 from pol.graph.lowering.advice import undefined
 
@@ -90,3 +92,6 @@ def _gaussian(
 @replaces_function(torch._VF._pack_padded_sequence)
 def _packed(*_: Any, **__: Any) -> Any:
     raise undefined(current_line() or "the step", "pack_padded_sequence")
+
+
+replaces_function(Tensor.__bool__, Tensor.item)(checked)

@@ -30,7 +30,10 @@ _MODES = {
     __file__,
     *(
         str(Path(__file__).parents[1] / name)
-        for name in ("tracing/tensor_assignments.py", "replacements/torch_functions.py", "tracing/number_stand_ins.py")
+        for name in (
+            "tracing/tensor_assignments.py", "replacements/torch_functions.py", "tracing/number_stand_ins.py",
+            "tracing/checks_of_numbers.py",
+        )  # fmt: skip
     ),
 }
 """Files of the modes that run between the user's line and torch."""
@@ -118,7 +121,7 @@ def current_line() -> str:
     while frame is not None and (
         frame.f_code.co_filename in _MODES or not frame.f_code.co_filename.startswith(_CAPTURE)
     ):
-        if _is_user_file(frame.f_code.co_filename):
+        if is_user_file(frame.f_code.co_filename):
             return describe(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return ""
@@ -137,11 +140,17 @@ def line_of_error(traceback: TracebackType | None, caller: str = _CAPTURE) -> st
     while traceback is not None:
         filename = traceback.tb_frame.f_code.co_filename
         inside = inside or filename.startswith(caller)
-        if inside and _is_user_file(filename) and not filename.startswith(caller):
+        if inside and is_user_file(filename) and not filename.startswith(caller):
             found = describe(filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found
 
 
-def _is_user_file(filename: str) -> bool:
+def is_mode(filename: str) -> bool:
+    """Whether a file holds a mode that runs between the user's line and torch."""
+    return filename in _MODES
+
+
+def is_user_file(filename: str) -> bool:
+    """Whether code is the user's, or of a library that the user calls."""
     return not filename.startswith((_TORCH, _CAPTURE, _EXECUTION, "<")) and f"{os.sep}contextlib.py" not in filename
