@@ -506,3 +506,13 @@ def test_an_error_of_the_own_step_names_the_users_line() -> None:
 
     with pytest.raises(UnsupportedError, match=r"test_capture_refusals\.py:\d+: .*# here -- .*same dtype"):
         attempt(Mixed())
+
+
+def test_a_sparse_matrix_is_refused_with_a_way_out() -> None:
+    edges = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1], [1, 0]]), torch.ones(2), (CLASSES, CLASSES), check_invariants=True
+    )
+    model = Model(lambda _, output: torch.sparse.mm(edges, output.t()).t())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(UnsupportedError, match=r"edges is torch.sparse_coo.*index_add.*to_dense"):
+        capture(model, functional.cross_entropy, optimizer, (INPUTS, LABELS), ORDER)

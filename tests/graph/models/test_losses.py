@@ -181,3 +181,22 @@ def test_distances_of_equal_rows_have_no_gradient() -> None:
     model = Pair()
     rows = torch.randn(ROWS, WIDTH)
     require_own_loop(model, spread(2.0), [rows, rows.clone(), numbers()])
+
+
+def test_places_that_rounding_may_move_out_of_range() -> None:
+    """A categorical projection (C51): noise of the self-check leads to atoms that don't exist."""
+    atoms = torch.linspace(-2, 2, 5)
+
+    def projected(scores: Tensor, rewards: Tensor) -> Tensor:
+        places = (rewards[:, None] + 0.9 * atoms).clamp(-2, 2) + 2
+        low, high = places.floor().long(), places.ceil().long()
+        low = torch.where((high > 0) & (low == high), low - 1, low)
+        high = torch.where((low < 4) & (low == high), high + 1, high)
+        share = torch.full_like(places, 0.2)
+        mass = torch.zeros_like(share)
+        mass.scatter_add_(1, low, share * (high.float() - places))
+        mass.scatter_add_(1, high, share * (places - low.float()))
+        return -(mass * scores.log_softmax(-1)).sum(-1).mean()
+
+    torch.manual_seed(1)
+    require_own_loop(nn.Linear(4, 5), projected, [torch.randn(ROWS, 4), torch.randn(ROWS)])

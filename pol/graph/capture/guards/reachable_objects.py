@@ -17,6 +17,7 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 from torch.optim import Optimizer
 
+from pol.errors import UnsupportedError
 from pol.graph.capture.guards import user_state
 from pol.graph.capture.guards.plain_values import PLAIN
 
@@ -87,6 +88,12 @@ class ReachableObjects:
     def _record(self, name: str, item: object) -> Iterable[tuple[str, object]]:
         """Record one object; returns its parts."""
         if isinstance(item, Tensor):
+            if item.layout != torch.strided:
+                raise UnsupportedError(
+                    f"{name} is {item.layout}, which has no definition: keep a sparse matrix as buffers of its indices "
+                    "and values, and multiply by it as torch.zeros_like(x).index_add(0, rows, values[:, None] * "
+                    "x[columns]), or take .to_dense()"
+                )
             version = None if item.is_inference() else item._version
             gradient = item.grad if item.is_leaf else None
             plain = item.detach()
