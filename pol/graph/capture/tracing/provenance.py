@@ -31,9 +31,11 @@ _MODES = {
     *(
         str(Path(__file__).parents[1] / name)
         for name in (
-            "tracing/tensor_assignments.py", "replacements/torch_functions.py", "tracing/number_stand_ins.py",
+            "tracing/tensor_assignments.py",
+            "replacements/torch_functions.py",
+            "tracing/number_stand_ins.py",
             "tracing/checks_of_numbers.py",
-        )  # fmt: skip
+        )
     ),
 }
 """Files of the modes that run between the user's line and torch."""
