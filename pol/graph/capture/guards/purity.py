@@ -136,7 +136,7 @@ def unstable(made: Iterable[str] = ()) -> UnsupportedError:
     return UnsupportedError(
         "the step differs from run to run: the model or the loss reads something that changes besides "
         "parameters, buffers and the data (a counter, the time, a generator). Make it a buffer with register_buffer, "
-        "or put it into the data set"
+        "or put it into the data set; a cache of tensors (functools.lru_cache) fills when you run the model once before"
     )
 
 

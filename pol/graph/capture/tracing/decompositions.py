@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table, get_decompositions
 from torch._ops import OpOverload
+from torch.utils._python_dispatch import _disable_current_modes
 
 from pol.graph.capture.replacements import EXACT, REPLACEMENTS
 from pol.graph.capture.tracing.aten_recorder import IDENTITIES
@@ -47,6 +48,7 @@ def decompositions(only_exact: bool = False) -> Mapping[Any, Callable[..., Any]]
         aten.cumsum.default: _running_sum,
         aten.as_strided_scatter.default: _as_strided_scatter,
         aten.copy.default: _copied,
+        aten.view.default: _viewed,
         aten.zero.default: _zeros_like,
     }
 
@@ -77,6 +79,19 @@ def _zeros(size: Sequence[int], **options: Any) -> Tensor:
 def _copied(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     """The result of `target.copy_(source)` in a functional graph."""
     return source.to(target.dtype).expand(target.shape)
+
+
+def _viewed(value: Tensor, shape: Sequence[int]) -> Any:
+    """A copy where functionalization has given the tensor a layout that has no such view, as a written one may have."""
+    with _disable_current_modes():
+        like = torch.empty_strided(value.shape, value.stride(), device="meta")
+        try:
+            like.view(shape)
+        except RuntimeError:
+            is_view = False
+        else:
+            is_view = True
+    return NotImplemented if is_view else value.reshape(shape)
 
 
 def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
