@@ -83,6 +83,8 @@ def _copied(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tenso
 
 def _viewed(value: Tensor, shape: Sequence[int]) -> Any:
     """A copy where functionalization has given the tensor a layout that has no such view, as a written one may have."""
+    if not all(type(size) is int for size in (*value.shape, *value.stride(), *shape)):
+        return NotImplemented  # a shape that depends on data, which is refused later
     with _disable_current_modes():
         like = torch.empty_strided(value.shape, value.stride(), device="meta")
         try:
