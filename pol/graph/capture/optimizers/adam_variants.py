@@ -9,35 +9,11 @@ import torch
 from torch import Tensor
 from torch.optim import Adamax, NAdam, RAdam
 
+from pol.graph.capture.optimizers.adam import kept, moments, shares
 from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
 
 RECTIFIED = 5.0
 """Length of the average from which on RAdam divides by the second moment."""
-
-
-def _moments(
-    state: OptimizerState, gradient: Tensor, numbers: Mapping[str, Number]
-) -> tuple[Tensor, Tensor, OptimizerState]:
-    first = plus(state["exp_avg"], gradient - state["exp_avg"], numbers["fresh1"])
-    second = plus(state["exp_avg_sq"] * numbers["beta2"], gradient * gradient, numbers["fresh2"])
-    return first, second, {"exp_avg": first, "exp_avg_sq": second}
-
-
-def _shares(options: Options) -> dict[str, float]:
-    """Decays of the moments, and of the parameter by itself or through the gradient."""
-    beta1, beta2 = options["betas"]
-    decoupled = bool(options["decoupled_weight_decay"])
-    return {
-        "fresh1": 1 - beta1,
-        "beta2": beta2,
-        "fresh2": 1 - beta2,
-        "decay": 1 - options["lr"] * options["weight_decay"] if decoupled else 1.0,
-        "penalty": 0.0 if decoupled else options["weight_decay"],
-    }
-
-
-def _kept(parameter: Tensor, decay: Number) -> Tensor:
-    return parameter if not isinstance(decay, Tensor) and decay == 1 else parameter * decay
 
 
 @defines(RAdam)
@@ -57,7 +33,7 @@ class RAdamRule:
         most = 2 / (1 - beta2) - 1
         length = most - 2 * step * beta2**step / correction
         rate = options["lr"] / (1 - beta1**step)
-        found = {**_shares(options), "plain": rate, "adaptive": 0.0, "epsilon": 1.0}
+        found = {**shares(options), "plain": rate, "adaptive": 0.0, "epsilon": 1.0}
         if length > RECTIFIED:
             share = (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)
             found |= {"plain": 0.0, "adaptive": rate * math.sqrt(share * correction), "epsilon": options["eps"]}
@@ -73,8 +49,8 @@ class RAdamRule:
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= plain * m + adaptive * m / (sqrt(v) + epsilon)."""
         gradient = downhill(options, parameter, gradient, numbers["penalty"])
-        first, second, after = _moments(state, gradient, numbers)
-        moved = minus(_kept(parameter, numbers["decay"]), first, numbers["plain"])
+        first, second, after = moments(state, gradient, numbers)
+        moved = minus(kept(parameter, numbers["decay"]), first, numbers["plain"])
         return minus(moved, first / (second.sqrt() + numbers["epsilon"]), numbers["adaptive"]), after
 
 
@@ -95,7 +71,7 @@ class NAdamRule:
         share, later = (beta1 * (1 - 0.5 * 0.96 ** (number * options["momentum_decay"])) for number in (step, step + 1))
         root = math.sqrt(1 - beta2**step)
         return {
-            **_shares(options),
+            **shares(options),
             "share": share,
             "later": later,
             "fresh_rate": options["lr"] * (1 - share) * root,
@@ -113,12 +89,12 @@ class NAdamRule:
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= (a * gradient + b * m) / (sqrt(v) + epsilon), with a and b from the product of shares."""
         gradient = downhill(options, parameter, gradient, numbers["penalty"])
-        first, second, after = _moments(state, gradient, numbers)
+        first, second, after = moments(state, gradient, numbers)
         product = after["mu_product"] = state["mu_product"] * numbers["share"]
         by_gradient = numbers["fresh_rate"] / (1 - product)
         by_average = numbers["rate"] / (1 - product * numbers["later"])
         direction = (gradient * by_gradient + first * by_average) / (second.sqrt() + numbers["epsilon"])
-        return _kept(parameter, numbers["decay"]) - direction, after
+        return kept(parameter, numbers["decay"]) - direction, after
 
 
 @defines(Adamax)
