@@ -1,157 +1,15 @@
-"""Folds and maps drawn in the forms that have kernels of their own give the bits of the reference.
-
-Unlike the descriptors of test_cpu_nodes.py, which are drawn without any plan, these look like products, convolutions,
-row sums and their gradients: operands share dimensions or not, windows overlap, tails are cut off by bounds that
-mix dimensions of the output and of the fold. Every detail is drawn, and so is the data.
-"""
-
-import math
-import random
-from dataclasses import dataclass
+"""Folds and maps drawn in the forms that have kernels of their own give the bits of the reference."""
 
 import numpy as np
 import pytest
 
-from lab.arithmetic.adversarial_words import SPECIALS
-from pol.arithmetic.primitives import Op, Words
-from pol.arithmetic.scalar_program import Instruction, ScalarProgram
+from lab.kernels.drawn_forms import PRODUCTS, Drawn, FormDraw
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
-
-MOST_TERMS, MOST_ELEMENTS, MOST_PRODUCTS = 900, 6_000, 200_000
-ONE, INFINITY, NEGATIVE_ZERO, NAN = 0x3F800000, 0x7F800000, 0x80000000, 0x7FC12345
-
-# By input: accumulator, x, y. The first two are contractions, the others rows and blocks of elements.
-PRODUCTS = [ScalarProgram(3, (), (Instruction(Op.FFMA, *order, 0),)) for order in ((1, 2), (2, 1))]
-SUMS = [
-    *(ScalarProgram(3, (), (Instruction(op, 0, 1),)) for op in (Op.FADD, Op.FMAX, Op.FMIN)),
-    ScalarProgram(3, (), (Instruction(Op.FADD, 1, 0),)),
-    ScalarProgram(3, (), (Instruction(Op.FFMA, 1, 1, 0),)),
-    ScalarProgram(3, (), (Instruction(Op.FFMA, 1, 2, 0),)),
-    ScalarProgram(3, (), (Instruction(Op.FMUL, 1, 2), Instruction(Op.FADD, 0, 3))),
-    ScalarProgram(3, (), (Instruction(Op.FSUB, 1, 2), Instruction(Op.FFMA, 3, 3, 0))),
-    ScalarProgram(3, (), (Instruction(Op.FABS, 1), Instruction(Op.FMAX, 3, 0))),
-]
-MAPS = [
-    ScalarProgram(2, (), (Instruction(Op.FADD, 0, 1),)),
-    ScalarProgram(2, (), (Instruction(Op.FFMA, 0, 1, 0),)),
-    ScalarProgram(2, (), (Instruction(Op.FLT, 0, 1), Instruction(Op.SELECT, 2, 0, 1), Instruction(Op.FMAX, 3, 1))),
-    ScalarProgram(2, (), (Instruction(Op.MOV, 0),)),
-]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A node and the tensors that it reads."""
-
-    node: Node
-    tensors: list[Words]
-
-
-class Draw:
-    """Everything that follows from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.numbers = np.random.default_rng(seed)
-
-    def sizes(self, rank: int, most: int, long: list[int]) -> tuple[int, ...]:
-        """Small dimensions, perhaps a long one."""
-        sizes = [self.random.choice([1, 2, 3, 4, 5, 7, 8]) for _ in range(rank)]
-        for _ in range(self.random.choice([0, 1, 1, 2])):
-            if rank:
-                sizes[self.random.randrange(rank)] = self.random.choice(long)
-        while math.prod(sizes) > most:
-            sizes[sizes.index(max(sizes))] //= 2
-        return tuple(sizes)
-
-    def address(self, sizes: tuple[int, ...], used: list[int]) -> list[int]:
-        """Strides: the used dimensions dense in some order; some shared, as by windows, some reversed or wrong."""
-        strides, stride = [0] * len(sizes), self.random.choice([1, 1, 1, 1, 2])
-        order = used[:] if self.random.random() < 0.4 else self.random.sample(used, len(used))
-        for i in reversed(order):
-            strides[i] = stride
-            stride *= sizes[i]
-        if len(used) > 1 and self.random.random() < 0.4:
-            one, other = self.random.sample(used, 2)
-            strides[one] = strides[other] * self.random.choice([1, 1, 1, 2, -1])
-        for i in used:
-            if self.random.random() < 0.08:
-                strides[i] = self.random.choice([-strides[i], -1, 1, 3, 0, 40])
-        return strides
-
-    def bound(self, sizes: tuple[int, ...], strides: list[int]) -> Bound:
-        """Of one or two dimensions, mostly a part of the address; near to what the sum of them spans."""
-        chosen = self.random.sample(range(len(sizes)), min(self.random.choice([1, 2, 2, 2, 3]), len(sizes)))
-        parts = [0] * len(sizes)
-        unit = min((abs(strides[i]) for i in chosen if strides[i]), default=1)
-        for i in chosen:
-            parts[i] = strides[i] // unit if self.random.random() < 0.75 else self.random.choice([1, -1, 2, sizes[-1]])
-        low = sum(part * (size - 1) for part, size in zip(parts, sizes, strict=True) if part < 0)
-        high = sum(part * (size - 1) for part, size in zip(parts, sizes, strict=True) if part > 0)
-        base = -low + self.random.choice([0, 0, 0, -1, -1, -2, 1])
-        return Bound(Affine(base, (0, *parts)), high - low + self.random.choice([1, 1, 0, -1, -2, -5, 2]))
-
-    def operand(self, index: int, sizes: tuple[int, ...], used: list[int]) -> Operand:
-        strides = self.address(sizes, used)
-        bounds = tuple(self.bound(sizes, strides) for _ in range(self.random.choice([0, 0, 1, 1, 2])))
-        low = sum(stride * (size - 1) for stride, size in zip(strides, sizes, strict=True) if stride < 0)
-        high = sum(stride * (size - 1) for stride, size in zip(strides, sizes, strict=True) if stride > 0)
-        base = -low + self.random.choice([0, 0, 0, 0, 2, -1, -6])
-        # Exactly what is read, or less: bounds then often keep reads inside, and sometimes the address alone decides.
-        numel = max(base + high + 1 + self.random.choice([0, 0, 0, 5, -1, -4, -high // 5]), 1)
-        fill = self.random.choice([0, 0, 0, 0, NEGATIVE_ZERO, ONE, INFINITY, NAN])
-        step = self.random.choice([0, 0, 0, 0, 1, -2])
-        address = Affine(base - 3 * step, (step, *strides))
-        return Operand(Source.CONSTANT, index, TensorType(DType.F32, (numel,)), address, fill, bounds)
-
-    def operands(self, shape: tuple[int, ...], fold: tuple[int, ...], products: bool) -> tuple[Operand, ...]:
-        """Two; most dimensions of a product belong to one of them only, and those of a fold to both."""
-        sizes = shape + fold
-        used: tuple[list[int], list[int]] = ([], [])
-        for i in range(len(sizes)):
-            weights = [1, 4, 4, 1] if products and i < len(shape) else [12, 2, 2, 1]
-            kind = self.random.choices(range(4), weights)[0]
-            if kind in (0, 1):
-                used[0].append(i)
-            if kind in (0, 2):
-                used[1].append(i)
-        first, second = (self.operand(i, sizes, dims) for i, dims in enumerate(used))
-        if self.random.random() < 0.2:  # the same bounds on both, as of a tail
-            second = Operand(second.source, 1, second.type, second.address, second.fill, first.bounds)
-        return first, second
-
-    def node(self, kind: str) -> Node:
-        shape = self.sizes(self.random.randrange(1, 5), MOST_ELEMENTS, [9, 16, 17, 32, 33, 70, 130, 260, 600])
-        folds = self.sizes(self.random.randrange(1, 4), MOST_TERMS, [9, 16, 33, 64, 130, 300, 800])
-        fold = () if kind == "map" else folds
-        while math.prod(shape) * math.prod(fold) > MOST_PRODUCTS:
-            shape = tuple(max(size // 2, 1) for size in shape)
-        operands = self.operands(shape, fold, kind == "product")
-        bodies = {"map": MAPS, "product": PRODUCTS, "sum": SUMS}
-        body = self.random.choice(bodies[kind])
-        inputs = tuple(Input(InputKind.OPERAND, i) for i in range(2))
-        init = 0
-        if fold:
-            inputs = (Input(InputKind.ACCUMULATOR), *inputs)
-            init = self.random.choice([0, 0, 0, NEGATIVE_ZERO, ONE, INFINITY | NEGATIVE_ZERO, NAN])
-        return Node(TensorType(DType.F32, shape), operands, inputs, body, fold, init)
-
-    def tensor(self, size: int) -> Words:
-        """Ordinary numbers, none, few or many of them replaced by special words; or such that products underflow."""
-        words = self.numbers.standard_normal(size).astype(np.float32)
-        if self.random.random() < 0.15:
-            words *= np.float32(1e-23)
-        strange = self.numbers.random(size) < self.random.choice([0, 0, 0.003, 0.3])
-        return np.where(strange, self.numbers.choice(SPECIALS, size), words.view(np.uint32)).astype(np.uint32)
-
-    def drawn(self, kind: str) -> Drawn:
-        node = self.node(kind)
-        return Drawn(node, [self.tensor(operand.type.shape[0]) for operand in node.operands])
 
 
 def check(drawn: Drawn, step: int) -> None:
@@ -178,7 +36,7 @@ GROUP = 20
 @pytest.mark.parametrize("group", [pytest.param(g, marks=pytest.mark.slow if g >= 8 else ()) for g in range(20)])
 def test_drawn(kind: str, group: int) -> None:
     for seed in range(group * GROUP, (group + 1) * GROUP):
-        check(Draw(seed).drawn(kind), 3)
+        check(FormDraw(seed).drawn(kind), 3)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 8, 21])
@@ -190,7 +48,7 @@ def test_product_of_rows_with_a_row_in_lanes(rows: int, count: int) -> None:
     x = Operand(Source.CONSTANT, 0, x_type, Affine(0, (0, 1, count, 32)), 0, tail)
     w = Operand(Source.CONSTANT, 1, w_type, Affine(0, (0, 1, 0, 32)), 0, tail)
     inputs = (Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
-    draw = Draw(rows + count)
+    draw = FormDraw(rows + count)
     tensors = [draw.tensor(rows * count).reshape(rows, count), draw.tensor(count)]
     for body in PRODUCTS:
         check(Drawn(Node(TensorType(DType.F32, (32, rows)), (x, w), inputs, body, (-(-count // 32),)), tensors), 0)

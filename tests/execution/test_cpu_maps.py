@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from test_cpu_nodes import Draw, native
+from test_cpu_nodes import native
 
+from lab.kernels.drawn_descriptors import DescriptorDraw
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
@@ -41,7 +42,7 @@ def check(node: Node, tensors: list[Words]) -> None:
         _kernels.set_isa(before)
 
 
-def broadcast(draw: Draw, position: int, shape: tuple[int, ...]) -> Operand:
+def broadcast(draw: DescriptorDraw, position: int, shape: tuple[int, ...]) -> Operand:
     """A tensor over some of the dimensions: full, one word per row, one row for all, or any other choice."""
     kept = draw.random.choice([len(shape) * (True,), tuple(draw.random.random() < 0.5 for _ in shape)])
     own = tuple(size for size, keep in zip(shape, kept, strict=True) if keep)
@@ -53,7 +54,7 @@ def broadcast(draw: Draw, position: int, shape: tuple[int, ...]) -> Operand:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_with_broadcast_operands_and_coordinates(shape: tuple[int, ...], seed: int) -> None:
-    draw = Draw(seed * 100 + len(shape))
+    draw = DescriptorDraw(seed * 100 + len(shape))
     operands = tuple(broadcast(draw, position, shape) for position in range(1 + seed))
     inputs = [Input(InputKind.OPERAND, i) for i in range(len(operands))]
     inputs += [Input(InputKind.COORDINATE, i) for i in range(1 + len(shape)) if draw.random.random() < 0.5]
@@ -74,7 +75,7 @@ def part(position: int, shape: tuple[int, ...], axis: int, begin: int, size: int
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("layout", ["side by side", "gaps", "overlap"])
 def test_joined_tensors(shape: tuple[int, ...], layout: str) -> None:
-    draw = Draw(len(layout) + shape[0])
+    draw = DescriptorDraw(len(layout) + shape[0])
     for axis in range(len(shape)):
         if shape[axis] < 5:
             continue

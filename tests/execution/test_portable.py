@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cpu_nodes import Draw, matmul
+from test_cpu_nodes import matmul
 
 import toy_program
 from lab.arithmetic.adversarial_words import arguments, cases
 from lab.benchmarks.training_bits import MODELS, instruction_set
+from lab.kernels.drawn_descriptors import DescriptorDraw
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
@@ -58,7 +59,7 @@ def on_words(program: ScalarProgram, words: Sequence[Words]) -> tuple[Node, Sequ
 
 
 def drawn(seed: int) -> tuple[Node, Sequence[Words]]:
-    draw = Draw(seed)
+    draw = DescriptorDraw(seed)
     node = draw.node()
     return node, [draw.tensor(operand.type) for operand in node.operands]
 
@@ -68,7 +69,7 @@ def products() -> list[tuple[Node, Sequence[Words]]]:
     nodes: list[tuple[Node, Sequence[Words]]] = []
     for seed, shape in enumerate(shapes):
         for left, right in (("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn")):
-            draw = Draw(seed)
+            draw = DescriptorDraw(seed)
             node = matmul(*shape, left, right, init=0x3F800000)
             nodes.append((node, [draw.tensor(operand.type) for operand in node.operands]))
     return nodes

@@ -1,0 +1,49 @@
+"""The interface of a device: something that compiles kernels and runs them on memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+from pol.arithmetic.primitives import Words
+from pol.execution.device.kernel import Kernel
+
+Buffer: TypeAlias = Any
+"""Words in a device's memory; each device has its own type."""
+
+
+class Device(Protocol):
+    """A GPU (`CudaDevice`), or this machine's processor as a stand-in for one (`HostDevice`)."""
+
+    @property
+    def name(self) -> str:
+        """The device, in words."""
+        ...
+
+    def load(self, kernels: Sequence[Kernel]) -> None:
+        """Compile kernels that `launch` will be asked for; those that are there already cost nothing."""
+        ...
+
+    def launch(self, kernel: Kernel, buffers: Sequence[Buffer], number: int, blocks: int | None = None) -> None:
+        """Run a kernel on buffers and one number; it may still run when this returns."""
+        ...
+
+    def empty(self, words: int) -> Buffer:
+        """Memory for this many words, of any content."""
+        ...
+
+    def put(self, words: Words) -> Buffer:
+        """A copy of words in the device's memory."""
+        ...
+
+    def get(self, buffer: Buffer, shape: tuple[int, ...]) -> Words:
+        """A copy of a buffer's words, of this shape, in the host's memory."""
+        ...
+
+    def part(self, buffer: Buffer, first: int) -> Buffer:
+        """The words of a buffer from one on, in place."""
+        ...
+
+    def sort(self, keys: Buffer, lines: int) -> tuple[Buffer, Buffer]:
+        """Each line's keys as signed numbers in ascending order, and where each was; equal keys keep their order."""
+        ...

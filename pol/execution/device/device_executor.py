@@ -1,0 +1,110 @@
+"""Executes step programs on a device: the bits of every other executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pol.arithmetic.primitives import Words
+from pol.errors import ProtocolError
+from pol.execution.device.device import Buffer, Device
+from pol.execution.device.planned_kernels import planned_kernels
+from pol.execution.executor import Seen
+from pol.execution.operand_sources import check_step, check_tensors
+from pol.graph.node import Source
+from pol.graph.step_program import StepProgram
+
+
+class DeviceExecutor:
+    """Executes one step at a time in a device's memory; outputs are freed when nothing needs them any more.
+
+    Raises ProtocolError if the program is invalid or the constants are not of its types, OperationalError if its
+    kernels can't be compiled.
+    """
+
+    def __init__(
+        self, program: StepProgram, constants: Sequence[Words], device: Device, observed: Sequence[int] = ()
+    ) -> None:
+        program.validate()
+        check_tensors("constant", program.constants, constants)
+        if not all(0 <= node < len(program.nodes) for node in observed):
+            raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(program.nodes) - 1}")
+        self._program = program
+        self._device = device
+        self._host_constants = constants
+        self._plans = [planned_kernels(node) for node in program.nodes]
+        device.load([kernel for plan in self._plans for kernel in plan.kernels])
+        self._constants = {number: device.put(words) for number, words in enumerate(constants)}
+        self._observed = list(observed)
+        self._last_uses = _last_uses(program)
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        """Outputs of all nodes at this step; ProtocolError if the state is not of the program's types."""
+        outputs: list[Words] = []
+        self.watch(state, step, lambda _, words: outputs.append(words))
+        return outputs
+
+    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
+        """The next state and the observed nodes' outputs; ProtocolError if the state is not of the program's types."""
+        after, observed = self.advance_resident(self.place(state), step)
+        shapes = [self._program.nodes[node].type.shape for node in self._observed]
+        return self.fetch(after), [self._device.get(b, shape) for b, shape in zip(observed, shapes, strict=True)]
+
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        """The next state; ``seen(node, output)`` gets a copy of the output of each node."""
+
+        def show(number: int, buffer: Buffer) -> None:
+            seen(number, self._device.get(buffer, self._program.nodes[number].type.shape))
+
+        return self.fetch(self._run(self.place(state), step, show, frozenset())[0])
+
+    def observing(self, nodes: Sequence[int]) -> DeviceExecutor:
+        """An executor that observes these nodes."""
+        return DeviceExecutor(self._program, self._host_constants, self._device, nodes)
+
+    def place(self, state: Sequence[Words]) -> list[Buffer]:
+        """A state in the device's memory; ProtocolError if it is not of the program's types."""
+        check_tensors("state slot", [slot.type for slot in self._program.slots], state)
+        return [self._device.put(words) for words in state]
+
+    def fetch(self, state: Sequence[Buffer]) -> list[Words]:
+        """A state of the device in the host's memory."""
+        return [self._device.get(b, slot.type.shape) for b, slot in zip(state, self._program.slots, strict=True)]
+
+    def advance_resident(self, state: Sequence[Buffer], step: int) -> tuple[list[Buffer], list[Buffer]]:
+        """The next state and the observed outputs, all of them in the device's memory."""
+        after, outputs = self._run(state, step, lambda number, buffer: None, frozenset(self._observed))
+        return after, [outputs[node] for node in self._observed]
+
+    def _run(
+        self, state: Sequence[Buffer], step: int, show: Callable[[int, Buffer], None], kept: frozenset[int]
+    ) -> tuple[list[Buffer], dict[int, Buffer]]:
+        """The next state, and the outputs that are still there at the end."""
+        check_step(step)
+        outputs: dict[int, Buffer] = {}
+        kept = kept | {slot.producer for slot in self._program.slots}
+        sources: dict[Source, Mapping[int, Buffer]] = {
+            Source.STATE: dict(enumerate(state)),
+            Source.CONSTANT: self._constants,
+            Source.NODE: outputs,
+        }
+        for number, (node, plan) in enumerate(zip(self._program.nodes, self._plans, strict=True)):
+            operands = [sources[operand.source][operand.index] for operand in node.operands]
+            outputs[number] = plan.run(self._device, operands, step)
+            show(number, outputs[number])
+            for done in self._last_uses[number]:
+                if done not in kept:
+                    del outputs[done]
+        return [outputs[slot.producer] for slot in self._program.slots], outputs
+
+
+def _last_uses(program: StepProgram) -> list[list[int]]:
+    """For each node the nodes whose outputs nothing reads after it."""
+    last = list(range(len(program.nodes)))
+    for number, node in enumerate(program.nodes):
+        for operand in node.operands:
+            if operand.source is Source.NODE:
+                last[operand.index] = number
+    done: list[list[int]] = [[] for _ in program.nodes]
+    for number, use in enumerate(last):
+        done[use].append(number)
+    return done

@@ -1,0 +1,155 @@
+"""Kernels for GPUs, built for the host, give the bits of the CPU's kernels on drawn nodes of every class."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.drawn_forms import FormDraw
+from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.scalar_program import Instruction, ScalarProgram
+from pol.execution.cpu import CpuNode
+from pol.execution.device.contraction_source import TILES, contraction_kernel, contraction_of
+from pol.execution.device.host import HostDevice
+from pol.execution.device.keyed_source import keyed_fold_of
+from pol.execution.device.loops import loops_of
+from pol.execution.device.planned_kernels import planned_kernels
+from pol.execution.operand_sources import Sources
+from pol.graph.node import Affine, Gather, Input, InputKind, Node, Operand, Source
+from pol.graph.tensor_type import DType, TensorType
+
+GROUP = 100
+BACKWARDS = "-DPOL_BACKWARDS=1"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node, the tensors that it reads, and a step."""
+
+    node: Node
+    tensors: Sequence[Words]
+    step: int
+
+
+def check(device: HostDevice, cases: Sequence[Case]) -> None:
+    """All nodes as kernels of one library, against the CPU's kernels, which are tested against the reference."""
+    plans = [planned_kernels(case.node) for case in cases]
+    device.load([kernel for plan in plans for kernel in plan.kernels])
+    for case, plan in zip(cases, plans, strict=True):
+        expected = CpuNode(case.node).run(case.step, Sources([], case.tensors, []))
+        output = plan.run(device, [device.put(tensor) for tensor in case.tensors], case.step)
+        np.testing.assert_array_equal(output.reshape(case.node.type.shape), expected, err_msg=str(case.node))
+
+
+def arbitrary(seed: int) -> Case:
+    draw = DescriptorDraw(seed)
+    node = draw.node()
+    return Case(node, [draw.tensor(operand.type) for operand in node.operands], draw.random.choice([0, 1, 3]))
+
+
+def in_form(seed: int, kind: str) -> Case:
+    drawn = FormDraw(seed).drawn(kind)
+    return Case(drawn.node, drawn.tensors, 3)
+
+
+@pytest.mark.parametrize("group", [pytest.param(g, marks=pytest.mark.slow if g >= 3 else ()) for g in range(20)])
+def test_arbitrary_descriptors(host_device: HostDevice, group: int) -> None:
+    check(host_device, [arbitrary(seed) for seed in range(group * GROUP, (group + 1) * GROUP)])
+
+
+@pytest.mark.parametrize("kind", ["product", "sum", "map"])
+@pytest.mark.parametrize("group", [pytest.param(g, marks=pytest.mark.slow if g >= 2 else ()) for g in range(10)])
+def test_forms_of_kernels(host_device: HostDevice, kind: str, group: int) -> None:
+    check(host_device, [in_form(seed, kind) for seed in range(group * GROUP, (group + 1) * GROUP)])
+
+
+def test_threads_of_a_phase_in_any_order() -> None:
+    """A race between the threads of a phase would show as a difference when they run backwards."""
+    device = HostDevice([BACKWARDS])
+    check(device, [in_form(seed, kind) for seed in range(12) for kind in ("product", "sum")])
+    check(device, [table_gradient(seed) for seed in range(6)])
+
+
+def test_nothing_undefined() -> None:
+    """Whatever a descriptor asks for."""
+    check(HostDevice(["-fsanitize=undefined", "-fno-sanitize-recover=all"]), [arbitrary(seed) for seed in range(40)])
+
+
+def contraction(batch: int, rows: int, columns: int, terms: int, order: Sequence[str], integers: bool) -> Node:
+    """out[b, m, n] = the fold over k of x[b, m, k] y[b, k, n], dimensions of x and y stored in any order."""
+    sizes = {"b": batch, "m": rows, "n": columns, "k": terms}
+
+    def operand(index: int, layout: str) -> Operand:
+        strides, stride = dict.fromkeys("bmnk", 0), 1
+        for name in reversed(layout):
+            strides[name] = stride
+            stride *= sizes[name]
+        type_ = TensorType(DType.F32, tuple(sizes[name] for name in layout))
+        return Operand(Source.CONSTANT, index, type_, Affine(0, (0, *(strides[name] for name in "bmnk"))))
+
+    body = (Instruction(Op.MUL, 1, 2), Instruction(Op.ADD, 0, 3)) if integers else (Instruction(Op.FFMA, 1, 2, 0),)
+    inputs = (Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
+    operands = (operand(0, order[0]), operand(1, order[1]))
+    shape = TensorType(DType.F32, (batch, rows, columns))
+    return Node(shape, operands, inputs, ScalarProgram(3, (), body), (terms,), 0x80000000)
+
+
+@pytest.mark.parametrize("integers", [False, True])
+@pytest.mark.parametrize("order", [("bmk", "bkn"), ("bkm", "bnk"), ("mbk", "knb")])
+def test_tiles_change_no_bit(host_device: HostDevice, order: Sequence[str], integers: bool) -> None:
+    """Every tile, with rows, columns and terms that end within one, and words that no order of terms may confuse."""
+    draw = DescriptorDraw(len(order[0]) + integers)
+    for sizes in [(2, 130, 9, 19), (1, 8, 140, 8), (3, 33, 65, 1), (1, 64, 64, 64)]:
+        node = contraction(*sizes, order, integers)
+        tensors = [draw.tensor(operand.type) for operand in node.operands]
+        loops = loops_of(node)
+        found = contraction_of(node, loops)
+        assert found is not None
+        kernels = [contraction_kernel(node, loops, found, tile) for tile in TILES]
+        host_device.load(kernels)
+        expected = CpuNode(node).run(0, Sources([], tensors, []))
+        for kernel in kernels:
+            output = host_device.empty(node.type.numel)
+            host_device.launch(kernel, [output, *map(host_device.put, tensors)], 0)
+            np.testing.assert_array_equal(output.reshape(node.type.shape), expected)
+
+
+def table_gradient(seed: int) -> Case:
+    """out[r, d] = the sum, in order, of the gradients whose key is r; keys may lie out of range."""
+    draw = DescriptorDraw(seed)
+    rows, width, terms = draw.random.choice([3, 40]), draw.random.choice([1, 5]), draw.random.choice([64, 300])
+    key = Operand(Source.CONSTANT, 0, TensorType(DType.I32, (terms,)), Affine(0, (0, 0, 0, 1)))
+    gradient = Operand(Source.CONSTANT, 1, TensorType(DType.F32, (terms, width)), Affine(0, (0, 0, 1, width)))
+    inputs = (
+        Input(InputKind.ACCUMULATOR),
+        Input(InputKind.OPERAND, 0),
+        Input(InputKind.OPERAND, 1),
+        Input(InputKind.COORDINATE, 1),
+    )
+    body = (Instruction(Op.EQ, 1, 3), Instruction(Op.FADD, 0, 2), Instruction(Op.SELECT, 4, 5, 0))
+    shape = TensorType(DType.F32, (rows, width))
+    node = Node(shape, (key, gradient), inputs, ScalarProgram(4, (), body), (terms,), 0)
+    keys = draw.numbers.integers(-2, rows + 2, terms).astype(np.int32).view(np.uint32)
+    return Case(node, [keys, draw.tensor(gradient.type)], 0)
+
+
+def test_terms_are_found_by_their_keys(host_device: HostDevice) -> None:
+    cases = [table_gradient(seed) for seed in range(30)]
+    assert all(keyed_fold_of(case.node, loops_of(case.node)) for case in cases)
+    check(host_device, cases)
+
+
+def test_a_gather_moves_an_address(host_device: HostDevice) -> None:
+    """Indexes in and out of range, and a limit beyond every index."""
+    table, width = 11, 4
+    for limit in (table, 2**40, 0):
+        index = Operand(Source.CONSTANT, 0, TensorType(DType.I32, (20,)), Affine(0, (0, 1, 0)))
+        gather = Gather(0, width, limit)
+        word = Operand(Source.CONSTANT, 1, TensorType(DType.F32, (table, width)), Affine(0, (0, 0, 1)), 7, (), gather)
+        body = ScalarProgram(1, (), (Instruction(Op.MOV, 0),))
+        node = Node(TensorType(DType.F32, (20, width)), (index, word), (Input(InputKind.OPERAND, 1),), body)
+        indexes = np.array([*range(-4, 14), 2**31 - 1, -(2**31)], np.int64).astype(np.int32).view(np.uint32)
+        words = np.arange(table * width, dtype=np.uint32).reshape(table, width)
+        check(host_device, [Case(node, [indexes, words], 0)])
