@@ -5,11 +5,12 @@ from random import Random
 
 import numpy as np
 import pytest
-import test_cpu_drawn_folds as folds
-import test_cpu_nodes as nodes
-from hostile_nodes import STEPS, Hostile
 
 from lab.arithmetic.adversarial_words import SPECIALS
+from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.drawn_forms import PRODUCTS, SUMS, FormDraw
+from lab.kernels.hostile_nodes import STEPS, Hostile
+from lab.kernels.operation_nodes import convolution, matmul, table_gradient
 from pol.arithmetic.functions import exp
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Builder, Instruction, ScalarProgram
@@ -52,7 +53,7 @@ def check(node: Node, sources: Sources, step: int, random: Random, elements: int
 @pytest.mark.parametrize("group", range(8))
 def test_drawn_without_a_plan(group: int) -> None:
     for seed in range(group, 200, 8):
-        draw = nodes.Draw(seed)
+        draw = DescriptorDraw(seed)
         node = draw.node()
         check(
             node,
@@ -66,7 +67,7 @@ def test_drawn_without_a_plan(group: int) -> None:
 @pytest.mark.parametrize("group", range(4))
 def test_drawn_in_the_forms_of_kernels(kind: str, group: int) -> None:
     for seed in range(group, 120, 4):
-        draw = folds.Draw(seed)
+        draw = FormDraw(seed)
         drawn = draw.drawn(kind)
         check(drawn.node, Sources([], drawn.tensors, []), 3, draw.random)
 
@@ -99,8 +100,8 @@ def reshaped(node: Node, sources: Sources) -> Sources:
 @pytest.mark.parametrize("order", ["plain", "ignored", "inverted", "other"])
 @pytest.mark.parametrize("fold", [(1,), (40,), (30, 25)])
 def test_terms_that_only_a_key_selects(order: str, fold: tuple[int, ...]) -> None:
-    draw = nodes.Draw(len(fold))
-    node = nodes.table_gradient(draw, 4, 3, fold, order)
+    draw = DescriptorDraw(len(fold))
+    node = table_gradient(draw, 4, 3, fold, order)
     keys = draw.numbers.integers(-2, 6, node.operands[0].type.shape).astype(np.int32).view(np.uint32)
     parts = draw.numbers.standard_normal(node.operands[1].type.shape).astype(np.float32).view(np.uint32)
     check(node, Sources([], [keys, parts], []), 0, draw.random, 12)
@@ -108,7 +109,7 @@ def test_terms_that_only_a_key_selects(order: str, fold: tuple[int, ...]) -> Non
 
 @pytest.mark.parametrize(("left", "right"), [("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn"), ("mk", "nkb")])
 def test_products_and_convolutions(left: str, right: str) -> None:
-    for node in (nodes.matmul(2, 5, 7, 700, left, right, 0x3F800000), nodes.convolution(1), nodes.convolution(2)):
+    for node in (matmul(2, 5, 7, 700, left, right, 0x3F800000), convolution(1), convolution(2)):
         found = numbers(len(left + right), [operand.type.numel for operand in node.operands], 0.001)
         check(node, reshaped(node, found), 0, Random(1), 6)
 
@@ -117,7 +118,7 @@ def test_a_row_in_lanes() -> None:
     tail = (Bound(Affine(0, (0, 1, 0, 32)), 1000),)
     x = Operand(Source.CONSTANT, 0, TensorType(F32, (3, 1000)), Affine(0, (0, 1, 1000, 32)), 0, tail)
     y = Operand(Source.CONSTANT, 1, TensorType(F32, (1000,)), Affine(0, (0, 1, 0, 32)), 0, tail)
-    for body in (*folds.PRODUCTS, *folds.SUMS):
+    for body in (*PRODUCTS, *SUMS):
         node = Node(TensorType(F32, (32, 3)), (x, y), (ACCUMULATOR, X, Y), body, (32,))
         check(node, reshaped(node, numbers(7, (3000, 1000), 0.01)), 0, Random(2), 4)
 
@@ -199,7 +200,7 @@ def test_gathers_coordinates_and_the_step() -> None:
 
 
 def test_elements_and_terms_that_do_not_exist_are_refused() -> None:
-    node = long_fold(folds.SUMS[0], terms=10)
+    node = long_fold(SUMS[0], terms=10)
     sources = numbers(8, (10, 10))
     for number in (-1, 1):
         with pytest.raises(ProtocolError, match="element"):
@@ -219,7 +220,7 @@ def test_elements_and_terms_that_do_not_exist_are_refused() -> None:
 
 
 def test_the_kernels_refuse_it_too() -> None:
-    node = long_fold(folds.SUMS[0], terms=10)
+    node = long_fold(SUMS[0], terms=10)
     x, out = np.zeros(10, np.uint32), np.zeros(1, np.uint32)
     with pytest.raises(ValueError, match="element"):
         _kernels.Element(node.encode(), 1)

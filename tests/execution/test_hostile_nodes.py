@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile_nodes import STEPS, Hostile
 from test_cpu_drawn_folds import check
 from test_portable import hostile  # noqa: F401 (a fixture)
 
 from lab.kernels.drawn_forms import Drawn
+from lab.kernels.hostile_nodes import STEPS, Hostile
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cpu_nodes import matmul
 
 import toy_program
 from lab.arithmetic.adversarial_words import arguments, cases
 from lab.benchmarks.training_bits import MODELS, instruction_set
 from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.operation_nodes import matmul
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram

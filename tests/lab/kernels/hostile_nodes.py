@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import test_cpu_drawn_folds as folds
-import test_cpu_nodes as nodes
 
 from lab.arithmetic.adversarial_words import SPECIALS
+from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.drawn_forms import MAPS, SUMS, FormDraw
+from lab.kernels.operation_nodes import FFMA, matmul, table_gradient
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.errors import ProtocolError
@@ -47,8 +48,8 @@ class Hostile:
     """Everything that follows from a seed."""
 
     def __init__(self, seed: int) -> None:
-        self.nodes = nodes.Draw(seed)
-        self.folds = folds.Draw(seed)
+        self.nodes = DescriptorDraw(seed)
+        self.folds = FormDraw(seed)
         self.random = self.nodes.random
         self.numbers = self.nodes.numbers
 
@@ -92,7 +93,7 @@ class Hostile:
             Affine(0, (0, 0, w_strides[0], 0, 0, *w_strides[1:])),
         )
         inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1), Input(InputKind.ACCUMULATOR))
-        return Node(TensorType(DType.F32, (batch, lanes, *out)), (x, w), inputs, nodes.FFMA, (channels, *kernel))
+        return Node(TensorType(DType.F32, (batch, lanes, *out)), (x, w), inputs, FFMA, (channels, *kernel))
 
     def lanes(self) -> Node:
         """Rows folded in lanes, the last round cut off by a bound."""
@@ -112,7 +113,7 @@ class Hostile:
             else Operand(Source.CONSTANT, 1, TensorType(DType.F32, (count,)), Affine(0, (0, 1, 0, width)), 0, bounds)
         )
         inputs = (Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
-        return Node(TensorType(DType.F32, (width, rows)), (x, y), inputs, self.random.choice(folds.SUMS), (rounds,))
+        return Node(TensorType(DType.F32, (width, rows)), (x, y), inputs, self.random.choice(SUMS), (rounds,))
 
     def turned(self) -> Node:
         """A map that reads a matrix along its columns."""
@@ -130,7 +131,7 @@ class Hostile:
             for i in range(2)
         )
         inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
-        bodies = [*folds.MAPS, ScalarProgram(2, (5,), (Instruction(Op.FADD, 0, 1), Instruction(Op.MOV, 3)))]
+        bodies = [*MAPS, ScalarProgram(2, (5,), (Instruction(Op.FADD, 0, 1), Instruction(Op.MOV, 3)))]
         return Node(
             type_, operands, inputs, self.random.choice([*bodies, ScalarProgram(2, (5,), (Instruction(Op.MOV, 2),))])
         )
@@ -138,14 +139,18 @@ class Hostile:
     def gradient(self) -> Node:
         fold = self.random.choice([(1,), (9,), (4, 5)])
         order = self.random.choice(["plain", "ignored", "inverted"])
-        return nodes.table_gradient(
-            self.nodes, self.random.choice([1, 5]), self.random.choice([1, 3, 600]), fold, order
-        )
+        return table_gradient(self.nodes, self.random.choice([1, 5]), self.random.choice([1, 3, 600]), fold, order)
 
     def product(self) -> Node:
-        shape = [self.random.choice(sizes) for sizes in ([1, 2], [1, 5, 7, 33], [1, 4, 15, 17, 70], [1, 3, 9, 257])]
-        left, right = self.random.choice([("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn"), ("mk", "nkb")])
-        return nodes.matmul(*shape, left, right)
+        choose = self.random.choice
+        batch, rows, columns, terms = (
+            choose([1, 2]),
+            choose([1, 5, 7, 33]),
+            choose([1, 4, 15, 17, 70]),
+            choose([1, 3, 9, 257]),
+        )
+        left, right = choose([("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn"), ("mk", "nkb")])
+        return matmul(batch, rows, columns, terms, left, right)
 
     # What makes them hostile.
 
@@ -369,4 +374,4 @@ class Hostile:
         )
         operands = tuple(o if placed[o.index].type == type_ else replace(o, index=len(placed) - 1) for o in operands)
         inputs = (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1))
-        return Node(type_, operands, inputs, self.random.choice(folds.MAPS))
+        return Node(type_, operands, inputs, self.random.choice(MAPS))
