@@ -1,10 +1,24 @@
-"""The stand-in for a GPU that these tests share."""
+"""The devices that these tests share: the host as a stand-in, and with ``-m gpu`` the first GPU."""
+
+import functools
 
 import pytest
 
+from pol.execution.device.device import Device
 from pol.execution.device.host import HostDevice
 
 
-@pytest.fixture(scope="session")
-def host_device() -> HostDevice:
-    return HostDevice()
+@functools.cache
+def opened(name: str) -> Device:
+    """A device, once per process: what it has compiled is kept."""
+    if name == "host":
+        return HostDevice()
+    from pol.execution.device.cuda import CudaDevice
+
+    return CudaDevice()
+
+
+@pytest.fixture(params=["host", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> Device:
+    name: str = request.param
+    return opened(name)
