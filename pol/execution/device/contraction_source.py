@@ -65,26 +65,47 @@ def contraction_of(node: Node, loops: Loops) -> Contraction | None:
     return Contraction(x, y, node.body.instructions[0].op is Op.MUL, batch, rows, columns)
 
 
+def sizes_of(loops: Loops, contraction: Contraction) -> tuple[int, int, int]:
+    """Batches, rows and columns."""
+    return _size(loops, contraction.batch), _size(loops, contraction.rows), _size(loops, contraction.columns)
+
+
 def contraction_kernel(node: Node, loops: Loops, contraction: Contraction, tile: Tile | None = None) -> Kernel:
     """The kernel of a contraction; the tile changes no bit."""
-    rows, columns = _size(loops, contraction.rows), _size(loops, contraction.columns)
-    batches = _size(loops, contraction.batch)
+    batches, rows, columns = sizes_of(loops, contraction)
 
     def blocks(candidate: Tile) -> int:
         return batches * -(-rows // candidate.rows) * -(-columns // candidate.columns)
 
     if tile is None:
         tile = next((candidate for candidate in TILES if blocks(candidate) >= _ENOUGH_BLOCKS), TILES[-1])
+    products = "IntegerProducts" if contraction.integers else "FloatProducts"
+    shape = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.part}"
+    source = f"""{node_struct(node, loops, contraction)}
+POL_KERNEL({NAME}, {tile.threads}, Word* POL_RESTRICT out{sources(node)}, Long step) {{
+    contract<Node_{NAME}, {products}, {shape}>(out, s{contraction.x}, s{contraction.y}, step, block);
+}}
+POL_END
+"""
+    return Kernel(source, tile.threads, blocks(tile))
+
+
+def sources(node: Node) -> str:
+    """The parameters of a kernel that are the node's operands."""
+    return "".join(f", const Word* POL_RESTRICT s{operand}" for operand in range(len(node.operands)))
+
+
+def node_struct(node: Node, loops: Loops, contraction: Contraction) -> str:
+    """What contraction.h needs to know of a node: sizes, the words of rows and columns, places in the output."""
     names = [f"o{axis}" for axis in range(len(loops.out))]
     strides = row_major(loops.out)
     place = " + ".join(f"{name} * Index({stride})" for name, stride in zip(names, strides, strict=True))
-    products = "IntegerProducts" if contraction.integers else "FloatProducts"
-    sources = "".join(f", const Word* POL_RESTRICT s{operand}" for operand in range(len(node.operands)))
-    shape = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.part}"
-    source = f"""
+    return f"""
 struct Node_{NAME} {{
     typedef {index_type(loops)} Index;
-    static constexpr Index kRowCount = {rows}, kColumnCount = {columns}, kTerms = {math.prod(loops.fold)};
+    static constexpr Index kRowCount = {_size(loops, contraction.rows)}, kTerms = {math.prod(loops.fold)};
+    static constexpr Index kColumnCount = {_size(loops, contraction.columns)};
+    static constexpr Index kBatches = {_size(loops, contraction.batch)};
     static constexpr Word kInit = {node.init:#x}u;
     static constexpr bool kRowsAlongFold = {_along_fold(loops, contraction.x)};
     static constexpr bool kColumnsAlongFold = {_along_fold(loops, contraction.y)};
@@ -97,12 +118,7 @@ struct Node_{NAME} {{
         return {place};
     }}
 }};
-POL_KERNEL({NAME}, {tile.threads}, Word* POL_RESTRICT out{sources}, Long step) {{
-    contract<Node_{NAME}, {products}, {shape}>(out, s{contraction.x}, s{contraction.y}, step, block);
-}}
-POL_END
 """
-    return Kernel(source, tile.threads, blocks(tile))
 
 
 def _factors(node: Node) -> tuple[int, int] | None:

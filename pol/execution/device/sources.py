@@ -31,7 +31,7 @@ def headers() -> str:
         text = (folder / name).read_text(encoding="utf-8").replace("#pragma once\n", "")
         return _INCLUDE.sub(lambda match: expand(match[1]), text)
 
-    return "".join(expand(name) for name in ("words.h", "contraction.h"))
+    return "".join(expand(name) for name in ("words.h", "byte_contraction.h"))
 
 
 @functools.cache
