@@ -6,6 +6,7 @@ import atexit
 import functools
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -50,9 +51,9 @@ class CpuExecutor:
         self._state_places = [kept.index(slot.producer) for slot in program.slots]
         self._observed_places = [kept.index(node) for node in observed]
         self._kept = kept
-        self._kernel = self._planned(all_nodes=False)
+        self._kernel = native_step(program, kept)
         self._watching: _kernels.Step | None = None
-        _native.add(self)
+        release_at_exit(self)
         self._outputs = ArrayPool(types)
         self._results = ArrayPool([types[node] for node in kept])
 
@@ -91,7 +92,7 @@ class CpuExecutor:
         """
         self._check(state, step)
         if self._watching is None:
-            self._watching = self._planned(all_nodes=True)
+            self._watching = native_step(self._program, self._kept, all_nodes=True)
         shapes = [node.type.shape for node in self._program.nodes]
 
         def show(node: int, output: memoryview) -> None:
@@ -102,21 +103,23 @@ class CpuExecutor:
         self._results.keep(results)
         return [results[i] for i in self._state_places]
 
-    def _planned(self, all_nodes: bool) -> _kernels.Step:
-        try:
-            kernel = _kernels.Step(
-                [node.encode() for node in self._program.nodes],
-                [type_.numel for type_ in self._state_types],
-                [type_.numel for type_ in self._constant_types],
-            )
-            kernel.keep(self._kept, all_nodes)
-        except _kernels.MalformedError as error:
-            raise ProtocolError(f"the step program cannot be executed: {error}") from error
-        return kernel
-
     def _check(self, state: Sequence[Words], step: int) -> None:
         check_step(step)
         check_tensors("state slot", self._state_types, state)
+
+
+def native_step(program: StepProgram, kept: Sequence[int], all_nodes: bool = False) -> _kernels.Step:
+    """The kernels' own form of a program, with the nodes whose outputs it gives; ProtocolError if it is invalid."""
+    try:
+        kernel = _kernels.Step(
+            [node.encode() for node in program.nodes],
+            [slot.type.numel for slot in program.slots],
+            [type_.numel for type_ in program.constants],
+        )
+        kernel.keep(kept, all_nodes)
+    except _kernels.MalformedError as error:
+        raise ProtocolError(f"the step program cannot be executed: {error}") from error
+    return kernel
 
 
 def on_all_cores(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
@@ -138,7 +141,7 @@ class CpuNode:
             self._kernel = _kernels.Node(node.encode())
         except _kernels.MalformedError as error:
             raise ProtocolError(f"the node cannot be executed: {error}") from error
-        _native.add(self)
+        release_at_exit(self)
 
     def run(self, step: int, sources: Sources) -> Words:
         """The node's output; ProtocolError if a source is missing or not of the operand's type."""
@@ -167,7 +170,7 @@ class CpuElement:
             self._kernel = _kernels.Element(node.encode(), number)
         except _kernels.MalformedError as error:
             raise ProtocolError(f"the node cannot be executed: {error}") from error
-        _native.add(self)
+        release_at_exit(self)
 
     def accumulators(
         self, step: int, sources: Sources, terms: Sequence[int], begin: int = 0, accumulator: int | None = None
@@ -208,8 +211,18 @@ class CpuElement:
         return [source_words(operand, sources) for operand in self._node.operands]
 
 
-_native: WeakSet[CpuExecutor | CpuNode | CpuElement] = WeakSet()
-"""Holders of native objects."""
+class NativeHolder(Protocol):
+    """Holds a native object as ``_kernel``."""
+
+    _kernel: Any
+
+
+_native: WeakSet[NativeHolder] = WeakSet()
+
+
+def release_at_exit(holder: NativeHolder) -> None:
+    """Free the native object of a holder before the process ends."""
+    _native.add(holder)
 
 
 @atexit.register

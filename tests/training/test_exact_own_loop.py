@@ -184,8 +184,8 @@ def test_a_loss_that_is_kept_keeps_no_state(monkeypatch: pytest.MonkeyPatch) -> 
     now = training()
     compute, computed = now.step._compute, []
 
-    def noted(batch: Any) -> Any:
-        found = compute(batch)
+    def noted(*given: Any) -> Any:
+        found = compute(*given)
         computed.append(weakref.ref(found))
         return found
 

@@ -162,6 +162,11 @@ CHANGES: dict[str, tuple[str, Lines]] = {
     "data": (f"0.weight {CHANGED}", lambda t: t.weight.data.mul_(2)),
     "the last of seven": (f"0.bias {CHANGED}", lambda t: t.model[0].bias.data[-1:].add_(1)),
     "the last of an even number": (f"0.weight {CHANGED}", lambda t: t.weight.data[-1, -1:].add_(1)),
+    "memory": (f"0.weight {CHANGED}", lambda t: setattr(t.weight, "data", t.weight.data.clone())),
+    "memory of the optimizer": (
+        f"the state of the optimizer {CHANGED}",
+        lambda t: [setattr(item, "data", item.data.clone()) for item in [t.optimizer.state[t.weight]["exp_avg"]]],
+    ),
     "buffers": (f"1.running_mean {CHANGED}", no_grad(lambda t: t.output)),
     "rate": (CHANGED, lambda t: t.optimizer.param_groups[0].update(lr=1.0)),
     "freezing": (CHANGED, lambda t: t.weight.requires_grad_(False)),

@@ -491,3 +491,20 @@ def test_views_of_the_weights_follow_and_torch_knows_of_the_write() -> None:
     assert weight._version > version
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         before.backward()
+
+
+def test_views_of_the_optimizers_tensors_follow_and_frozen_weights_are_not_written() -> None:
+    model = plain()
+    model[2].weight.requires_grad_(False)
+    frozen, version = model[2].weight, model[2].weight._version
+    optimizer = AdamW([p for p in model.parameters() if p.requires_grad], 0.1)
+    step = exact(model, optimizer)
+    batch = next(batches())
+    step(*batch)
+    mean = optimizer.state[model[0].weight]["exp_avg"]
+    view, before, address = mean.view(-1), mean.clone(), mean.data_ptr()
+    step(*batch)
+    assert mean.data_ptr() == address
+    assert torch.equal(view, mean.view(-1))
+    assert not torch.equal(view, before.view(-1))
+    assert frozen._version == version

@@ -12,6 +12,7 @@
 
 #include "native/bindings.h"
 #include "nodes/kernels.h"
+#include "runtime/checksums.h"
 #include "runtime/element.h"
 #include "runtime/floating_point_mode.h"
 #include "runtime/self_test.h"
@@ -62,10 +63,14 @@ void run_step(const pol::Step& step, uint32_t number, nb::sequence state, nb::se
     step.run(number, state_words.words(), constant_words.words(), output_words.words(), threads_or_all(threads));
 }
 
+// A whole step, or a part of it.
+using Advance = void (pol::Step::*)(uint32_t, const std::vector<pol::Words>&, const std::vector<pol::Words>&, const std::vector<pol::Words>&, size_t) const;
+
+template <Advance advance>
 void advance_step(const pol::Step& step, uint32_t number, nb::sequence state, nb::sequence constants, nb::sequence results, size_t threads) {
     const Arrays state_words(state), constant_words(constants), result_words(results, true);
     nb::gil_scoped_release unlocked;
-    step.advance(number, state_words.words(), constant_words.words(), result_words.words(), threads_or_all(threads));
+    (step.*advance)(number, state_words.words(), constant_words.words(), result_words.words(), threads_or_all(threads));
 }
 
 // The tensors that the operands of a node read, in order, none of which an output may overlap.
@@ -182,6 +187,12 @@ void program_values(nb::handle program, nb::handle inputs, nb::handle results, s
     pol::kernels().program_values(instructions.data(), static_cast<int>(instructions.size()), registers.data(), lanes);
 }
 
+std::vector<uint64_t> checksums(nb::sequence arrays, size_t threads) {
+    const Arrays words(arrays);
+    nb::gil_scoped_release unlocked;
+    return pol::checksums(words.words(), threads_or_all(threads));
+}
+
 nb::bytes self_test_words() {
     const std::vector<uint32_t> words = pol::self_test_words();
     return nb::bytes(words.data(), words.size() * sizeof(uint32_t));
@@ -208,9 +219,13 @@ NB_MODULE(_kernels, m) {
         }, nb::arg("descriptors"), nb::arg("state_sizes"), nb::arg("constant_sizes"))
         .def("keep", &pol::Step::keep, nb::arg("nodes"), nb::arg("all_nodes") = false, nb::arg("least_group_bytes") = pol::kLeastGroupBytes)
         .def_prop_ro("arena_words", &pol::Step::arena_words)
-        .def("advance", &advance_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
+        .def("write_over", &pol::Step::write_over, nb::arg("slots"))
+        .def("advance", &advance_step<static_cast<Advance>(&pol::Step::advance)>, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
+        .def("begin", &advance_step<&pol::Step::begin>, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
+        .def("finish", &advance_step<&pol::Step::finish>, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("threads") = 1)
         .def("watch", &watch_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("results"), nb::arg("seen"), nb::arg("threads") = 1)
         .def("run", &run_step, nb::arg("step"), nb::arg("state"), nb::arg("constants"), nb::arg("outputs"), nb::arg("threads") = 1);
     m.def("program_values", &program_values, nb::arg("program"), nb::arg("inputs"), nb::arg("results"), nb::arg("lanes"));
+    m.def("checksums", &checksums, nb::arg("arrays"), nb::arg("threads") = 1);
     m.def("self_test_words", &self_test_words);
 }

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.in_place import InPlaceExecutor
 from pol.graph.aten_graph import NARROW, AtenGraph, AtenInput, references
 from pol.graph.capture.guards.index_ranges import lookups_of
 from pol.graph.capture.guards.interval import Interval, interval_of
@@ -46,22 +46,23 @@ class BatchProgram:
         self._fixed = _intervals(graph.constants, captured.constants)
         self._slots = _intervals(graph.slots, captured.state)
         self._bounded = {entry.name for entry in self._data if _is_bounded(graph, entry)}
-        self._executor = CpuExecutor(captured.program, captured.constants, threads, [captured.names.observed[LOSS]])
+        self._checked = self._bounded | {lookup.constant for lookup in self._lookups}
+        self._executor = InPlaceExecutor(captured.program, threads, tensors.changing, [captured.names.observed[LOSS]])
 
-    def compute(self, batch: Sequence[Tensor], step: int) -> tuple[Tensor, list[Words]]:
-        """One step; the loss and the next state, which `write` takes over.
+    def begin(self, batch: Sequence[Tensor], step: int) -> Tensor:
+        """The loss of a step, whose state `finish` writes; until then the batch must stay as it is.
 
         Raises:
             UnsupportedError: the batch's integers have no meaning in the step.
         """
         self._require_defined(batch)
         words = [words_of(entry.name, tensor) for entry, tensor in zip(self._data, batch, strict=True)]
-        after, (loss,) = self._executor.advance(self._tensors.words(), step, [*words, *self._rest])
-        return torch.from_numpy(loss.copy().view(np.float32)).reshape(()), after
+        (loss,) = self._executor.begin(self._tensors.words(), step, [*words, *self._rest])
+        return torch.from_numpy(loss.copy().view(np.float32)).reshape(())
 
-    def write(self, state: Sequence[Words]) -> None:
-        """Take over the state after a step into the user's tensors."""
-        self._tensors.write(state)
+    def finish(self) -> None:
+        """Write the state after the step into the user's tensors."""
+        self._tensors.write(self._executor.finish())
 
     def is_counted(self, number: int) -> bool:
         """Whether the optimizer has counted the updates for which the program computes step ``number``."""
@@ -70,10 +71,13 @@ class BatchProgram:
     def _require_defined(self, batch: Sequence[Tensor]) -> None:
         """What a capture checks of a data set: indices that exist, and integers that stay within 32 bits."""
         named = {entry.name: tensor for entry, tensor in zip(self._data, batch, strict=True)}
+        intervals = {name: interval_of(named[name]) for name in self._checked}
         for lookup in self._lookups:
-            if not named[lookup.constant].is_floating_point():
+            interval = intervals[lookup.constant]
+            is_inside = named[lookup.constant].numel() and interval.low >= 0 and interval.high < lookup.size
+            if not is_inside and not named[lookup.constant].is_floating_point():
                 lookup.require(named[lookup.constant])
-        wider = {name: self._fixed[name] | interval_of(named[name]) for name in self._bounded}
+        wider = {name: self._fixed[name] | intervals[name] for name in self._bounded}
         if any(self._fixed[name] != interval for name, interval in wider.items()):
             require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
             self._fixed.update(wider)

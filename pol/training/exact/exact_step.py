@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.capture.assemble import Course, capture_course
 from pol.graph.capture.loop import Loop, options_of
@@ -29,6 +28,7 @@ from pol.graph.step_program import MAX_STEPS
 from pol.training.exact.batch_program import BatchProgram, require_batch
 from pol.training.exact.own_loop import ComputedStep, OwnLoop
 from pol.training.exact.present_setting import present_setting
+from pol.training.exact.state_before import Moment
 from pol.training.exact.training_tensors import TrainingTensors
 from pol.training.exact.user_objects import UserObjects, trained_beside
 from pol.training.task.task_training import to_tensor
@@ -125,7 +125,9 @@ class ExactStep:
             raise UnsupportedError(
                 "own_loop() needs a loss function: give one, or call step(**batch) in place of its lines"
             )
-        own = OwnLoop(self._called, self._loss, self._optimizer, self._scheduler, self._compute, self._moment)
+        own = OwnLoop(
+            self._called, self._loss, self._optimizer, self._scheduler, self._compute, self._moment, self._threads_now
+        )
         with own.active():
             self._own = own
             try:
@@ -133,8 +135,8 @@ class ExactStep:
             finally:
                 self._own = None
 
-    def _compute(self, batch: Dataset) -> ComputedStep:
-        """The next step on a batch."""
+    def _compute(self, batch: Dataset, setting: Any = None) -> ComputedStep:
+        """The next step on a batch; the setting is the present one, if there is a program for it."""
         if self.number >= self._steps:
             raise ProtocolError(
                 f"all {self._steps} steps were taken: create the exact step with steps= of your training"
@@ -142,11 +144,12 @@ class ExactStep:
         self._require_whole()
         tensors = named_tensors(batch)
         require_batch(tensors)
-        setting = present_setting(self._model, self._loss, self._optimizer)
+        shape = tuple((key, tensor.dtype, tuple(tensor.shape)) for key, tensor in tensors.items())
+        if setting is None or setting != self._setting or shape not in self._programs:
+            setting = self._setting_now()
         if setting != self._setting or not self._follows_schedule():
             self._programs.clear()
-            self._setting, self._objects = setting, None
-        shape = tuple((key, tensor.dtype, tuple(tensor.shape)) for key, tensor in tensors.items())
+            self._setting, self._objects = self._setting_now(), None
         program = self._programs.get(shape)
         if self._own is not None:
             self._require_same_loss()
@@ -158,13 +161,13 @@ class ExactStep:
         while len(self._programs) >= MOST_SHAPES:
             del self._programs[next(iter(self._programs))]
         self._programs[shape] = program
-        loss, after = program.compute(list(tensors.values()), self.number)
-        return ComputedStep(loss, lambda scheduler: self._take_over(program, after, scheduler))
+        loss = program.begin(list(tensors.values()), self.number)
+        return ComputedStep(loss, lambda scheduler: self._take_over(program, scheduler))
 
-    def _take_over(self, program: BatchProgram, after: Sequence[Words], scheduler: LRScheduler | None) -> None:
+    def _take_over(self, program: BatchProgram, scheduler: LRScheduler | None) -> None:
         """Write the state after a step; an interruption in between leaves parts of two states."""
         self._is_torn = True
-        program.write(after)
+        program.finish()
         self.number += 1
         if self._scheduler is not None:
             self._optimizer._opt_called = True  # type: ignore[attr-defined]  # else the scheduler warns that no step came before
@@ -191,10 +194,14 @@ class ExactStep:
                 "made: create the exact step anew and load its state_dict()"
             )
 
-    def _moment(self) -> object:
-        """All that the next step depends on besides the numbers in tensors."""
-        setting = present_setting(self._model, self._loss, self._optimizer)
-        return self.number, setting, options_of(self._optimizer)
+    def _moment(self) -> Moment:
+        return Moment(self.number, self._setting_now(), options_of(self._optimizer))
+
+    def _setting_now(self) -> Any:
+        return present_setting(self._model, self._loss, self._optimizer)
+
+    def _threads_now(self) -> int:
+        return torch.get_num_threads() if self._threads is None else self._threads
 
     def state_dict(self) -> dict[str, Any]:
         """The number of the next step, the averages of the weights, and the options that a schedule changes."""
@@ -258,8 +265,7 @@ class ExactStep:
             if slot.name.startswith(AVERAGE) and name not in self.averages:
                 self.averages[name] = to_tensor(slot.type, words)
         tensors = TrainingTensors(captured, self._model, self._optimizer, self.averages)
-        threads = torch.get_num_threads() if self._threads is None else self._threads
-        return BatchProgram(captured, tensors, threads, self.number, self._steps)
+        return BatchProgram(captured, tensors, self._threads_now(), self.number, self._steps)
 
     def _tell_changes(self) -> None:
         """Warn, once for each, of objects that are others than when the programs were made."""

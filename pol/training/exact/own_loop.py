@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -25,8 +26,8 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.training.exact.batch_program import require_batch
 from pol.training.exact.replaced_objects import ReplacedObjects
 from pol.training.exact.stand_ins import DeferredOutput, UnknownGradient
-from pol.training.exact.state_before import StateBefore
-from pol.training.exact.training_tensors import copy_of
+from pol.training.exact.state_before import Moment, StateBefore
+from pol.training.exact.training_tensors import copy_into, copy_of
 
 CALL = "_compiled_call_impl"
 """The attribute of a module that is called in place of its hooks and `forward`; `torch.nn` never copies or saves it."""
@@ -54,8 +55,9 @@ class OwnLoop:
     Args:
         model, loss, optimizer: those of the exact step.
         scheduler: the scheduler that the loop steps after every step of the optimizer, if there is one.
-        compute: the next step on a batch.
+        compute: the next step on a batch, in a setting.
         moment: all that a step depends on besides the numbers in tensors, as it is now.
+        threads: of the kernels.
     """
 
     def __init__(
@@ -64,8 +66,9 @@ class OwnLoop:
         loss: Callable[[Any, Any], Tensor],
         optimizer: Optimizer,
         scheduler: LRScheduler | None,
-        compute: Callable[[Sequence[Tensor]], ComputedStep],
-        moment: Callable[[], object],
+        compute: Callable[[Sequence[Tensor], Any], ComputedStep],
+        moment: Callable[[], Moment],
+        threads: Callable[[], int],
     ) -> None:
         self._model, self._loss, self._optimizer, self._scheduler = model, loss, optimizer, scheduler
         self._compute = compute
@@ -74,7 +77,7 @@ class OwnLoop:
         self._own_call: Callable[..., Any] = model._call_impl
         self._own_loss: Callable[..., Any] = loss._call_impl if isinstance(loss, nn.Module) else loss
         self._own_schedule = None if scheduler is None else scheduler.step
-        self._before = StateBefore(model, optimizer, moment)
+        self._before = StateBefore(model, optimizer, moment, threads)
         self._replaced = ReplacedObjects()
         self._replaced.add(model, CALL, self._call)
         self._replaced.add(optimizer, "step", self._step_of(optimizer))
@@ -143,7 +146,9 @@ class OwnLoop:
                 "the output is not that of the last model(x), or it had its loss: call loss(model(x), y)"
             )
         self._output.is_waiting, self._output = False, None
-        computed = self._compute([*self._inputs, given[1]])
+        target = given[1]
+        require_batch({str(len(self._inputs)): target})
+        computed = self._compute([*self._inputs, copy_of(target)], self._before.setting)  # a copy as in `_call`
         self._before.keep_optimizer()
         self._computed, self._is_backward = computed, False
         self._losses += 1
@@ -165,7 +170,8 @@ class OwnLoop:
         self._require_complete()
         require_batch({str(place): item for place, item in enumerate(inputs)})
         self._before.keep()
-        self._inputs = [copy_of(item) for item in inputs]  # a loader may fill the same memory again before the loss
+        # A loader may fill the same memory again before the loss.
+        self._inputs = [copy_into(kept, item) for kept, item in zip_longest(self._inputs[: len(inputs)], inputs)]
         self._output = DeferredOutput(self.loss, self._loss)
         return self._output
 
@@ -179,8 +185,7 @@ class OwnLoop:
                 "micro-batches call the model once on all of them, and give the step loop=pol.Loop(accumulation=...); "
                 "leave out a gradient scaler"
             )
-        trainable = self._trainable()
-        updated = self._updated()
+        trainable, updated = self._trainable(), self._before.updated
         for name, parameter in trainable.items():
             is_kept = parameter not in updated and parameter.grad is self._gradients.get(parameter)
             if parameter.grad is not None and not is_kept:
@@ -210,7 +215,7 @@ class OwnLoop:
             raise UnsupportedError("optimizer.step(closure): call loss(model(x), y).backward() before it, without one")
         if self._computed is None or not self._is_backward:
             raise ProtocolError("optimizer.step() without a backward(): call loss(model(x), y).backward() before it")
-        updated = self._updated()
+        updated = self._before.updated
         for name, parameter in self._trainable().items():
             if parameter in updated and parameter.grad is not self._gradients.get(parameter):
                 raise ProtocolError(
@@ -250,11 +255,7 @@ class OwnLoop:
 
     def _trainable(self) -> dict[str, nn.Parameter]:
         """All parameters to which torch's backward() gives a gradient, by name: another optimizer may hold some."""
-        return {name: parameter for name, parameter in self._model.named_parameters() if parameter.requires_grad}
-
-    def _updated(self) -> set[nn.Parameter]:
-        """What the optimizer holds."""
-        return {member for group in self._optimizer.param_groups for member in group["params"]}
+        return {name: parameter for name, parameter in self._before.parameters.items() if parameter.requires_grad}
 
     @contextmanager
     def _in_torch(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 
 import numpy as np
 import torch
@@ -16,11 +17,14 @@ from pol.graph.capture import to_words
 from pol.graph.capture.optimizers import RULES
 from pol.graph.capture.tracing.step_inputs import AVERAGE
 from pol.graph.captured_step import Capture
-from pol.graph.step_program import Component
 from pol.training.task.task_training import to_tensor
 
 STEP = "step"
 """Key of an optimizer's state with the number of updates; a program has the numbers that follow from it instead."""
+
+
+_NONE: Words = np.empty(0, np.uint32)
+_EMPTY: Mapping[str, object] = {}
 
 
 def words_of(what: str, tensor: Tensor) -> Words:
@@ -34,6 +38,37 @@ def words_of(what: str, tensor: Tensor) -> Words:
         found: Words = plain.numpy().view(np.uint32)
         return found
     return to_words(what, plain)
+
+
+def copy_into(kept: Tensor | None, tensor: Tensor) -> Tensor:
+    """As `copy_of`, in the memory of an earlier copy if that has the same form: new memory costs page faults."""
+    if kept is None or kept.shape != tensor.shape or not _is_words(tensor) or not _is_words(kept):
+        return copy_of(tensor)
+    np.copyto(kept.numpy(), tensor.detach().numpy())
+    return kept
+
+
+class TensorWords:
+    """The words of one tensor: a view is made once, and kept while the tensor stays in its place."""
+
+    __slots__ = ("_place", "_tensor", "_words")
+
+    def __init__(self) -> None:
+        self._tensor: Tensor | None = None
+        self._place: object = None
+        self._words: Words = _NONE
+
+    def of(self, what: str, tensor: Tensor) -> Words:
+        """As `words_of`; the same object while it is a view of the same memory."""
+        place = (tensor.data_ptr(), tensor.shape) if _is_words(tensor) else None
+        if place is None or tensor is not self._tensor or place != self._place:
+            self._words = words_of(what, tensor)
+            self._tensor, self._place = tensor, place
+        return self._words
+
+    def is_of(self, words: Words) -> bool:
+        """Whether this is the view, and no copy."""
+        return self._place is not None and words is self._words
 
 
 def copy_of(tensor: Tensor) -> Tensor:
@@ -58,75 +93,105 @@ class TrainingTensors:
     def __init__(
         self, captured: Capture, model: nn.Module, optimizer: Optimizer, averages: Mapping[str, Tensor]
     ) -> None:
-        self._captured, self._optimizer = captured, optimizer
+        self._initial, self._optimizer, self._averages = captured.state, optimizer, averages
+        self._slots = captured.aten.slots
         self._parameters = dict(model.named_parameters())
-        self._own = {**self._parameters, **dict(model.named_buffers())}
-        self._averages = averages
-        graph = captured.aten
-        self._changes = [ref.value != place for place, ref in enumerate(graph.next_state)]
-        moved = {slot.name for slot, changes in zip(graph.slots, self._changes, strict=True) if changes}
-        self._counted = {
-            name: first
-            for name, first in _first_counts(optimizer, self._parameters).items()
-            if name in moved and first is not None
-        }
+        own: dict[str, Tensor] = {**self._parameters, **dict(model.named_buffers())}
+        self._own = [own.get(slot.name) for slot in self._slots]
+        self._keys = [slot.name.rpartition(":")[::2] for slot in self._slots]
+        self._views = [TensorWords() for _ in self._slots]
+        self._present: list[Tensor | None] = []
+        """The tensors that were read last."""
+        self.changing = [place for place, ref in enumerate(captured.aten.next_state) if ref.value != place]
+        """Slots that a step changes."""
+        moved = {self._slots[place].name for place in self.changing}
+        firsts = _first_counts(optimizer, self._parameters)
+        self._counted = [
+            (self._parameters[name], first) for name, first in firsts.items() if name in moved and first is not None
+        ]
+        self._steps: list[object] = []
+        self._versions: list[int] = []
+        self._counts = np.empty(0, np.int64)
+        """What the tensors `_steps` hold in these versions."""
 
     def words(self) -> list[Words]:
-        """The present state.
+        """The present state: where a tensor holds words, its own memory.
 
         Raises:
             UnsupportedError: an integer doesn't fit in 32 bits.
         """
+        self._present = [self._tensor(number) for number in range(len(self._slots))]
         found = []
-        for slot, initial in zip(self._captured.aten.slots, self._captured.state, strict=True):
-            tensor = self._tensor(slot.name)
-            found.append(initial if tensor is None else words_of(slot.name, tensor))
+        for slot, initial, view, tensor in zip(self._slots, self._initial, self._views, self._present, strict=True):
+            words = initial if tensor is None else view.of(slot.name, tensor)
+            found.append(words.copy() if tensor is None or tensor.is_inference() else words)
         return found
 
     def write(self, words: Sequence[Words]) -> None:
-        """Take over the state after a step."""
-        slots = self._captured.aten.slots
-        copied = []
+        """Take over what a step has changed in tensors that have stayed in their places since `words`.
+
+        Some of it was written into the arrays of `words`.
+        """
+        written = []
         with torch.no_grad():
-            for slot, changes, new in zip(slots, self._changes, words, strict=True):
-                if not changes:
-                    continue
-                tensor = self._tensor(slot.name)
+            for number, new in zip(self.changing, words, strict=True):
+                tensor = self._present[number]
                 if tensor is None:
-                    name, _, key = slot.name.rpartition(":")
-                    self._optimizer.state[self._parameters[name]][key] = to_tensor(slot.type, new)
-                    continue
-                now = torch.from_numpy(new.view(np.float32 if tensor.is_floating_point() else np.int32))
-                if slot.component is Component.OPTIMIZER and tensor.dtype == now.dtype and tensor.is_contiguous():
-                    tensor.data = now  # nobody else has a view of it; parameters may have others
+                    name, key = self._keys[number]
+                    self._optimizer.state[self._parameters[name]][key] = to_tensor(self._slots[number].type, new)
+                elif self._views[number].is_of(new):
+                    written.append(tensor)
                 elif _is_words(tensor) and not tensor.is_inference():
-                    np.copyto(words_of(slot.name, tensor), new)  # as in `copy_of`
-                    copied.append(tensor)
+                    np.copyto(words_of("", tensor), new)  # as in `copy_of`
+                    written.append(tensor)
                 else:
-                    tensor.copy_(now)
-            increment_version(copied)
+                    tensor.copy_(torch.from_numpy(new.view(np.float32 if tensor.is_floating_point() else np.int32)))
+            increment_version(written)
             self._count()
 
     def counts(self) -> NDArray[np.int64]:
         """The number of updates of every parameter for which the optimizer counts them."""
-        states = (self._optimizer.state.get(self._parameters[name], {}) for name in self._counted)
-        return np.array([int(state.get(STEP, 0)) for state in states], np.int64)
+        steps = [self._optimizer.state.get(parameter, _EMPTY).get(STEP, 0) for parameter, _ in self._counted]
+        if not self._are_known(steps):
+            counts = [step.item() if isinstance(step, Tensor) else step for step in steps]
+            self._know(steps, np.array(counts, np.int64))
+        return self._counts
 
-    def _tensor(self, slot: str) -> Tensor | None:
+    def _tensor(self, number: int) -> Tensor | None:
         """The user's tensor of a slot; None if the optimizer hasn't made it."""
-        if slot in self._own:
-            return self._own[slot]
-        if slot.startswith(AVERAGE):
+        if (own := self._own[number]) is not None:
+            return own
+        name, key = self._keys[number]
+        if (slot := self._slots[number].name).startswith(AVERAGE):
             return self._averages[slot.removeprefix(AVERAGE)]
-        name, _, key = slot.rpartition(":")
-        found = self._optimizer.state.get(self._parameters[name], {}).get(key)
+        found = self._optimizer.state.get(self._parameters[name], _EMPTY).get(key)
         return found if isinstance(found, Tensor) else None
 
     def _count(self) -> None:
         """One more update of every updated parameter, where the optimizer counts them."""
-        for name, first in self._counted.items():
-            before = self._optimizer.state.get(self._parameters[name], {}).get(STEP)
-            self._optimizer.state[self._parameters[name]][STEP] = first.clone() if before is None else before + 1
+        counts, steps, tensors = self.counts() + 1, [], []
+        for parameter, first in self._counted:
+            state = self._optimizer.state[parameter]
+            before = state.get(STEP)
+            if isinstance(before, Tensor) and not before.is_inference():
+                tensors.append(before)
+            else:
+                state[STEP] = first.clone() if before is None else before + 1
+            steps.append(state[STEP])
+        if tensors:
+            torch._foreach_add_(tensors, 1)
+        self._know(steps, counts)
+
+    def _are_known(self, steps: Sequence[object]) -> bool:
+        same = len(steps) == len(self._steps) and all(map(is_, steps, self._steps))
+        return same and _versions(steps) == self._versions
+
+    def _know(self, steps: list[object], counts: NDArray[np.int64]) -> None:
+        self._steps, self._versions, self._counts = steps, _versions(steps), counts
+
+
+def _versions(steps: Sequence[object]) -> list[int]:
+    return [step._version for step in steps if isinstance(step, Tensor) and not step.is_inference()]
 
 
 def _first_counts(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Tensor | None]:

@@ -32,6 +32,8 @@ struct Kernels {
     void (*read_term)(const Plan& plan, const Run& run, int64_t term, uint32_t* words, void* scratch);
     // The result of every instruction; a register is an array of `lanes` words.
     void (*program_values)(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
+    // Changes of words change it, but nobody is kept from finding others with the same one.
+    uint64_t (*checksum)(const uint32_t* words, int64_t count);
 };
 
 // The kernels of the instruction set in use.

@@ -31,4 +31,6 @@ void read_term(const Plan& plan, const Run& run, int64_t term, uint32_t* words, 
 
 void program_values(const PlannedInstruction* instructions, int count, uint32_t* const* registers, size_t lanes);
 
+uint64_t checksum(const uint32_t* words, int64_t count);
+
 }  // namespace pol::POL_ISA

@@ -81,6 +81,8 @@ void Step::keep(const std::vector<uint32_t>& nodes, bool all, int64_t least_grou
     // Who looks at all outputs needs them whole.
     if (!all) group_nodes(least_group_bytes);
     place_outputs();
+    slots_.assign(result_sizes_.size(), -1);
+    writing_ = nodes_.size();
 }
 
 void Step::find_readers() {
@@ -113,20 +115,63 @@ bool Step::is_stored(size_t node) const {
     return group.is_stored(group.group().place_of(node));
 }
 
+// Whether the output of a node may be written over a tensor that nobody computed later reads, and as which operand it does.
+bool Step::may_write_over(size_t node, uint8_t source, uint32_t index, size_t* operand) const {
+    const auto& sources = nodes_[node].sources;
+    const std::pair<uint8_t, uint32_t> wanted(source, index);
+    const size_t o = static_cast<size_t>(std::find(sources.begin(), sources.end(), wanted) - sources.begin());
+    *operand = o;
+    if (std::count(sources.begin(), sources.end(), wanted) != 1 || !nodes_[node].planned.may_write_over(o)) return false;
+    if (places_[node].group < 0) return true;
+    const GroupedNodes& group = groups_[places_[node].group];
+    return group.may_write_over(group.group().place_of(node), o, members_);
+}
+
 // The operand that the output of a node among [first, last] is written over, or as many as there are.
 size_t Step::written_over(size_t node, size_t first, size_t last) const {
     const auto& sources = nodes_[node].sources;
-    for (size_t o = 0; o < sources.size(); ++o) {
-        const auto [source, index] = sources[o];
-        const bool alone = std::count(sources.begin(), sources.end(), sources[o]) == 1;
-        if (source != kNode || !alone || index >= first || places_[index].offset < 0) continue;
+    for (const auto& [source, index] : sources) {
+        if (source != kNode || index >= first || places_[index].offset < 0) continue;
         const size_t end = places_[index].last_reader;
-        if (end < first || end > last || !nodes_[node].planned.may_write_over(o)) continue;
-        if (first == last) return o;
-        const GroupedNodes& group = groups_[places_[node].group];
-        if (group.may_write_over(group.group().place_of(node), o, members_)) return o;
+        size_t operand;
+        if (end >= first && end <= last && may_write_over(node, source, index, &operand)) return operand;
     }
     return sources.size();
+}
+
+std::pair<size_t, size_t> Step::together(size_t node) const {
+    if (places_[node].group < 0) return {node, node};
+    const RowGroup& group = groups_[places_[node].group].group();
+    return {group.nodes.front(), group.nodes.back()};
+}
+
+bool Step::may_write_over_state(size_t node, uint32_t slot) const {
+    const std::pair<uint8_t, uint32_t> read(kState, slot);
+    for (size_t later = together(node).second + 1; later < nodes_.size(); ++later)
+        if (places_[later].needed && std::count(nodes_[later].sources.begin(), nodes_[later].sources.end(), read) != 0) return false;
+    size_t operand;
+    return may_write_over(node, kState, slot, &operand);
+}
+
+std::vector<bool> Step::write_over(const std::vector<int64_t>& slots) {
+    if (slots.size() != result_sizes_.size()) throw Malformed("a tensor of the state, or -1, is needed for each result");
+    std::vector<size_t> nodes(slots.size());
+    for (size_t i = 0; i < nodes_.size(); ++i)
+        if (places_[i].result >= 0) nodes[places_[i].result] = i;
+    size_t before = 0;  // nodes up to here are computed before any tensor is written
+    for (size_t k = 0; k < slots.size(); ++k) {
+        if (slots[k] >= static_cast<int64_t>(state_sizes_.size())) throw Malformed("a result follows a tensor that does not exist");
+        if (slots[k] < 0) before = std::max(before, together(nodes[k]).second + 1);
+    }
+    std::vector<bool> taken(state_sizes_.size()), chosen(slots.size());
+    for (size_t k = 0; k < slots.size(); ++k) {
+        const size_t first = together(nodes[k]).first;
+        if (slots[k] < 0 || taken[slots[k]] || first < before || !may_write_over_state(nodes[k], static_cast<uint32_t>(slots[k]))) continue;
+        taken[slots[k]] = chosen[k] = true;
+        slots_[k] = slots[k];
+        writing_ = std::min(writing_, first);
+    }
+    return chosen;
 }
 
 // Nodes of a group are computed together: what they read may be written over or given back when all are done.
@@ -164,16 +209,39 @@ void Step::advance(uint32_t step, const std::vector<Words>& state, const std::ve
 }
 
 void Step::advance(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads, const Show& show) const {
-    check_sizes("state", state, state_sizes_);
-    check_sizes("constant", constants, constant_sizes_);
-    check_sizes("result", results, result_sizes_);
-    std::vector<Words> inputs = state;
-    inputs.insert(inputs.end(), constants.begin(), constants.end());
-    check_disjoint(results, inputs);
+    compute({step, state, constants, results}, 0, nodes_.size(), threads, show);
+}
+
+void Step::begin(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const {
+    compute({step, state, constants, results}, 0, writing_, threads, [](size_t, const Words&) {});
+}
+
+void Step::finish(uint32_t step, const std::vector<Words>& state, const std::vector<Words>& constants, const std::vector<Words>& results, size_t threads) const {
+    compute({step, state, constants, results}, writing_, nodes_.size(), threads, [](size_t, const Words&) {});
+}
+
+void Step::check(const Inputs& given) const {
+    check_sizes("state", given.state, state_sizes_);
+    check_sizes("constant", given.constants, constant_sizes_);
+    check_sizes("result", given.results, result_sizes_);
+    std::vector<bool> written(given.state.size());
+    for (size_t k = 0; k < slots_.size(); ++k) {
+        if (slots_[k] < 0) continue;
+        if (given.results[k].data != given.state[slots_[k]].data) throw Malformed("result " + std::to_string(k) + " is not the array of the state that it is written over");
+        written[slots_[k]] = true;
+    }
+    std::vector<Words> inputs = given.constants;
+    for (size_t i = 0; i < given.state.size(); ++i)
+        if (!written[i]) inputs.push_back(given.state[i]);
+    check_disjoint(given.results, inputs);
+}
+
+// Nodes that are computed together are all in [from, to), or none of them is.
+void Step::compute(const Inputs& given, size_t from, size_t to, size_t threads, const Show& show) const {
+    check(given);
     const std::lock_guard<std::mutex> turn(advancing_);
     if (arena_ == nullptr) arena_ = std::make_unique<Arena>(arena_plan_.size());
-    const Inputs given{step, state, constants, results};
-    for (size_t i = 0; i < places_.size(); ++i) {
+    for (size_t i = from; i < to; ++i) {
         if (!places_[i].needed) continue;
         if (places_[i].group >= 0) {
             const GroupedNodes& group = groups_[places_[i].group];
@@ -183,7 +251,7 @@ void Step::advance(uint32_t step, const std::vector<Words>& state, const std::ve
         }
         const uint32_t* sources[kMaxOperands];
         for (size_t o = 0; o < nodes_[i].sources.size(); ++o) sources[o] = source(given, i, o);
-        nodes_[i].planned.run(step, sources, output(given, i), threads);
+        nodes_[i].planned.run(given.step, sources, output(given, i), threads);
         show(i, {output(given, i), output_sizes_[i]});
     }
 }

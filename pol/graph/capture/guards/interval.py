@@ -51,7 +51,8 @@ def interval_of(tensor: Tensor) -> Interval:
             return Interval(low, high)
         finite = tensor[tensor.isfinite()]
         return Interval(float(finite.min()), float(finite.max())) if finite.numel() else ZERO
-    return Interval(int(tensor.min()), int(tensor.max()))
+    least, greatest = tensor.aminmax()
+    return Interval(int(least), int(greatest))
 
 
 class KnownIntervals:
