@@ -208,7 +208,7 @@ size_t blocks(const Plan& plan) {
 
 // Runs a plain map; returns false if the plan is none.
 bool compute_plain(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch) {
-    if (!is_plain(plan, run) || plan.turns) return false;
+    if (!is_plain(plan, run)) return false;
     PlainMap map(plan, run, scratch);
     const int64_t row = plan.space.dims[plan.space.rank - 1], rows = plan.space.size / row;
     const auto share = [&](int64_t units, size_t t) { return static_cast<int64_t>(static_cast<double>(units) * static_cast<double>(t) / static_cast<double>(tasks)); };

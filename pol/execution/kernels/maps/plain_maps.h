@@ -2,6 +2,7 @@
 // tiles, with nothing to look up per block. Included by elements.cpp.
 #pragma once
 #include "maps/endings.h"
+#include "maps/short_rows.h"
 #include "nodes/registers.h"
 #include "maps/uniform_lanes.h"
 
@@ -81,6 +82,23 @@ struct PlainMap : Registers {
             row.at[d] = 0;
         }
     }
+
+    // How many rows from this one on, up to `most`, differ from it in the last dimension but one alone.
+    int neighbors(const Row& row, int most) const {
+        if (plan.space.rank < 2) return 1;
+        const int64_t left = plan.space.dims[plan.space.rank - 2] - row.at[plan.space.rank - 2];
+        return left < most ? static_cast<int>(left) : most;
+    }
+
+    // Goes `count` rows on, all of them neighbors.
+    void skip_rows(Row& row, int count) const {
+        if (plan.space.rank < 2) return;
+        row.at[plan.space.rank - 2] += count - 1;
+        for (int f = 0; f < plan.forms; ++f) row.start[f] += row_stride(f) * (count - 1);
+        next_row(row);
+    }
+
+    int64_t row_stride(int form) const { return plan.space.rank < 2 ? 0 : plan.form[form].out[plan.space.rank - 2]; }
 
     int64_t inner_stride(int form) const { return plan.form[form].out[plan.space.rank - 1]; }
 
@@ -248,15 +266,17 @@ struct PlainMap : Registers {
             }
             uint32_t* const out = run.out + number * length;
             if (moves() && operands == 1 && joined[0] == plan.each->a) value[plan.each->a] = buffer[plan.each->a] = out;
-            for (int r = 0; r < rows; ++r, next_row(row)) {
+            for (int r = 0, some; r < rows; r += some) {
+                some = neighbors(row, rows - r);
                 for (int k = 0; k < operands; ++k) {
                     const int o = joined[k], form = plan.operand[o].address;
-                    copy(buffer[o] + r * length, run.sources[o] + row.start[form], inner_stride(form), length);
+                    copy_rows(buffer[o] + r * length, run.sources[o] + row.start[form], row_stride(form), inner_stride(form), some, length);
                 }
                 for (int k = 0; k < coordinates; ++k) {
                     const int form = plan.coordinate[counted[k]].form;
-                    count_up(buffer[plan.operands + counted[k]] + r * length, static_cast<uint32_t>(row.start[form]), static_cast<uint32_t>(inner_stride(form)), length);
+                    count_rows(buffer[plan.operands + counted[k]] + r * length, static_cast<uint32_t>(row.start[form]), static_cast<uint32_t>(row_stride(form)), static_cast<uint32_t>(inner_stride(form)), some, length);
                 }
+                skip_rows(row, some);
             }
             compute_block(out, rows * length);
         }
