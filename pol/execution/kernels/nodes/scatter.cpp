@@ -100,6 +100,7 @@ struct Scatter {
 
     // The elements before the first term.
     void begin() const {
+        if (scatter.keys == 1 && width == 1 && strides[scatter.axis[0]] == 1 && high - low <= INT32_MAX) return begin_line();
         Space keys = empty_space();
         for (int i = 0; i < scatter.keys; ++i) add_axis(keys, plan.space, scatter.axis[i]);
         const int64_t lines = keys.size / keys.dims[0], inner = plan.space.rank - 1;
@@ -114,6 +115,19 @@ struct Scatter {
             for (int f = operand.address; f <= operand.address + operand.bounds; ++f) at[f] = place[f] + offset_at(keys, plan.form[f].out, i);
             read(scatter.before, at, [&](int f) { return plan.form[f].out[inner]; }, width, to);
         }
+    }
+
+    // The same where they are neighbors.
+    void begin_line() const {
+        if (scatter.before < 0) {
+            fill(out + low, plan.init, static_cast<int>(high - low));
+            return;
+        }
+        int64_t at[kMaxForms];
+        const PlannedOperand& operand = plan.operand[scatter.before];
+        const auto step = [&](int f) { return plan.form[f].out[scatter.axis[0]]; };
+        for (int f = operand.address; f <= operand.address + operand.bounds; ++f) at[f] = place[f] + step(f) * low;
+        read(scatter.before, at, step, high - low, out + low);
     }
 
     // Calls `join(at, count)` for runs of consecutive terms; at: the value of every form at the first of them.
