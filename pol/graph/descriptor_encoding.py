@@ -26,6 +26,14 @@ def i64(value: int) -> bytes:
     return _pack(I64, value)
 
 
+def i64s(values: tuple[int, ...]) -> bytes:
+    """Eight bytes for each value, as `i64` gives them."""
+    try:
+        return struct.pack(f">{len(values)}q", *values)
+    except struct.error:
+        return b"".join(map(i64, values))  # names the value
+
+
 def _pack(field: struct.Struct, value: int) -> bytes:
     try:
         return field.pack(value)

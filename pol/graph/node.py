@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pol.arithmetic.scalar_program import ScalarProgram
 from pol.errors import ProtocolError
-from pol.graph.descriptor_encoding import Reader, i64, u8, u32
+from pol.graph.descriptor_encoding import Reader, i64, i64s, u8, u32
 from pol.graph.tensor_type import TensorType, check_dimensions, encode_dimensions, read_dimensions
 
 VERSION = 1
@@ -56,7 +56,7 @@ class Affine:
 
     def encode(self) -> bytes:
         """`i64 base || i64 strides[...]`."""
-        return i64(self.base) + b"".join(map(i64, self.strides))
+        return i64(self.base) + i64s(self.strides)
 
     @classmethod
     def read(cls, reader: Reader, coordinates: int) -> Affine:
@@ -216,13 +216,12 @@ class Node:
             i64(bound.limit)
 
     def _check_affine(self, where: str, affine: Affine, reach: int) -> None:
-        if len(affine.strides) != len(self.extents):
-            raise ProtocolError(f"{where}: {len(affine.strides)} strides for {len(self.extents)} coordinates")
-        i64(affine.base)
-        for stride in affine.strides:
-            i64(stride)
+        extents = self.extents
+        if len(affine.strides) != len(extents):
+            raise ProtocolError(f"{where}: {len(affine.strides)} strides for {len(extents)} coordinates")
+        i64s((affine.base, *affine.strides))
         reach += abs(affine.base)
-        reach += sum(abs(stride) * (size - 1) for stride, size in zip(affine.strides, self.extents, strict=True))
+        reach += sum(abs(stride) * (size - 1) for stride, size in zip(affine.strides, extents, strict=True))
         if reach > I64_MAX:
             raise ProtocolError(f"{where}: the address can leave the range of i64")
 

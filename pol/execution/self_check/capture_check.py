@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -21,18 +21,20 @@ from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
-from pol.execution.cpu import CpuExecutor
 from pol.execution.self_check.eager_step import EagerStep
 from pol.execution.self_check.hard_operands import hard_operands
+from pol.execution.self_check.kept_executors import KeptExecutors
 from pol.execution.self_check.node_check import NodeCheck, fold_lengths, typed
 from pol.execution.self_check.rounding_noise import NoisyExecutor
 from pol.graph.aten_graph import AtenGraph, AtenType, Ref
 from pol.graph.capture.tracing.aten_recorder import loss_label
 from pol.graph.capture.tracing.step_inputs import ORDER
-from pol.graph.lowering import lower
+from pol.graph.capture.tracing.trace import without_collection
+from pol.graph.lowering import Lowering
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType
+from pol.graph.work_estimate import step_work
 
 _T = TypeVar("_T")
 BLOCK = 1 << 16
@@ -40,6 +42,8 @@ BLOCK = 1 << 16
 ATTEMPTS = 4
 """Pairs of steps that all have to differ: a number next to a discontinuity makes one pair differ, an error all."""
 NOISY_RUNS = 4
+SMALL_WORK = 1 << 27
+"""Work units below which a step runs on one thread: handing its small products to others takes longer than they do."""
 ADVICE = (
     "The captured program isn't the training that your loop runs: write this part with other operations, and please "
     "report it with this line; check=False captures it nevertheless"
@@ -53,7 +57,7 @@ class SelfCheck:
     """A captured step and the user's own; `gradients` are the values of the graph before clipping."""
 
     own: EagerStep
-    graph: AtenGraph
+    lowering: Lowering
     gradients: Mapping[str, Ref]
     program: StepProgram
     names: ProgramNames
@@ -62,6 +66,13 @@ class SelfCheck:
 
     def require_same(self) -> None:
         """Raises UnsupportedError, with the first line that differs, unless both are the same training."""
+        with ExitStack() as small:
+            if step_work(self.program) < SMALL_WORK:
+                small.enter_context(_one_thread())
+                small.enter_context(without_collection())
+            self._require_same()
+
+    def _require_same(self) -> None:
         difference = ""
         for attempt in range(ATTEMPTS):
             difference = self._own_step_differs(attempt)
@@ -103,7 +114,7 @@ class SelfCheck:
         watched = self._watched
         program, names = self._watched_program
         places = [names.observed[name] for name, _ in watched.observed]
-        words, observed = CpuExecutor(program, constants, torch.get_num_threads(), places).advance(state, step)
+        words, observed = self._executors.advance(program, places, state, constants, step)
         self._require_unwatched(words, state, constants, step)
         refs = [*(ref for _, ref in watched.observed), *watched.next_state]
         canonical = [typed(item, watched.type_of(ref)) for item, ref in zip([*observed, *words], refs, strict=True)]
@@ -152,7 +163,7 @@ class SelfCheck:
     def _require_unwatched(
         self, watched: Sequence[Words], state: Sequence[Words], constants: Sequence[Words], step: int
     ) -> None:
-        words, _ = CpuExecutor(self.program, constants, torch.get_num_threads()).advance(state, step)
+        words, _ = self._executors.advance(self.program, (), state, constants, step)
         if any(not np.array_equal(one, other) for one, other in zip(watched, words, strict=True)):
             raise AssertionError("observing values must not change a program's bits")
 
@@ -168,7 +179,16 @@ class SelfCheck:
 
     @cached_property
     def _operations(self) -> NodeCheck:
-        return NodeCheck(self.graph, self._terms, torch.get_num_threads())
+        return NodeCheck(self.lowering, self._terms, self._executors)
+
+    @cached_property
+    def _executors(self) -> KeptExecutors:
+        return KeptExecutors(torch.get_num_threads())
+
+    @property
+    def graph(self) -> AtenGraph:
+        """The captured step."""
+        return self.lowering.graph
 
     @cached_property
     def _watched(self) -> AtenGraph:
@@ -177,7 +197,7 @@ class SelfCheck:
 
     @cached_property
     def _watched_program(self) -> tuple[StepProgram, ProgramNames]:
-        return lower(self._watched)
+        return self.lowering.program(self._watched.next_state, self._watched.observed)
 
     @cached_property
     def _terms(self) -> Mapping[str, int]:
@@ -206,6 +226,17 @@ class SelfCheck:
             return f"{self.graph.inputs[ref.value].name}, which the program leaves as it is"
         node = self.graph.nodes[ref.value - first]
         return f"{node.source} ({node.operation})"
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch's operations run on one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _marked(gradients: Mapping[str, _T]) -> dict[str, _T]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,12 +17,12 @@ from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.self_check.kept_executors import KeptExecutors
 from pol.execution.self_check.operation_classes import EXACT, JUMPING
 from pol.execution.self_check.rounding_bound import BFLOAT16_UNIT, BINARY32_UNIT, RoundingBound
 from pol.execution.stock_torch.torch_executor import DTYPES, NativeExecutor
 from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, Ref, references
-from pol.graph.lowering import lower
+from pol.graph.lowering import Lowering
 from pol.graph.step_program import StepProgram
 
 BUDGET = 2**28
@@ -48,11 +48,12 @@ class NodeCheck:
     Memory: BUDGET words of values besides those of a step; the step is run as often as that takes.
     """
 
-    def __init__(self, graph: AtenGraph, terms: Mapping[str, int], threads: int) -> None:
-        self._graph = graph
+    def __init__(self, lowering: Lowering, terms: Mapping[str, int], executors: KeptExecutors) -> None:
+        self._lowering = lowering
+        self._graph = lowering.graph
         self._terms = terms
-        self._threads = threads
-        self._native = NativeExecutor(graph)
+        self._executors = executors
+        self._native = NativeExecutor(lowering.graph)
         self._lowered: dict[int, tuple[StepProgram, list[int]]] = {}
 
     def first(
@@ -110,19 +111,18 @@ class NodeCheck:
         words[Ref(len(graph.inputs) - 1)] = np.array(step, np.uint32)
         order = sorted(refs, key=lambda ref: (ref.value, ref.output))
         program, places = self._watched(begin, order)
-        _, observed = CpuExecutor(program, constants, self._threads, places).advance(state, step)
+        _, observed = self._executors.advance(program, places, state, constants, step)
         words.update(zip(order, observed, strict=True))
         return words
 
     def _watched(self, begin: int, refs: Sequence[Ref]) -> tuple[StepProgram, list[int]]:
         """The program that observes these values, and their nodes; cached by the first operation of its run."""
         if begin not in self._lowered:
-            shown = tuple((f"{ref.value}.{ref.output}", ref) for ref in refs)
+            shown = [(f"{ref.value}.{ref.output}", ref) for ref in refs]
             # The state is kept, so that only these values are computed.
-            kept = tuple(Ref(slot) for slot in range(len(self._graph.slots)))
-            watched = replace(self._graph, observed=shown, next_state=kept)
-            program, names = lower(watched)
-            self._lowered[begin] = program, [names.observed[name] for name, _ in watched.observed]
+            kept = [Ref(slot) for slot in range(len(self._graph.slots))]
+            program, names = self._lowering.program(kept, shown)
+            self._lowered[begin] = program, [names.observed[name] for name, _ in shown]
         return self._lowered[begin]
 
     def _compared(self, position: int, words: Mapping[Ref, Words], is_drawn: bool) -> NodeMismatch | None:

@@ -18,7 +18,6 @@ from pol.graph.aten_graph import (
     AtenGraph,
     AtenInput,
     AtenNode,
-    AtenType,
     Ref,
     TorchDType,
     references,
@@ -132,8 +131,8 @@ class NativeExecutor:
             raise ProtocolError(f"{node.name}: {node.operation} rejects its arguments: {error}") from error
         results = tuple(result) if isinstance(result, tuple | list) else (result,)
         results = selected(results, arguments)
-        actual = [AtenType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in results]
-        if actual != list(node.outputs):
+        actual = [(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in results]
+        if actual != [(type_.dtype, type_.shape) for type_ in node.outputs]:
             raise ProtocolError(f"{node.name}: {node.operation} gives {actual}, the graph says {list(node.outputs)}")
         return results
 

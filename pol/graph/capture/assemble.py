@@ -24,11 +24,11 @@ from pol.graph.capture.optimizers.optimizer_step import TABLE, OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import AtenRecorder, gradient_labels, graph_of, reported_type
 from pol.graph.capture.tracing.random_operations import seed_words
 from pol.graph.capture.tracing.step_inputs import StepInputs
-from pol.graph.capture.tracing.trace import TraceFailureError, trace_step
+from pol.graph.capture.tracing.trace import TraceFailureError, trace_step, without_collection
 from pol.graph.capture.tracing.training_step import updated_names
 from pol.graph.capture.training import Dataset, Losses, Optimizers, Training, named_tensors
 from pol.graph.captured_step import Capture
-from pol.graph.lowering import lower
+from pol.graph.lowering import Lowering
 from pol.graph.refusals import Report, refuse
 
 OBSERVER: ContextVar[Callable[..., None] | None] = ContextVar("observer", default=None)
@@ -107,7 +107,9 @@ def capture_course(
     require_indices_in_range(aten, named)
     steps = len(options[0]) - first
     require_integers_fit(aten, named, {name: tensor for name, _, tensor in inputs.slots()}, steps)
-    program, names = lower(aten)
+    with without_collection():
+        lowering = Lowering(aten)
+        program, names = lowering.program(aten.next_state, aten.observed)
     constants = [to_words(entry.name, tensor) for entry, tensor in zip(aten.constants, tensors, strict=True)]
     state = [to_words(entry.name, tensor) for entry, (_, _, tensor) in zip(aten.slots, inputs.slots(), strict=True)]
     require_distances_of_state(program, names.slots, state)
@@ -116,7 +118,7 @@ def capture_course(
         from pol.execution.self_check.eager_step import EagerStep
 
         own = EagerStep(training, options, inputs)
-        SelfCheck(own, aten, found, program, names, state, constants).require_same()
+        SelfCheck(own, lowering, found, program, names, state, constants).require_same()
     return Capture(aten, program, names, constants, state)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from pol.arithmetic.registers import WideIntegerError
 from pol.errors import ProtocolError, UnsupportedError
@@ -20,6 +21,8 @@ from pol.graph.node_names import ProgramNames
 from pol.graph.refusals import Report, refuse
 from pol.graph.step_program import Component, Slot, StepProgram
 
+Observed: TypeAlias = Sequence[tuple[str, Ref]]
+
 
 def lower(graph: AtenGraph) -> tuple[StepProgram, ProgramNames]:
     """The step program that computes the graph, and the names of its parts.
@@ -27,17 +30,28 @@ def lower(graph: AtenGraph) -> tuple[StepProgram, ProgramNames]:
     Deterministic: equal graphs give equal bytes. Raises UnsupportedError, with the user's line, for an operation
     without a rule, and ProtocolError for a graph that contradicts itself.
     """
-    emitter = Emitter()
-    values = _lower_nodes(graph, emitter, refuse)
-    producers = []
-    for entry, reference in zip(graph.slots, graph.next_state, strict=True):
-        emitter.begin(AtenNode("copy", (), (), (), f"update.{entry.name}", "the state keeps this value"))
-        producers.append(emitter.stored(values[reference], "").index)
-    observed = {}
-    for name, reference in graph.observed:
-        emitter.begin(AtenNode("copy", (), (), (), f"observed.{name}", ""))
-        observed[name] = emitter.stored(values[reference], "").index
-    return _assemble(graph, emitter, producers, observed)
+    return Lowering(graph).program(graph.next_state, graph.observed)
+
+
+class Lowering:
+    """The operations of a graph, lowered once for several programs; raises as `lower`."""
+
+    def __init__(self, graph: AtenGraph) -> None:
+        self.graph = graph
+        self._emitter = Emitter()
+        self._values = _lower_nodes(graph, self._emitter, refuse)
+
+    def program(self, next_state: Sequence[Ref], observed: Observed) -> tuple[StepProgram, ProgramNames]:
+        """The program that computes these values of the graph, and the names of its parts."""
+        graph, emitter = self.graph, self._emitter
+        producers, shown = [], {}
+        for entry, reference in zip(graph.slots, next_state, strict=True):
+            emitter.begin(AtenNode("copy", (), (), (), f"update.{entry.name}", "the state keeps this value"))
+            producers.append(emitter.stored(self._values[reference], "").index)
+        for name, reference in observed:
+            emitter.begin(AtenNode("copy", (), (), (), f"observed.{name}", ""))
+            shown[name] = emitter.stored(self._values[reference], "").index
+        return _assemble(graph, emitter, producers, shown)
 
 
 def report_refusals(graph: AtenGraph, report: Report) -> None:

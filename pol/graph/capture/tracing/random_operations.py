@@ -118,9 +118,11 @@ class CounterRandomness(TorchDispatchMode):
         """Run the operation, or its draw."""
         keywords = dict(kwargs or {})
         rule = _RULES.get(str(func))
-        if rule is None and not draws(func, _bound(func, args, keywords)):
+        if rule is None and torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **keywords)
         given = _bound(func, args, keywords)
+        if rule is None and not draws(func, given):
+            return func(*args, **keywords)
         if given.get("generator") is not None:
             raise _refusal(
                 f"{func} draws from a torch.Generator of its own: leave the generator out, the numbers of a task come "
