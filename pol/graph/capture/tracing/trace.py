@@ -34,6 +34,7 @@ from pol.graph.capture.guards.purity import require_batch_kept, require_equal, r
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import data_dependent
 from pol.graph.capture.tracing.decompositions import decompositions
+from pol.graph.capture.tracing.functional_tail import FunctionalTail
 from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.number_stand_ins import NumberStandIns
 from pol.graph.capture.tracing.provenance import PHASE, SOURCE, line_of_error
@@ -129,13 +130,16 @@ def trace_step(
         first.graph.set_codegen(CodeGen())
         flat = tree_flatten(arguments)[0]
 
-        functional = FunctionalReplay(first)
+        table = decompositions()
+        tail = FunctionalTail.of(first.graph, table)
+        functional = FunctionalReplay(tail.head(first))
 
         def replay(*tensors: Tensor) -> Any:
             # Copies, so that updates in place stay inside the graph and become ordinary values.
             return functional.run(*(tensor.clone() for tensor in tensors))
 
-        second = traced(torch.func.functionalize(replay), flat, decompositions(), lines.place)
+        second = traced(torch.func.functionalize(replay), flat, table, lines.place)
+    tail.append_to(second.graph)
     second.graph.eliminate_dead_code()
     members = [[inputs.optimizers[place] for place in phase.optimizers] for phase in training.phases]
     return TracedStep(second, [updated_names(states, inputs.parameters) for states in members])
