@@ -48,8 +48,9 @@ class CpuExecutor:
             raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(types) - 1}")
         # The nodes that a replay returns, each once, and the positions of next state and observed values among them.
         kept = list(dict.fromkeys([*(slot.producer for slot in program.slots), *observed]))
-        self._state_places = [kept.index(slot.producer) for slot in program.slots]
-        self._observed_places = [kept.index(node) for node in observed]
+        places = {node: place for place, node in enumerate(kept)}
+        self._state_places = [places[slot.producer] for slot in program.slots]
+        self._observed_places = [places[node] for node in observed]
         self._kept = kept
         self._kernel = native_step(program, kept)
         self._watching: _kernels.Step | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Self
 
 import torch
@@ -116,10 +117,10 @@ class CounterRandomness(TorchDispatchMode):
         self, func: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         """Run the operation, or its draw."""
-        keywords = dict(kwargs or {})
-        rule = _RULES.get(str(func))
-        if rule is None and torch.Tag.nondeterministic_seeded not in func.tags:
+        keywords = kwargs or {}
+        if not _may_draw(func):
             return func(*args, **keywords)
+        rule = _RULES.get(str(func))
         given = _bound(func, args, keywords)
         if rule is None and not draws(func, given):
             return func(*args, **keywords)
@@ -151,6 +152,11 @@ class CounterRandomness(TorchDispatchMode):
         """The ordinal in the state of torch's generator; None where the code has set another seed."""
         ordinal = torch.default_generator.initial_seed() - _MARK
         return ordinal if 0 <= ordinal < 1 << 32 else None
+
+
+@cache  # a trace asks about four times for each operation
+def _may_draw(operation: OpOverload) -> bool:
+    return str(operation) in _RULES or torch.Tag.nondeterministic_seeded in operation.tags
 
 
 def draws(operation: OpOverload, given: Mapping[str, Any]) -> bool:
