@@ -53,7 +53,8 @@ class FunctionalTail:
     def append_to(self, graph: Graph) -> None:
         """Put the tail behind a graph whose outputs are the given values."""
         output = graph.output_node()
-        copies = dict(zip(self.given, output.args[0], strict=True))
+        given: Any = output.args[0]
+        copies = dict(zip(self.given, given, strict=True))
         with graph.inserting_before(output):
             for node in self.nodes:
                 copies[node] = graph.node_copy(node, copies.__getitem__)
