@@ -3,7 +3,7 @@
 import copy
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 from torch.optim import (
     ASGD,
     LBFGS,
@@ -33,24 +32,23 @@ from torch.optim import (
 )
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from optimizer_training import (
+    LABELS,
+    ORDER,
+    STEPS,
+    Make,
+    X,
+    assert_near,
+    canonical,
+    captured,
+    eager,
+    native,
+    network,
+)
 from pol.errors import UnsupportedError
-from pol.execution.cpu import CpuExecutor
-from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.stock_torch.torch_executor import NativeExecutor
-from pol.graph.capture import Capture, Loop, capture
-from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Lion, Number, OptimizerState, Options, defines
+from pol.graph.capture import Loop, capture
+from pol.graph.capture.optimizers import SQUARES_SCALE, Lion
 from pol.graph.step_program import Component
-from pol.training.task.task_training import to_tensor
-
-ROWS, BATCH, STEPS = 40, 8, 10
-X, LABELS = torch.randn(ROWS, 6, generator=torch.manual_seed(2)), torch.arange(ROWS) % 3
-ORDER = torch.randint(0, ROWS, (STEPS, BATCH), generator=torch.manual_seed(3))
-Make = Callable[[Any], Optimizer]
-
-
-def network() -> nn.Sequential:
-    torch.manual_seed(4)
-    return nn.Sequential(nn.Linear(6, 7), nn.Tanh(), nn.Linear(7, 3))
 
 
 def groups(model: nn.Module) -> list[dict[str, Any]]:
@@ -59,71 +57,6 @@ def groups(model: nn.Module) -> list[dict[str, Any]]:
         {"params": weights, "weight_decay": 0.1},
         {"params": [p for p in model.parameters() if p.dim() == 1], "lr": 3e-3, "weight_decay": 0.0},
     ]
-
-
-def eager(
-    model: nn.Module, optimizer: Optimizer, loop: Loop, scheduler: Any = None, steps: range = range(STEPS)
-) -> list[float]:
-    """What a user writes; the losses."""
-    losses = []
-    base = [group["lr"] for group in optimizer.param_groups]
-    for step in steps:
-        if scheduler is None and callable(loop.scheduler):
-            for group, lr in zip(optimizer.param_groups, base, strict=True):
-                group["lr"] = lr * loop.scheduler(step)
-        optimizer.zero_grad()
-        total = 0.0
-        for rows in ORDER[step].reshape(loop.accumulation, -1):
-            loss = functional.cross_entropy(model(X[rows]), LABELS[rows]) / loop.accumulation
-            loss.backward()
-            total += loss.item()
-        if loop.clip_norm is not None:
-            clip_grad_norm_(model.parameters(), loop.clip_norm, foreach=False)
-        if loop.clip_value is not None:
-            clip_grad_value_(model.parameters(), loop.clip_value, foreach=False)
-        optimizer.step()
-        if scheduler is not None:
-            scheduler.step()
-        losses.append(total)
-    return losses
-
-
-def captured(model: nn.Module, optimizer: Optimizer, loop: Loop = Loop()) -> Capture:  # noqa: B008  # immutable
-    return capture(model, functional.cross_entropy, optimizer, (X, LABELS), ORDER, loop)
-
-
-def native(result: Capture, steps: int = STEPS) -> tuple[dict[str, Tensor], list[float]]:
-    """The state by name after training with torch's kernels, and the losses."""
-    executor = NativeExecutor(result.aten)
-    constants = [to_tensor(e.type, words) for e, words in zip(result.aten.constants, result.constants, strict=True)]
-    state = [to_tensor(e.type, words) for e, words in zip(result.aten.slots, result.state, strict=True)]
-    losses = []
-    for step in range(steps):
-        state, observed = executor.run(state, constants, step)
-        losses.append(float(observed["loss"]))
-    return dict(zip(result.names.slots, state, strict=True)), losses
-
-
-def canonical(result: Capture, steps: int) -> dict[str, np.ndarray[Any, Any]]:
-    """The state by name after canonical steps; every node has the same bits in both executors."""
-    fast, slow = CpuExecutor(result.program, result.constants), ReferenceExecutor(result.program, result.constants)
-    words = result.state
-    for step in range(steps):
-        outputs = slow.run(words, step)
-        for number, (left, right) in enumerate(zip(fast.run(words, step), outputs, strict=True)):
-            np.testing.assert_array_equal(left, right, err_msg=result.names.nodes[number].name)
-        words = next_state(result.program, outputs)
-    return {name: w.view(np.float32) for name, w in zip(result.names.slots, words, strict=True)}
-
-
-def assert_near(actual: Mapping[str, Any], model: nn.Module, optimizer: Optimizer, tolerance: float) -> None:
-    """Parameters and optimizer state, relative to the size of each tensor."""
-    for name, parameter in model.named_parameters():
-        expected = {name: parameter, **{f"{name}:{key}": value for key, value in optimizer.state[parameter].items()}}
-        for slot, tensor in expected.items():
-            if slot in actual:
-                difference = np.linalg.norm(np.asarray(actual[slot]) - tensor.detach().numpy())
-                assert difference <= tolerance * np.linalg.norm(tensor.detach().numpy()) + 1e-12, slot
 
 
 OPTIMIZERS: dict[str, Make] = {
@@ -355,230 +288,6 @@ def test_everything_together_has_the_same_bits_and_trains_like_the_users_loop() 
     assert rates == ["schedule.rate.0", "schedule.rate.1"]
 
 
-class Plain(Optimizer):
-    """An optimizer of a user's, without state and without a rule."""
-
-    def __init__(self, params: Any, lr: float) -> None:
-        super().__init__(params, {"lr": lr})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    p.sub_(p.grad.sign() * group["lr"])
-
-
-class Counted(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.state[p]["step"] = self.state[p].get("step", 0) + 1
-                p.sub_(p.grad * (group["lr"] / self.state[p]["step"]))
-
-
-class Handwritten(Plain):
-    """Adam as people write it: a counter, roots of Python, corrections as numbers."""
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                if len(state) == 0:
-                    state["step"] = 0
-                    state["exp_avg"] = torch.zeros_like(p)
-                    state["exp_avg_sq"] = torch.zeros_like(p)
-                state["step"] += 1
-                state["exp_avg"].mul_(0.9).add_(p.grad, alpha=1 - 0.9)
-                state["exp_avg_sq"].mul_(0.99).addcmul_(p.grad, p.grad, value=1 - 0.99)
-                root = math.sqrt(1 - 0.99 ** state["step"])
-                divisor = (state["exp_avg_sq"].sqrt() / root).add_(1e-8)
-                p.mul_(1 - group["lr"] * 0.01)
-                p.addcdiv_(state["exp_avg"], divisor, value=-group["lr"] / (1 - 0.9 ** state["step"]))
-
-
-class CountingInGroup(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            group["k"] = group.get("k", 0) + 1
-            for p in group["params"]:
-                p.sub_(p.grad * (group["lr"] / group["k"]))
-
-
-class CountingInTensor(Plain):
-    """A counter in a tensor that the step reads, as torch's own optimizers have it."""
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["step"], state["average"] = torch.tensor(0.0), torch.zeros_like(p)
-                state["step"] += 1
-                state["average"].lerp_(p.grad, 0.1)
-                p.add_(state["average"] / (1 - 0.9 ** state["step"].item()), alpha=-group["lr"])
-
-
-class OwnAdamW(AdamW):
-    """A subclass, which may do anything."""
-
-    def step(self, closure: Any = None) -> Any:
-        result = super().step(closure)
-        with torch.no_grad():
-            for group in self.param_groups:
-                for p in group["params"]:
-                    p.clamp_(-0.5, 0.5)
-        return result
-
-
-class EverySecond(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.state[p]["step"] = self.state[p].get("step", 0) + 1
-                if self.state[p]["step"] % 2:
-                    p.sub_(p.grad * group["lr"])
-
-
-class LaterOperand(Plain):
-    """Takes other tensors from its third step on, by operations with the same numbers."""
-
-    later: Callable[[Tensor, Tensor], Tensor]
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                state["step"] = state.get("step", 0) + 1
-                before = state.setdefault("before", torch.zeros_like(p))
-                taken = p.grad if state["step"] < 3 else self.later(p.grad, before)
-                p.sub_(taken * group["lr"])
-                before.copy_(p.grad)
-
-
-class LaterDifference(LaterOperand):
-    later = staticmethod(torch.sub)
-
-
-class LaterState(LaterOperand):
-    later = staticmethod(lambda _, before: before)
-
-
-class LaterRoll(Plain):
-    """The places of a roll, which are no numbers of a table, follow from a counter."""
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.state[p]["step"] = self.state[p].get("step", 0) + 1
-                p.sub_(torch.roll(p.grad, [self.state[p]["step"]]) * group["lr"])
-
-
-class Reading(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                p.sub_(p.grad * (group["lr"] / p.grad.abs().max().item()))
-
-
-def test_an_optimizer_without_a_rule_is_traced_itself() -> None:
-    model = network()
-    optimizer = Plain(model.parameters(), 0.01)
-    scheduler = lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
-    state, _ = native(captured(model, optimizer, Loop(scheduler=scheduler)))
-    eager(model, optimizer, Loop(), scheduler)
-    assert_near(state, model, optimizer, 1e-6)
-
-
-class Lookahead(Plain):
-    """Makes its state in the first step: averages from zero, and a copy of the parameter."""
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["average"] = torch.zeros_like(p)
-                    state["slow"] = p.detach().clone()
-                state["average"].mul_(0.9).add_(p.grad, alpha=0.1)
-                p.sub_(state["average"] * group["lr"])
-                state["slow"].lerp_(p, 0.5)
-
-
-class Stepping(Plain):
-    """Its first state is the first gradient."""
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if "average" not in self.state[p]:
-                    self.state[p]["average"] = p.grad.clone()
-                p.sub_(self.state[p]["average"].lerp_(p.grad, 0.1) * group["lr"])
-
-
-class Quantized(Plain):
-    """Momentum in 8 bits with a scale for each tensor."""
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["codes"] = torch.zeros_like(p, dtype=torch.int8)
-                    state["scale"] = torch.ones(())
-                average = state["codes"].float() * state["scale"] * 0.9 + p.grad
-                scale = average.abs().amax().clamp(min=1e-12) / 127
-                state["codes"].copy_((average / scale).round().clamp(-127, 127).to(torch.int8))
-                state["scale"].copy_(scale)
-                p.sub_(average * group["lr"])
-
-
-@pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup, CountingInTensor, OwnAdamW])
-@pytest.mark.parametrize("taken", [0, 3])
-def test_an_own_step_that_counts_has_its_numbers_in_tables(kind: Any, taken: int) -> None:
-    model = network()
-    optimizer = kind(model.parameters(), 0.05)
-    for group in optimizer.param_groups:
-        group["foreach"] = False
-    eager(model, optimizer, Loop(), steps=range(taken))
-    scheduler = lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + 0.1 * step))
-    before = repr(optimizer.state_dict())
-    result = captured(model, optimizer, Loop(scheduler=scheduler))
-    assert repr(optimizer.state_dict()) == before
-    canonical(result, 2)
-    state, _ = native(result, 5)
-    eager(model, optimizer, Loop(), scheduler, range(5))
-    assert_near(state, model, optimizer, 5e-6)
-
-
-def test_the_state_that_an_own_step_makes_is_the_beginning() -> None:
-    for kind in (Lookahead, Quantized):
-        model = network()
-        optimizer = kind(model.parameters(), 0.1)
-        result = captured(model, optimizer)
-        assert not optimizer.state
-        canonical(result, 2)
-        state, _ = native(result, 4)
-        eager(model, optimizer, Loop(), steps=range(4))
-        assert_near(state, model, optimizer, 2e-3 if kind is Quantized else 3e-6)
-    model = network()
-    with pytest.raises(UnsupportedError, match="Stepping has no rule, and its first step makes the state 'average'"):
-        captured(model, Stepping(model.parameters(), 0.1))
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"nesterov": False, "weight_decay": 0.0}, {"adjust_lr_fn": "match_rms_adamw", "ns_steps": 3}]
 )
@@ -609,54 +318,6 @@ def test_optimizers_that_can_be_no_program_are_refused(make: Make, message: str)
     model = network()
     with pytest.raises(UnsupportedError, match=message):
         captured(model, make(list(model.parameters())))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda p: EverySecond(p, 0.1), r"EverySecond has no rule, and its step 2 is of other operations.*RULES"),
-        (lambda p: LaterDifference(p, 0.1), r"LaterDifference .* step 3 is of other operations"),
-        (lambda p: LaterState(p, 0.1), r"LaterState .* step 3 is of other operations"),
-        (lambda p: LaterRoll(p, 0.1), r"LaterRoll .* step 2 is of other operations"),
-        (lambda p: Reading(p, 0.1), r"Reading has no rule.*RULES"),
-    ],
-)
-def test_what_an_optimizers_own_step_cannot_be_is_refused(make: Make, message: str) -> None:
-    model = network()
-    with pytest.raises(UnsupportedError, match=message):
-        captured(model, make(model.parameters()))
-
-
-def test_a_user_adds_a_rule() -> None:
-    try:
-
-        @defines(Counted)
-        class CountedRule:
-            squares = frozenset[str]()
-
-            def initial(self, options: Options, parameter: Tensor) -> OptimizerState:
-                return {}
-
-            def numbers(self, options: Options, step: int) -> Mapping[str, float]:
-                return {"rate": options["lr"] / step}
-
-            def update(
-                self,
-                options: Options,
-                parameter: Tensor,
-                gradient: Tensor,
-                state: OptimizerState,
-                numbers: Mapping[str, Number],
-            ) -> tuple[Tensor, OptimizerState]:
-                return parameter - gradient * numbers["rate"], {}
-
-        model = network()
-        optimizer = Counted(model.parameters(), 0.1)
-        state, _ = native(captured(model, optimizer))
-        eager(model, optimizer, Loop())
-        assert_near(state, model, optimizer, 2e-6)
-    finally:
-        RULES.pop(Counted, None)
 
 
 @pytest.mark.parametrize(
