@@ -329,7 +329,7 @@ class Item(Closing):
 class Masked(Closing):
     def forward(self, x: Tensor) -> Tensor:
         output: Tensor = self.fc(x)
-        return output[output > 0].sum() + output
+        return output[output > 0].sort()[0].sum() + output
 
 
 class Inverse(Closing):
@@ -342,7 +342,7 @@ class Inverse(Closing):
     [
         (Branch, "if output.sum() > 0:", "depends on the values"),
         (Item, "return output * output.max().item()", "depends on the values"),
-        (Masked, "return output[output > 0].sum() + output", "depends on the values"),
+        (Masked, "return output[output > 0].sort()[0].sum() + output", "sort takes rows"),
         (Inverse, "return torch.special.i0(self.fc(x))", "aten.i0.default has no definition"),
         (
             lambda: layers(nn.Unflatten(1, (1, 3, 3)), nn.FractionalMaxPool2d(1, output_size=3), nn.Flatten()),

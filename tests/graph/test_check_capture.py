@@ -40,7 +40,7 @@ def many(x: Tensor) -> Tensor:
     x = x.double().sum(0, keepdim=True).float() + x
     for _ in range(2):
         x = x + torch.special.bessel_j0(x).detach()
-    picked = x[x > 0]
+    picked = x[x > 0].sort()[0]
     return x + picked.mean() + torch.special.bessel_j1(x).detach()
 
 
@@ -55,7 +55,7 @@ def test_all_refusals_are_found_and_a_capture_raises_one_of_them() -> None:
     given = arguments(many)
     found = check_capture(**given)
     lines = {item.line.partition(": ")[2]: item for item in found}
-    for code in ("if x.sum() > 0:", "picked = x[x > 0]", "x = x + torch.special.bessel_j0(x).detach()"):
+    for code in ("if x.sum() > 0:", "picked = x[x > 0].sort()[0]", "x = x + torch.special.bessel_j0(x).detach()"):
         assert code in lines, list(lines)
     assert any("linalg.svdvals" in line for line in lines)
     assert any("double()" in line for line in lines)
@@ -98,7 +98,7 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "a long line": long_line,
     "reads": reads,
     "decides": decides,
-    "masks": lambda x: x + x[x > 0].sum(),
+    "masks": lambda x: x + x[x > 0].unique().sum(),
     "double constant": lambda x: (x * torch.arange(5.0, dtype=torch.float64)).float(),
     "double": lambda x: x.double().log_softmax(1).float(),
     "half": lambda x: (x.half() * 2).float(),

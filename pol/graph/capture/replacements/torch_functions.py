@@ -17,6 +17,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from pol.graph.capture.replacements.indexing import masks
+from pol.graph.capture.replacements.selections import has_selected_rows, of_selected_rows
 from pol.graph.capture.replacements.table import FUNCTIONS, replaces_function
 from pol.graph.capture.tracing.checks_of_numbers import checked
 from pol.graph.capture.tracing.provenance import current_line
@@ -34,6 +35,8 @@ class ReplacedFunctions(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the function, or its replacement."""
+        if has_selected_rows(args, kwargs):
+            return of_selected_rows(func, args, kwargs or {})
         replacement = FUNCTIONS.get(func)
         if replacement is not None:
             result = replacement(*args, **(kwargs or {}))

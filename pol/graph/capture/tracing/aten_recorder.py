@@ -237,7 +237,8 @@ def data_dependent(line: str, cause: str) -> UnsupportedError:
     """The error for code whose course or shapes depend on numbers that only the data decides."""
     return UnsupportedError(
         f"{line} -- the course of the program depends on the values of tensors ({cause}). A step program is static: "
-        "replace .item(), `if tensor:` and boolean indexing by torch.where or a product with a mask"
+        "replace .item() and `if tensor:` by torch.where or a product with a mask; leave out what only skips an empty "
+        "selection, as `if mask.any():` does"
     )
 
 

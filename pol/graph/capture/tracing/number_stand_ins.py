@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from pol.graph.capture.replacements.selections.selected_rows import SelectedRows
 from pol.graph.capture.tracing.aten_recorder import data_dependent
 from pol.graph.capture.tracing.provenance import current_line
 from pol.graph.refusals import Report
@@ -21,6 +22,15 @@ class NumberStandIns(TorchFunctionMode):
     def __init__(self, place: Callable[[], str], report: Report) -> None:
         super().__init__()
         self._place, self._report = place, report
+
+    def __enter__(self) -> Self:
+        SelectedRows.report = self._report
+        super().__enter__()  # type: ignore[no-untyped-call]  # torch declares no types
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        SelectedRows.report = None
+        super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch declares no types
 
     def __torch_function__(
         self,

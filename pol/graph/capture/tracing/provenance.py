@@ -39,6 +39,7 @@ _MODES = {
     ),
 }
 """Files of the modes that run between the user's line and torch."""
+_SELECTIONS = str(Path(__file__).parents[1] / "replacements/selections") + os.sep
 
 
 class LineRecorder(TorchFunctionMode):
@@ -121,7 +122,7 @@ def current_line() -> str:
     """The innermost line of the user's code below the capture, or an empty string."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (
-        frame.f_code.co_filename in _MODES or not frame.f_code.co_filename.startswith(_CAPTURE)
+        is_mode(frame.f_code.co_filename) or not frame.f_code.co_filename.startswith(_CAPTURE)
     ):
         if is_user_file(frame.f_code.co_filename):
             return describe(frame.f_code.co_filename, frame.f_lineno)
@@ -150,7 +151,7 @@ def line_of_error(traceback: TracebackType | None, caller: str = _CAPTURE) -> st
 
 def is_mode(filename: str) -> bool:
     """Whether a file holds a mode that runs between the user's line and torch."""
-    return filename in _MODES
+    return filename in _MODES or filename.startswith(_SELECTIONS)
 
 
 def is_user_file(filename: str) -> bool:

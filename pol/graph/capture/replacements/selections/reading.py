@@ -1,0 +1,189 @@
+"""Reading by masks and by their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pol.graph.capture.replacements.selections.functions import (
+    has_selected_rows,
+    of_rows,
+    of_selected_rows,
+    refused,
+)
+from pol.graph.capture.replacements.selections.known_masks import known_places
+from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection, selection_of
+from pol.graph.capture.replacements.table import replaces_function
+
+
+def is_mask(item: object) -> bool:
+    """Whether an index is a tensor of booleans."""
+    return isinstance(item, Tensor) and item.dtype is torch.bool
+
+
+def dimensions(target: Tensor, index: Any) -> list[Any]:
+    """An index as one entry for each dimension, None for a new one, and a mask for as many as it has."""
+    entries = list(index) if isinstance(index, tuple) else [index]
+    taken = sum(item.dim() if is_mask(item) else 0 if item is None else 1 for item in entries if item is not Ellipsis)
+    rest = [slice(None)] * (target.dim() - taken)
+    at = next((place for place, item in enumerate(entries) if item is Ellipsis), None)
+    return entries + rest if at is None else entries[:at] + rest + entries[at + 1 :]
+
+
+def behind_mask(target: Tensor, index: Any) -> tuple[Tensor, int, Tensor] | None:
+    """The elements among which the one mask of an index selects, the first dimension of the mask, and the mask."""
+    entries = dimensions(target, index)
+    masks = [item for item in entries if is_mask(item)]
+    plain = all(is_mask(item) or item is None or type(item) in (int, slice) for item in entries)
+    if len(masks) != 1 or not plain or isinstance(masks[0], SelectedRows) or not masks[0].dim():
+        return None
+    at = next(place for place, item in enumerate(entries) if is_mask(item))
+    others = [*entries[:at], *[slice(None)] * masks[0].dim(), *entries[at + 1 :]]
+    view = target if all(item == slice(None) for item in others) else target[tuple(others)]
+    return view, sum(type(item) is not int for item in entries[:at]), masks[0]
+
+
+@replaces_function(Tensor.__getitem__)
+def _item(target: Tensor, index: Any) -> Any:
+    entries = index if isinstance(index, tuple) else (index,)
+    if not any(is_mask(item) and item.dim() for item in entries if isinstance(item, Tensor)):
+        return NotImplemented
+    found = behind_mask(target, index)
+    if found is None:
+        return _by_places(target, index)
+    view, dim, mask = found
+    if tuple(mask.shape) != tuple(view.shape[dim : dim + mask.dim()]):
+        return NotImplemented  # torch's own message
+    rows = view.flatten(dim, dim + mask.dim() - 1)
+    if (found_places := known_places(mask)) is not None:
+        return rows.index_select(dim, torch.tensor(found_places, dtype=torch.int64))
+    return SelectedRows.chosen(rows, dim, selection_of(mask))
+
+
+def _by_places(target: Tensor, index: Any) -> Any:
+    """A mask among other lists of indices is its places."""
+    entries: list[Any] = []
+    for item in dimensions(target, index):
+        entries += places(item) if is_mask(item) else [item]
+    if has_selected_rows(entries):
+        return of_selected_rows(Tensor.__getitem__, (target, tuple(entries)), {})
+    return target[tuple(entries)]
+
+
+def places(mask: Tensor) -> list[Tensor]:
+    """The indices of the selected elements, for each dimension of the mask."""
+    if (chosen := known_places(mask)) is not None:
+        return [torch.tensor(axis.tolist()) for axis in np.unravel_index(np.array(chosen, np.int64), mask.shape)]
+    selection = selection_of(mask)
+    found: list[Tensor] = []
+    for axis, size in enumerate(mask.shape):
+        shape = [size if place == axis else 1 for place in range(mask.dim())]
+        index = torch.arange(size).reshape(shape).expand(mask.shape).reshape(-1)
+        found.append(SelectedRows.chosen(index, 0, selection))
+    return found
+
+
+@replaces_function(torch.nonzero, Tensor.nonzero, torch.argwhere, Tensor.argwhere)
+def _nonzero(value: Tensor, *, as_tuple: bool = False) -> Any:
+    if not value.dim():
+        return NotImplemented
+    found = places(value if value.dtype is torch.bool else value != 0)
+    return tuple(found) if as_tuple else torch.stack(found, 1)
+
+
+@replaces_function(torch.where)
+def _where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return NotImplemented if args or kwargs else _nonzero(condition, as_tuple=True)
+
+
+@replaces_function(torch.masked_select, Tensor.masked_select)
+def _masked_select(value: Tensor, mask: Tensor) -> Any:
+    value, mask = torch.broadcast_tensors(value, mask)  # type: ignore[no-untyped-call]  # torch declares no types
+    return _item(value, mask)
+
+
+@replaces_function(torch.bincount, Tensor.bincount)
+def _counts(value: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Any:
+    """For values below the least length, which the check of indices asserts."""
+    if not minlength:
+        return NotImplemented
+    if weights is None:
+        return torch.zeros(minlength, dtype=torch.int64).index_add(0, value, torch.ones_like(value, dtype=torch.int64))
+    return torch.zeros(minlength, dtype=weights.dtype).index_add(0, value, weights)
+
+
+@of_rows("nonzero", "where", "argwhere")
+def _of_selected(func: Callable[..., Any], value: Any, *args: Any, **kwargs: Any) -> Any:
+    if args or (kwargs and "as_tuple" not in kwargs):
+        return NotImplemented
+    raise refused(func.__name__)
+
+
+@of_rows("masked_select")
+def _select_of_selected(_: Callable[..., Any], value: Any, mask: Any) -> Any:
+    if not isinstance(value, SelectedRows) or not isinstance(mask, SelectedRows):
+        raise refused("masked_select")
+    return value[mask]
+
+
+@of_rows("__getitem__")
+def _item_of_selected(func: Callable[..., Any], target: Any, index: Any) -> Any:
+    """Selected ones of the selected rows, one, or the first ones; otherwise a function of each row."""
+    entries: Sequence[Any] = index if isinstance(index, tuple) else (index,)
+    if any(is_mask(item) for item in entries):
+        if len(entries) == 1 and isinstance(target, SelectedRows) and isinstance(index, SelectedRows):
+            return _again(target, index)
+        if not isinstance(target, SelectedRows):
+            return _by_places(target, index) if not any(isinstance(item, SelectedRows) for item in entries) else _no()
+        raise refused("a mask as an index")
+    if not isinstance(target, SelectedRows) or target.dim_of_rows or entries[0] in (Ellipsis, None):
+        return NotImplemented
+    head, *rest = entries
+    if type(head) is int:
+        row = _row(target, head)
+        return row[tuple(rest)] if rest else row
+    if isinstance(head, slice) and head != slice(None):
+        first = _first(target, head)
+        return first[(slice(None), *rest)] if rest else first
+    return NotImplemented
+
+
+def _no() -> Any:
+    raise refused("a mask as an index")
+
+
+def _again(target: SelectedRows, mask: SelectedRows) -> SelectedRows:
+    mask = mask.laid_out_as(target.selection)
+    rank = mask.rows.dim()
+    if target.dim_of_rows or mask.dim_of_rows or mask.rows.shape != target.rows.shape[:rank]:
+        raise refused("a mask as an index")
+    chosen = mask.rows & mask.wide_mask()
+    cached = getattr(mask, "_again", None)
+    if cached is None:
+        cached = mask._again = Selection(chosen.reshape(-1))  # type: ignore[attr-defined]  # one selection for a mask
+    return SelectedRows.chosen(target.rows.flatten(0, rank - 1), 0, cached)
+
+
+def _row(target: SelectedRows, number: int) -> Tensor:
+    selection = target.selection
+    rank = selection.count + number if number < 0 else torch.tensor(number)
+    place = selection.order.index_select(0, rank.clamp(0, selection.size - 1).reshape(1))
+    return target.rows.index_select(0, place).squeeze(0)
+
+
+def _first(target: SelectedRows, part: slice) -> SelectedRows:
+    start, stop = part.start or 0, part.stop
+    if part.step not in (None, 1) or type(start) is not int or not (stop is None or type(stop) is int):
+        raise refused("a slice")
+    if start < 0 or (stop is not None and stop < 0):
+        raise refused("a slice that counts from the end")
+    ordered = target.in_order()
+    rows, mask = ordered.rows[start:stop], ordered.selection.mask[start:stop]
+    if not prod(mask.shape):
+        raise refused("an empty slice")
+    return SelectedRows.chosen(rows, 0, Selection(mask))

@@ -1,0 +1,136 @@
+"""Which rows a mask selects, and tensors of selected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pol.graph.refusals import Report
+
+_NAME = "_pol_selection"
+"""The attribute of a mask that holds its selection, so that two tensors selected by one mask have the same rows."""
+
+
+class Selection:
+    """The rows where `mask`, a tensor of one dimension, is true."""
+
+    def __init__(self, mask: Tensor, shape: Sequence[int] | None = None) -> None:
+        self.mask, self.size = mask, mask.shape[0]
+        self.shape = tuple(mask.shape) if shape is None else tuple(shape)
+        """Of the mask before it was one of rows."""
+
+    @cached_property
+    def count(self) -> Tensor:
+        """The number of selected rows, an int64 scalar."""
+        return self.mask.sum()
+
+    @cached_property
+    def first(self) -> Tensor:
+        """The first selected row, or the last of all if none is: one index."""
+        rows = torch.where(self.mask, torch.arange(self.size), self.size - 1)
+        return rows.amin(0, keepdim=True)
+
+    @cached_property
+    def ranks(self) -> Tensor:
+        """For each selected row, how many are before it; 0 for the others."""
+        return torch.where(self.mask, self.mask.to(torch.int64).cumsum(0) - 1, 0)
+
+    @cached_property
+    def order(self) -> Tensor:
+        """The rows in the order in which torch gives them: first those that are selected."""
+        others = self.count + (~self.mask).to(torch.int64).cumsum(0) - 1
+        places = torch.where(self.mask, self.ranks, others).clamp(0, self.size - 1)
+        return torch.zeros_like(places).scatter(0, places, torch.arange(self.size))
+
+    def wide(self, rank: int, dim: int) -> Tensor:
+        """The mask for tensors of this rank, whose dimension `dim` holds the rows."""
+        return self.mask.reshape([-1 if axis == dim else 1 for axis in range(rank)])
+
+    def number(self) -> Tensor:
+        """The number of selected rows as float32."""
+        return self.count.to(torch.float32)
+
+
+def selection_of(mask: Tensor) -> Selection:
+    """The selection of a mask of any shape, in the order of its elements: the same for the same mask."""
+    version, found = getattr(mask, _NAME, (None, None))
+    if found is None or version != mask._version:
+        found = Selection(mask.reshape(-1).clone(), mask.shape)
+        setattr(mask, _NAME, (mask._version, found))
+    return found
+
+
+class SelectedRows(Tensor):
+    """A tensor whose dimension `dim` has the selected ones of `rows`. The others repeat the first that is selected.
+
+    So a function of each row does for the others as it does for a selected one: it meets no logarithm of zero that the
+    mask was to avoid, and its gradient there is a product with zero.
+    """
+
+    run: ClassVar[Callable[..., Any]]
+    """What runs functions of selected rows; `functions` enters it."""
+    report: ClassVar[Report | None] = None
+    """Takes refusals, where a check goes on behind them with all rows."""
+    rows: Tensor
+    dim_of_rows: int
+    selection: Selection
+
+    @staticmethod
+    def of(rows: Tensor, dim: int, selection: Selection) -> SelectedRows:
+        """Selected rows; those that aren't selected repeat the first one already."""
+        made = Tensor._make_subclass(SelectedRows, _NOTHING)
+        made.rows, made.dim_of_rows, made.selection = rows, dim, selection
+        return made
+
+    @staticmethod
+    def chosen(rows: Tensor, dim: int, selection: Selection) -> SelectedRows:
+        """The selected ones of all rows."""
+        mask = selection.wide(rows.dim(), dim)
+        return SelectedRows.of(
+            torch.where(mask, rows, rows.detach().index_select(dim, selection.first)), dim, selection
+        )
+
+    def or_else(self, value: Any) -> Tensor:
+        """All rows, with a value in place of those that aren't selected."""
+        return torch.where(self.wide_mask(), self.rows, value)
+
+    def wide_mask(self) -> Tensor:
+        """Which rows are selected, for a choice among the elements."""
+        return self.selection.wide(_rank(self.rows), self.dim_of_rows)
+
+    def in_order(self) -> SelectedRows:
+        """The same rows, the selected ones first."""
+        place = torch.arange(self.selection.size)
+        first = Selection(place < self.selection.count)
+        order = torch.where(first.mask, self.selection.order, self.selection.first)
+        return SelectedRows.of(self.rows.index_select(self.dim_of_rows, order), self.dim_of_rows, first)
+
+    def laid_out_as(self, selection: Selection) -> SelectedRows:
+        """The same rows in the places of another selection of as many rows."""
+        if selection is self.selection:
+            return self
+        ranks = selection.ranks.clamp(max=self.selection.size - 1)
+        places = self.selection.order.index_select(0, ranks)
+        return SelectedRows.of(self.rows.index_select(self.dim_of_rows, places), self.dim_of_rows, selection)
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The function of selected rows."""
+        return cls.run(func, args, kwargs or {})
+
+
+def _rank(tensor: Tensor) -> int:
+    return tensor.dim()
+
+
+_NOTHING = torch.empty(0)
