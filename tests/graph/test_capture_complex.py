@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,11 @@ TURNS = torch.polar(torch.ones(6, 4), torch.randn(6, 4))
 
 def pairs(x: Tensor) -> Tensor:
     return torch.view_as_complex(x.view(6, 4, 2))
+
+
+def frames(x: Tensor, **options: Any) -> Tensor:
+    options = {"window": torch.hann_window(8), **options}
+    return torch.stft(x.view(2, 24), 8, hop_length=2, return_complex=True, **options)
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -45,6 +51,16 @@ FUNCTIONS: dict[str, Function] = {
     "stft": lambda x: torch.stft(
         x.view(2, 24), 8, hop_length=4, window=torch.hann_window(8), return_complex=True
     ).abs(),
+    "istft": lambda x: torch.istft(
+        frames(x) * frames(x).abs(), 8, hop_length=2, window=torch.hann_window(8), length=24
+    ),
+    "istft of short windows": lambda x: torch.istft(
+        frames(x, win_length=6, window=torch.hamming_window(6), normalized=True),
+        8,
+        win_length=6,
+        window=torch.hamming_window(6),
+        normalized=True,
+    ),
     "convolution": lambda x: torch.fft.irfft(torch.fft.rfft(x, 16) * torch.fft.rfft(torch.ones(3), 16), 16),
     "derivative": lambda x: torch.fft.irfft(torch.fft.rfft(x) * (1j * torch.fft.rfftfreq(8)), n=8),
     "roots and powers": lambda x: pairs(x).sqrt().real + (pairs(x) ** -2).imag + (pairs(x) ** 0.5).real,

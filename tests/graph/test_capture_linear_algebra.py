@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations
+from torch.nn.utils import parametrizations, prune
 
 from pol.errors import UnsupportedError
 from step_comparison import INPUTS, LABELS, Behind, compared_step
@@ -96,6 +96,7 @@ WRAPPED: dict[str, Callable[[nn.Module], nn.Module]] = {
     "spectral_norm": parametrizations.spectral_norm,
     "spectral_norm, three rounds": lambda layer: parametrizations.spectral_norm(layer, n_power_iterations=3),
     "old weight_norm": nn.utils.weight_norm,
+    "pruning": lambda layer: prune.l1_unstructured(layer, "weight", 0.5),  # type: ignore[no-untyped-call]
     "old spectral_norm": nn.utils.spectral_norm,
 }
 

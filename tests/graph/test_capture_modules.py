@@ -51,6 +51,10 @@ def assert_trains_like_the_users_loop(model: nn.Module, loss: Loss = functional.
     return result
 
 
+def plain(x: Tensor) -> Tensor:
+    return x * torch.tanh(functional.softplus(x)) + 1
+
+
 class Experts(nn.Module):
     """A mixture whose balance is a loss of its own, kept in an attribute."""
 
@@ -216,3 +220,24 @@ def test_options_of_torchs_optimizers_that_change_no_number() -> None:
         optimizer = AdamW(model.parameters(), 1e-2, **options)
         programs.append(capture(model, functional.cross_entropy, optimizer, (INPUTS, LABELS), ORDER).program)
     assert all(program == programs[0] for program in programs)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_scripted_function_is_its_operations() -> None:
+    model, scripted = network(), torch.jit.script(plain)
+    assert_trains_like_the_users_loop(model, lambda output, target: functional.cross_entropy(scripted(output), target))
+
+
+def test_mixed_derivatives_of_torch_func_are_refused_with_a_way_out() -> None:
+    model = nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 1))
+
+    def curvature(how: Any) -> Callable[[Any, Tensor], Tensor]:
+        def loss(output: Any, target: Tensor) -> Tensor:
+            found = torch.func.vmap(how(lambda point: model(point).squeeze(-1)))(INPUTS[:3])
+            return found.square().sum() + output.square().mean()  # type: ignore[no-any-return]
+
+        return loss
+
+    with pytest.raises(UnsupportedError, match=r"hessian.*write jacrev\(jacrev\(f\)\)"):
+        captured(model, curvature(torch.func.hessian))
+    captured(model, curvature(lambda f: torch.func.jacrev(torch.func.jacrev(f))))

@@ -101,6 +101,16 @@ class OwnAdamW(AdamW):
         return result
 
 
+class Centralized(AdamW):
+    """Writes into the gradients before its step."""
+
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad.sub_(p.grad.mean(0, keepdim=True)).clamp_(-0.1, 0.1)
+        return super().step(closure)
+
+
 class EverySecond(Plain):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
@@ -210,7 +220,7 @@ class Quantized(Plain):
                 p.sub_(average * group["lr"])
 
 
-@pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup, CountingInTensor, OwnAdamW])
+@pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup, CountingInTensor, OwnAdamW, Centralized])
 @pytest.mark.parametrize("taken", [0, 3])
 def test_an_own_step_that_counts_has_its_numbers_in_tables(kind: Any, taken: int) -> None:
     model = network()

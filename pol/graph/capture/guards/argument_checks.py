@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
-from torch.nn.utils.prune import BasePruningMethod
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
@@ -23,12 +22,6 @@ from pol.graph.refusals import Report, refuse
 from pol.graph.step_program import RANGE_BITS, StepProgram
 
 _WRAPPERS = ("torch.jit", "torch.nn.parallel", "torch.distributed")
-_OLD_HOOKS: Mapping[type, str] = {
-    BasePruningMethod: (
-        "register the product with a mask by torch.nn.utils.parametrize.register_parametrization, or make the pruning "
-        "permanent with torch.nn.utils.prune.remove"
-    ),
-}
 _GRADIENT_HOOKS = {
     "_backward_hooks": "register_hook",
     "_post_accumulate_grad_hooks": "register_post_accumulate_grad_hook",
@@ -106,7 +99,12 @@ def _of_model(model: nn.Module) -> Iterator[str]:
         elif parameter.dtype not in {torch.float32, torch.bfloat16}:
             yield (f"parameter {name} is {parameter.dtype}: only float32 and bfloat16 are defined, use model.float()")
     for name, buffer in model.named_buffers():
-        if not buffer.is_complex():
+        if not buffer.numel():
+            yield (
+                f"buffer {name} is empty, and the program's state keeps its shapes: run the model once on a batch "
+                "before you capture it, which gives an observer its shape, or remove the buffer"
+            )
+        elif not buffer.is_complex():
             yield from _of_type(f"buffer {name}", buffer, "use model.float()")
 
 
@@ -127,13 +125,6 @@ def _of_type(what: str, tensor: Tensor, floats: str) -> Iterator[str]:
 
 
 def _of_layer(what: str, module: nn.Module) -> Iterator[str]:
-    for hook in module._forward_pre_hooks.values():
-        for kind, instead in _OLD_HOOKS.items():
-            if isinstance(hook, kind):
-                yield (
-                    f"{what}: {type(module).__name__} has a hook of torch.nn.utils ({type(hook).__name__}), which sets "
-                    f"an attribute anew in every step: {instead}"
-                )
     if isinstance(module, _BatchNorm) and module.momentum is None and module.track_running_stats and module.training:
         yield (
             f"{what}: {type(module).__name__} has momentum=None, so its averages depend on the number of batches that "

@@ -53,7 +53,7 @@ class CountedStep:
         entries: Mapping[str, Tensor],
     ) -> tuple[Tensor, OptimizerState]:
         """The next parameter and the tensors of its next state; `entries` are this step's of the tables."""
-        parameter.grad = gradient
+        parameter.grad = gradient.clone()  # a step may write into it
         shadow, kept = _shadow(self._optimizer, group, parameter, state)
         before = dict(vars(shadow))
         with _Replacing(self._optimizer, self._calls, self._reads, entries):

@@ -74,7 +74,7 @@ def own_step(
         for own, parameter in zip(group["params"], members, strict=True):
             name = names[id(own)]
             if name in gradients:
-                parameter.grad = gradients[name]
+                parameter.grad = gradients[name].clone()  # a step may write into it
                 shadow.state[parameter].update({**present[name], **states[name]})
     given = [dict(group) for group in shadow.param_groups]
     versions = [tensor._version for tensor in _tensors(given)]

@@ -4,7 +4,7 @@ A gradient is an operation, too: it has a formula, or is that of the replacement
 """
 
 import pol.graph.capture.replacements.traced_shapes  # noqa: F401  # results of operations under a trace
-from pol.graph.capture.replacements.complex import arithmetic, fourier, memory
+from pol.graph.capture.replacements.complex import arithmetic, fourier, inverse_stft, memory
 from pol.graph.capture.replacements.images import affine_grids, grid_sampling, interpolation, pooling, windows
 from pol.graph.capture.replacements.indexing import bags, masks, places
 from pol.graph.capture.replacements.losses import ctc, margins
@@ -24,6 +24,6 @@ FAMILIES = (
     *(transcendental, elementary, constants, order, statistics, quantization, masks, places, bags),
     *(diagonals, products, norms, factorizations, linear_systems),
     *(affine_grids, grid_sampling, interpolation, pooling, windows, ctc, margins),
-    *(arithmetic, memory, fourier),
+    *(arithmetic, memory, fourier, inverse_stft),
 )
 """Importing them fills the table."""

@@ -20,8 +20,6 @@ from pol.graph.capture.replacements.indexing import masks
 from pol.graph.capture.replacements.selections import has_selected_rows, of_selected_rows
 from pol.graph.capture.replacements.table import FUNCTIONS, replaces_function
 from pol.graph.capture.tracing.checks_of_numbers import checked
-from pol.graph.capture.tracing.provenance import current_line
-from pol.graph.lowering.advice import undefined
 
 
 class ReplacedFunctions(TorchFunctionMode):
@@ -90,11 +88,6 @@ def _gaussian(
     if reduction == "none":
         return loss
     return loss.mean() if reduction == "mean" else loss.sum()
-
-
-@replaces_function(torch._VF._pack_padded_sequence)
-def _packed(*_: Any, **__: Any) -> Any:
-    raise undefined(current_line() or "the step", "pack_padded_sequence")
 
 
 replaces_function(Tensor.__bool__, Tensor.item)(checked)

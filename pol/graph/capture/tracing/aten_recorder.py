@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -235,6 +236,12 @@ def reported_type(what: str, tensor: Tensor, report: Report) -> AtenType:
 
 def data_dependent(line: str, cause: str) -> UnsupportedError:
     """The error for code whose course or shapes depend on numbers that only the data decides."""
+    if re.search(r"\bint\(", line):
+        return UnsupportedError(
+            f"{line} -- the course of the program depends on a number of a tensor ({cause}). A step program is static: "
+            "leave .item() and int() out. A place in a queue may stay a tensor: queue.index_copy_(0, (pointer + "
+            "torch.arange(n)) % len(queue), rows), pointer.copy_((pointer + n) % len(queue))"
+        )
     return UnsupportedError(
         f"{line} -- the course of the program depends on the values of tensors ({cause}). A step program is static: "
         "replace .item() and `if tensor:` by torch.where or a product with a mask; leave out what only skips an empty "

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensorDeviceMismatchError,
     UnsupportedOperatorException,
 )
 from torch.distributions import Distribution
@@ -107,6 +108,8 @@ def trace_step(
         fx_traceback.preserve_node_meta(),
         sdpa_kernel(SDPBackend.MATH),
         torch.backends.mkldnn.flags(enabled=False),
+        # A scripted function would become another one when it has run twice.
+        torch.jit.optimized_execution(False),  # type: ignore[attr-defined]  # torch exports it by hand
         torch.enable_grad(),
         recomputation(),
         uncompiled(),
@@ -214,6 +217,11 @@ def _refusal(error: Exception, line: str) -> UnsupportedError:
     text = first_line(error)
     if (higher := _HIGHER_ORDER.search(str(error))) is not None:
         return undefined(line, higher[1] or "flex_attention")
+    if isinstance(error, FakeTensorDeviceMismatchError) or "expected device meta" in text:
+        return UnsupportedError(
+            f"{line} -- torch can't trace derivatives forward of derivatives backward (hessian, jacfwd of jacrev): "
+            "write jacrev(jacrev(f)), or torch.autograd.grad(..., create_graph=True)"
+        )
     if isinstance(error, _DATA_DEPENDENT) or any(part in text for part in _NEEDS_NUMBERS):
         return data_dependent(line, type(error).__name__ if isinstance(error, _DATA_DEPENDENT) else text)
     return TraceFailureError(line, f"{type(error).__name__}: {text}")

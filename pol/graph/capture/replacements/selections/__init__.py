@@ -6,6 +6,7 @@ reductions and writes count the selected ones. Every other function of them is r
 """
 
 import pol.graph.capture.replacements.selections.losses
+import pol.graph.capture.replacements.selections.packed_sequences
 import pol.graph.capture.replacements.selections.reading
 import pol.graph.capture.replacements.selections.reductions
 import pol.graph.capture.replacements.selections.writing  # noqa: F401  # they enter their functions

@@ -55,7 +55,8 @@ def _classes(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise refused(func.__name__)
     if target.rows.is_floating_point():
         return loss_of_rows(functional.cross_entropy, *args, **kwargs)
-    if given.dim_of_rows or target.dim_of_rows:
+    axis = target.dim_of_rows
+    if given.dim_of_rows != axis + (axis > 0):  # behind that of the classes
         raise refused(func.__name__)
     named.arguments["input"] = given.rows
     named.arguments["target"] = target.or_else(named.arguments["ignore_index"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from pol.graph.capture.replacements.selections.functions import (
     refused,
 )
 from pol.graph.capture.replacements.selections.known_masks import known_places
-from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection, selection_of
+from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection, first_rows, selection_of
 from pol.graph.capture.replacements.table import replaces_function
 
 
@@ -51,6 +50,8 @@ def behind_mask(target: Tensor, index: Any) -> tuple[Tensor, int, Tensor] | None
 @replaces_function(Tensor.__getitem__)
 def _item(target: Tensor, index: Any) -> Any:
     entries = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(item, slice) and isinstance(item.stop, Tensor) for item in entries):
+        return _first_of_all(target, dimensions(target, index))
     if not any(is_mask(item) and item.dim() for item in entries if isinstance(item, Tensor)):
         return NotImplemented
     found = behind_mask(target, index)
@@ -63,6 +64,18 @@ def _item(target: Tensor, index: Any) -> Any:
     if (found_places := known_places(mask)) is not None:
         return rows.index_select(dim, torch.tensor(found_places, dtype=torch.int64))
     return SelectedRows.chosen(rows, dim, selection_of(mask))
+
+
+def _first_of_all(target: Tensor, entries: list[Any]) -> Any:
+    """As many rows as a number of the step says, `labels[:, : outputs.size(1)]`."""
+    at = next(place for place, item in enumerate(entries) if isinstance(item, slice) and isinstance(item.stop, Tensor))
+    plain = all(item is None or type(item) is int or isinstance(item, slice) for item in entries)
+    part = entries[at]
+    if not plain or part.start not in (None, 0) or part.step not in (None, 1):
+        return NotImplemented
+    view = target[(*entries[:at], slice(None), *entries[at + 1 :])]
+    dim = sum(type(item) is not int for item in entries[:at])
+    return SelectedRows.chosen(view, dim, first_rows(view.shape[dim], part.stop))
 
 
 def _by_places(target: Tensor, index: Any) -> Any:
@@ -141,16 +154,25 @@ def _item_of_selected(func: Callable[..., Any], target: Any, index: Any) -> Any:
         if not isinstance(target, SelectedRows):
             return _by_places(target, index) if not any(isinstance(item, SelectedRows) for item in entries) else _no()
         raise refused("a mask as an index")
-    if not isinstance(target, SelectedRows) or target.dim_of_rows or entries[0] in (Ellipsis, None):
+    if not isinstance(target, SelectedRows) or any(isinstance(item, SelectedRows) for item in entries):
         return NotImplemented
-    head, *rest = entries
-    if type(head) is int:
-        row = _row(target, head)
-        return row[tuple(rest)] if rest else row
+    whole = dimensions(target.rows, index)
+    axes = [place for place, item in enumerate(whole) if item is not None]
+    at = axes[target.dim_of_rows]
+    head = whole[at]
     if isinstance(head, slice) and head != slice(None):
-        first = _first(target, head)
-        return first[(slice(None), *rest)] if rest else first
-    return NotImplemented
+        whole[at] = slice(None)
+        return _first(target, head)[tuple(whole)]
+    if isinstance(head, slice) or head is None:
+        return NotImplemented
+    selection, ordered = target.selection, target.in_order().rows
+    rank = torch.as_tensor(head)
+    rank = torch.where(rank < 0, rank + selection.count, rank).clamp(0, selection.size - 1)
+    if isinstance(head, Tensor):
+        whole[at] = rank
+        return ordered[tuple(whole)]
+    del whole[at]
+    return ordered.index_select(target.dim_of_rows, rank.reshape(1)).squeeze(target.dim_of_rows)[tuple(whole)]
 
 
 def _no() -> Any:
@@ -169,13 +191,6 @@ def _again(target: SelectedRows, mask: SelectedRows) -> SelectedRows:
     return SelectedRows.chosen(target.rows.flatten(0, rank - 1), 0, cached)
 
 
-def _row(target: SelectedRows, number: int) -> Tensor:
-    selection = target.selection
-    rank = selection.count + number if number < 0 else torch.tensor(number)
-    place = selection.order.index_select(0, rank.clamp(0, selection.size - 1).reshape(1))
-    return target.rows.index_select(0, place).squeeze(0)
-
-
 def _first(target: SelectedRows, part: slice) -> SelectedRows:
     start, stop = part.start or 0, part.stop
     if part.step not in (None, 1) or type(start) is not int or not (stop is None or type(stop) is int):
@@ -183,7 +198,10 @@ def _first(target: SelectedRows, part: slice) -> SelectedRows:
     if start < 0 or (stop is not None and stop < 0):
         raise refused("a slice that counts from the end")
     ordered = target.in_order()
-    rows, mask = ordered.rows[start:stop], ordered.selection.mask[start:stop]
-    if not prod(mask.shape):
+    stop = ordered.selection.size if stop is None else min(stop, ordered.selection.size)
+    if start >= stop:
         raise refused("an empty slice")
-    return SelectedRows.chosen(rows, 0, Selection(mask))
+    rows = ordered.rows.narrow(target.dim_of_rows, start, stop - start)
+    found = Selection(ordered.selection.mask[start:stop])
+    found.is_ordered = True
+    return SelectedRows.chosen(rows, target.dim_of_rows, found)

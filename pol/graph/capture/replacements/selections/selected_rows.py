@@ -22,6 +22,8 @@ class Selection:
         self.mask, self.size = mask, mask.shape[0]
         self.shape = tuple(mask.shape) if shape is None else tuple(shape)
         """Of the mask before it was one of rows."""
+        self.is_ordered = False
+        """Whether the selected rows come first."""
 
     @cached_property
     def count(self) -> Tensor:
@@ -53,6 +55,17 @@ class Selection:
     def number(self) -> Tensor:
         """The number of selected rows as float32."""
         return self.count.to(torch.float32)
+
+
+def first_rows(size: int, count: Tensor) -> Selection:
+    """The first `count` of rows: the same for the same count."""
+    made = getattr(count, _NAME, {})
+    if size not in made:
+        made[size] = Selection(torch.arange(size) < count)
+        made[size].is_ordered = True
+        setattr(count, _NAME, made)
+    found: Selection = made[size]
+    return found
 
 
 def selection_of(mask: Tensor) -> Selection:
@@ -104,8 +117,9 @@ class SelectedRows(Tensor):
 
     def in_order(self) -> SelectedRows:
         """The same rows, the selected ones first."""
-        place = torch.arange(self.selection.size)
-        first = Selection(place < self.selection.count)
+        if self.selection.is_ordered:
+            return self
+        first = first_rows(self.selection.size, self.selection.count)
         order = torch.where(first.mask, self.selection.order, self.selection.first)
         return SelectedRows.of(self.rows.index_select(self.dim_of_rows, order), self.dim_of_rows, first)
 
