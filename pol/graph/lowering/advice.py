@@ -60,7 +60,10 @@ _ADVICE = (
     (("dropout", "rand", "bernoulli", "normal_", "multinomial", "uniform"), RANDOM),
     (("norm",), "write the norm as (x * x).sum(dim).sqrt()"),
     (("std", "var"), "write the variance as ((x - x.mean(dim, True)) ** 2).mean(dim)"),
-    (("unique", "nonzero"), "the shape of the result depends on data: use a mask with torch.where"),
+    (
+        ("unique", "nonzero", "bincount", "histc"),
+        "its shape depends on data: compute all classes, with index_add, one_hot or bincount(minlength=n)",
+    ),
     (("max.", "min."), "use .amax(dim) or .amin(dim)"),
 )
 _GENERAL = "write this line with the operations listed in docs/operations.md"

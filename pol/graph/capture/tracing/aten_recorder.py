@@ -236,6 +236,8 @@ def reported_type(what: str, tensor: Tensor, report: Report) -> AtenType:
 
 def data_dependent(line: str, cause: str) -> UnsupportedError:
     """The error for code whose course or shapes depend on numbers that only the data decides."""
+    if cause.startswith("aten.") and "_local_scalar_dense" not in cause:
+        return undefined(line, cause)
     if re.search(r"\bint\(", line):
         return UnsupportedError(
             f"{line} -- the course of the program depends on a number of a tensor ({cause}). A step program is static: "

@@ -147,12 +147,21 @@ def _elements(_: Callable[..., Any], tensor: SelectedRows) -> Tensor:
     return tensor.selection.count * (tensor.rows.numel() // tensor.selection.size)
 
 
-@of_rows("requires_grad_", "retain_grad", "register_hook", "backward", "__bool__", "__iter__", "item", "tolist")
+@of_rows("__len__", "__bool__")
+def _no_length(func: Callable[..., Any], *_: Any) -> Any:
+    raise UnsupportedError(
+        f"{current_line() or 'the step'} -- {function_name(func)} takes rows that a mask has selected, whose number "
+        "depends on data: take x.shape[0], a number of the step, and leave a condition out that skips an empty "
+        "selection: no rows add and write nothing"
+    )
+
+
+@of_rows("requires_grad_", "retain_grad", "register_hook", "backward", "__iter__", "item", "tolist")
 def _no_rows(func: Callable[..., Any], *_: Any, **__: Any) -> Any:
     raise refused(function_name(func))
 
 
-@of_rows("__len__", "__int__", "__float__", "__index__", "numpy", "__array__", "__contains__", "unique")
+@of_rows("__int__", "__float__", "__index__", "numpy", "__array__", "__contains__", "unique")
 def _no_number(func: Callable[..., Any], *_: Any, **__: Any) -> Any:
     raise refused(function_name(func))
 

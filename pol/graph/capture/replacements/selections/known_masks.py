@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -31,6 +32,10 @@ def known_places(mask: Tensor) -> list[int] | None:
     mode = get_proxy_mode()
     if mode is None:
         return None
+    if not isinstance(mask, FakeTensor):  # a constant of the user's code
+        with _disable_current_modes():
+            constant: list[int] = mask.flatten().nonzero().flatten().tolist()
+            return constant
     slot = get_proxy_slot(mask, mode.tracer, None)
     if slot is None:
         return None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from pol.graph.refusals import Report
 
-_NAME = "_pol_selection"
-"""The attribute of a mask that holds its selection, so that two tensors selected by one mask have the same rows."""
+_MADE: MutableMapping[Tensor, tuple[Any, dict[Any, Selection]]] = WeakTensorKeyDictionary()
+"""By mask or number: the trace and what it selects there, so that two tensors of one mask have the same rows."""
 
 
 class Selection:
@@ -59,22 +61,31 @@ class Selection:
 
 def first_rows(size: int, count: Tensor) -> Selection:
     """The first `count` of rows: the same for the same count."""
-    made = getattr(count, _NAME, {})
-    if size not in made:
-        made[size] = Selection(torch.arange(size) < count)
-        made[size].is_ordered = True
-        setattr(count, _NAME, made)
-    found: Selection = made[size]
-    return found
+
+    def made() -> Selection:
+        found = Selection(torch.arange(size) < count)
+        found.is_ordered = True
+        return found
+
+    return _once(count, ("first", size), made)
 
 
 def selection_of(mask: Tensor) -> Selection:
     """The selection of a mask of any shape, in the order of its elements: the same for the same mask."""
-    version, found = getattr(mask, _NAME, (None, None))
-    if found is None or version != mask._version:
-        found = Selection(mask.reshape(-1).clone(), mask.shape)
-        setattr(mask, _NAME, (mask._version, found))
-    return found
+    return _once(mask, ("mask", mask._version), lambda: Selection(mask.reshape(-1).clone(), mask.shape))
+
+
+def _once(tensor: Tensor, key: Any, made: Callable[[], Selection]) -> Selection:
+    """What was made of the tensor in this trace, or is made now."""
+    mode = get_proxy_mode()
+    trace = None if mode is None else mode.tracer
+    known, found = _MADE.get(tensor, (None, {}))
+    if known is None or known is not trace:
+        found = {}
+        _MADE[tensor] = (trace, found)
+    if key not in found:
+        found[key] = made()
+    return found[key]
 
 
 class SelectedRows(Tensor):
