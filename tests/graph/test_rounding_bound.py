@@ -116,3 +116,15 @@ def test_mixed_precision_with_a_batch_norm_is_captured(name: str) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     order, loop = torch.arange(12).reshape(2, 6), Loop(precision="bf16-mixed")
     assert capture(model, functional.cross_entropy, optimizer, (rows, labels), order, loop).program.nodes
+
+
+def test_the_rounding_of_a_share_close_to_one_is_explained() -> None:
+    arguments = (drawn(8, 3), None, None, torch.zeros(3), torch.ones(3), True, 0.997, 1e-3)
+    graph, tensors = graph_of("_native_batch_norm_legit_functional.default", arguments)
+    (node,) = graph.nodes
+    bound = RoundingBound(node, {Ref(number): tensor for number, tensor in enumerate(tensors)}, 8)
+    variance = arguments[0].var(0)
+    exact = (0.997 * variance.double() + (1 - 0.997)).float()
+    rounded = (0.997 * variance.double() + (1 - torch.tensor(0.997).double())).float()
+    assert not bound.is_beyond(4, rounded, exact, is_drawn=True).any()
+    assert bound.is_beyond(4, exact * (1 + 2.0**-12), exact, is_drawn=True).all()

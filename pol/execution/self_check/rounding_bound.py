@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pol.execution.self_check.drawn_errors import DrawnErrors
-from pol.execution.self_check.operation_classes import LOG_SOFTMAX_BACKWARD, SUMS, UNSTABLE
+from pol.execution.self_check.operation_classes import LOG_SOFTMAX_BACKWARD, SHARES, SUMS, UNSTABLE
 from pol.execution.stock_torch.torch_executor import ALLOWED, resolved, selected
 from pol.graph.aten_graph import Argument, AtenNode, Ref, references
 
@@ -79,7 +79,7 @@ def _drawn_slope(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor]
     errors = DrawnErrors(0, torch.float64)
     for _ in range(_DRAWS):
         drawn = {ref: errors.applied(v, _NUDGE) if v.is_floating_point() else v for ref, v in operands.items()}
-        moved = _in_binary64(node, drawn)
+        moved = _in_binary64(node, drawn, 1.0 + _NUDGE if node.operation in SHARES else 1.0)
         if moved is None:
             raise AssertionError("an operation that took binary64 takes it again")
         for slope, there, here in zip(slopes, moved, exact, strict=True):
@@ -87,10 +87,15 @@ def _drawn_slope(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor]
     return slopes
 
 
-def _in_binary64(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:
-    """The results of the operation on these operands, or None if torch has none in binary64."""
+def _in_binary64(node: AtenNode, operands: Mapping[Ref, Tensor], factor: float = 1.0) -> list[Tensor] | None:
+    """The results of the operation on these operands, or None if torch has none in binary64.
+
+    Numbers among the arguments are multiplied by the factor.
+    """
 
     def argument(given: Argument) -> Any:
+        if isinstance(given, float):
+            return given * factor
         return resolved(
             given,
             lambda ref: operands[ref],
