@@ -11,6 +11,7 @@ namespace pol {
 constexpr int kMaxFunctionInputs = 5;
 // The first code past those of the primitives: kFunction + a number stands for a function.
 constexpr uint8_t kFunction = 0x80;
+constexpr uint8_t kExp = kFunction + 2;
 
 // Scalar programs by number.
 const std::vector<ScalarProgram>& functions();

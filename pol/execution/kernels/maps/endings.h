@@ -1,7 +1,9 @@
 // The expressions that normalizations and softmaxes end in (plan/find/endings.cpp), computed in registers. Included by
 // plain_maps.h.
 #pragma once
+#include "arithmetic/function_lanes.h"
 #include "arithmetic/primitives.h"
+#include "plan/plan.h"
 
 namespace pol::POL_ISA {
 namespace {
@@ -35,6 +37,15 @@ struct DifferenceOfProduct {
     [[gnu::always_inline]] static uint32_t of(const uint32_t* w) { return fsub<false>(w[0], fmul<true>(w[1], w[2])); }
 };
 
+struct Quotient {
+    static constexpr int leaves = 2;
+    [[gnu::always_inline]] static uint32_t of(const uint32_t* w) { return fdiv<false>(w[0], w[1]); }
+};
+struct WhereEqual {
+    static constexpr int leaves = 4;
+    [[gnu::always_inline]] static uint32_t of(const uint32_t* w) { return w[0] == w[1] ? w[2] : w[3]; }
+};
+
 // Bit i of `mask`: leaf i is one word for all lanes.
 template <class Expression, unsigned mask>
 void apply_ending(uint32_t* d, const uint32_t* const* leaf, int n) {
@@ -58,11 +69,15 @@ inline ApplyEnding ending_with(Ending ending, unsigned mask) {
     switch (ending) {
         case Ending::normalized: return mask == 6 ? apply_ending<Normalized, 6> : mask == 30 ? apply_ending<Normalized, 30> : mask == 0 ? apply_ending<Normalized, 0> : nullptr;
         case Ending::weighted_gradient:
-            return mask == 0x71 ? apply_ending<WeightedGradient, 0x71> : mask == 0x75 ? apply_ending<WeightedGradient, 0x75> : nullptr;
+            return mask == 0x71 ? apply_ending<WeightedGradient, 0x71> : mask == 0x75 ? apply_ending<WeightedGradient, 0x75> : mask == 0x39 ? apply_ending<WeightedGradient, 0x39> : mask == 0 ? apply_ending<WeightedGradient, 0> : nullptr;
         case Ending::norm_gradient: return mask == 0x39 ? apply_ending<NormGradient, 0x39> : mask == 0 ? apply_ending<NormGradient, 0> : nullptr;
         case Ending::scaled_difference: return mask == 4 ? apply_ending<ScaledDifference, 4> : mask == 0 ? apply_ending<ScaledDifference, 0> : nullptr;
         case Ending::two_differences: return mask == 6 ? apply_ending<TwoDifferences, 6> : mask == 0 ? apply_ending<TwoDifferences, 0> : nullptr;
         case Ending::difference_of_product: return mask == 4 ? apply_ending<DifferenceOfProduct, 4> : mask == 0 ? apply_ending<DifferenceOfProduct, 0> : nullptr;
+        case Ending::quotient: return mask == 2 ? apply_ending<Quotient, 2> : mask == 0 ? apply_ending<Quotient, 0> : nullptr;
+        case Ending::where_equal: return mask == 13 ? apply_ending<WhereEqual, 13> : mask == 0 ? apply_ending<WhereEqual, 0> : nullptr;
+        case Ending::exponential: return mask == 2 ? exponentials_of_row : mask == 0 ? exponentials : nullptr;
+        case Ending::less_exponential: return mask == 4 ? less_exponentials_of_row : mask == 0 ? less_exponentials : nullptr;
         default: return nullptr;
     }
 }

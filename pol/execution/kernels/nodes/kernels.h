@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "plan/fused_rows.h"
 #include "plan/plan.h"
 
 namespace pol {
@@ -23,8 +24,17 @@ struct Chain {
     uint32_t* out;        // the accumulator before each of the terms `ends`
 };
 
+// One execution of a stage of a row group on `count` rows.
+struct FusedRun {
+    const uint32_t* const* sources;  // per operand, at the first of the rows
+    uint32_t* out;
+    int64_t count;
+};
+
 struct Kernels {
     Kernel of[kKinds];  // by Plan::kind
+    size_t (*fused_scratch)(const FusedStage& stage);
+    void (*compute_fused)(const FusedStage& stage, const FusedRun& run, void* scratch);
     // These take the plan of the terms of one element (Descriptor::terms_of); scratch as above.
     size_t (*chain_scratch)(const Plan& plan);
     void (*follow_chain)(const Plan& plan, const Run& run, const Chain& chain, void* scratch);

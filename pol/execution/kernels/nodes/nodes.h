@@ -25,6 +25,9 @@ size_t rank_tasks(const Plan& plan, size_t threads);
 size_t rank_scratch(const Plan& plan);
 void compute_ranks(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
 
+size_t fused_scratch(const FusedStage& stage);
+void compute_fused(const FusedStage& stage, const FusedRun& run, void* scratch);
+
 size_t chain_scratch(const Plan& plan);
 void follow_chain(const Plan& plan, const Run& run, const Chain& chain, void* scratch);
 void read_term(const Plan& plan, const Run& run, int64_t term, uint32_t* words, void* scratch);

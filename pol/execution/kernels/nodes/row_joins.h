@@ -103,6 +103,18 @@ void join_centered(uint32_t* acc, const uint32_t* factor, const uint32_t* scale,
     }
 }
 
+// Joins the halves of 32 lanes: lane l with lane l + 16, then l + 8, then l + 4. The first four words are the result.
+template <class Join>
+[[gnu::always_inline]] inline void join_halves(uint32_t* four, const uint32_t* lanes) {
+    Floats a[2];
+    POL_UNROLL for (int v = 0; v < 2; ++v) {
+        const Floats high = load(lanes + 16 + v * kVector);
+        a[v] = Join::join(load(lanes + v * kVector), high, high);
+    }
+    const Floats eight = Join::join(a[0], a[1], a[1]), high = POL_PICK(eight, eight, 4, 5, 6, 7, 4, 5, 6, 7);
+    store(four, Join::join(eight, high, high));
+}
+
 #undef POL_PICK
 
 // Joins `count` words of each of sixteen rows, in order, to one accumulator per row.

@@ -10,6 +10,6 @@ const Kernels kernels = {{{element_tasks, element_scratch, compute_elements},
                           {row_tasks, row_scratch, compute_rows},
                           {scatter_tasks, scatter_scratch, compute_scatter},
                           {rank_tasks, rank_scratch, compute_ranks}},
-                         chain_scratch, follow_chain, read_term, program_values, checksum};
+                         fused_scratch, compute_fused, chain_scratch, follow_chain, read_term, program_values, checksum};
 
 }  // namespace pol::POL_ISA

@@ -122,6 +122,7 @@ struct RowPlan {
     // itself.
     bool centered;
     int factor, scale, value, mean;  // operands; no factor or scale: -1
+    int exponent, shift;             // operands, if the term is exp(exponent - shift); else -1
 };
 
 // acc = join(acc, x), FFMA(x, y, acc) or FFMA(x, (value - mean) * scale, acc), where x and value lie side by side for
@@ -133,7 +134,7 @@ struct ColumnPlan {
 };
 
 // What the body of a map ends in: an expression of operands and computed registers, its leaves.
-enum class Ending { none, normalized, weighted_gradient, norm_gradient, scaled_difference, two_differences, difference_of_product };
+enum class Ending { none, normalized, weighted_gradient, norm_gradient, scaled_difference, two_differences, difference_of_product, quotient, where_equal, exponential, less_exponential };
 constexpr int kMostLeaves = 7;
 
 // A fold that counts, for every word of a line, the words that come before it in order: its place if the line were
@@ -246,6 +247,7 @@ class PlannedNode {
     int64_t own_positions(const TapPlan& taps) const;
     bool find_rows();
     void find_centered();
+    void find_exponential();
     void find_key();
     bool find_scatter();
     bool find_guards(int reg);

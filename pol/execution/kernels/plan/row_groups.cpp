@@ -7,7 +7,6 @@
 namespace pol {
 namespace {
 
-constexpr int64_t kChunkBytes = 512 << 10;  // of all tensors of a group: a part of the second-level cache
 constexpr int64_t kTileRows = 16;           // rows that nodes/rows.cpp folds side by side
 constexpr int64_t kLine = 16;               // words; rows closer than that share cache lines
 constexpr size_t kMostNodes = 64;
@@ -96,7 +95,7 @@ struct Growing {
     }
 
     // Chooses how many rows a chunk has; false if that is all of them, or if the tensors have less than so many bytes.
-    bool cut(int64_t least_bytes) {
+    bool cut(int64_t least_bytes, int64_t chunk_bytes) {
         const int64_t all = product(group.rows, 0, group.rows.size());
         int64_t words = 0;
         std::set<Tensor> counted;
@@ -107,7 +106,7 @@ struct Growing {
                 if (operand.numel >= all && !(operand.source == kNode && group.has(operand.index)) && counted.insert(source_of(operand)).second)
                     words += operand.numel;
         }
-        int64_t wanted = std::max<int64_t>(1, kChunkBytes / 4 * all / std::max<int64_t>(words, 1));
+        int64_t wanted = std::max<int64_t>(1, chunk_bytes / 4 * all / std::max<int64_t>(words, 1));
         if (wanted > kTileRows) wanted = wanted / kTileRows * kTileRows;
         if (2 * wanted > all || words * 4 < least_bytes) return false;
         group.cut = group.rows.size() - 1;
@@ -120,7 +119,7 @@ struct Growing {
     }
 };
 
-RowGroup group_from(const std::vector<StepNode>& nodes, size_t first, const RowAxes& axes, int64_t least_bytes) {
+RowGroup group_from(const std::vector<StepNode>& nodes, size_t first, const RowAxes& axes, int64_t least_bytes, int64_t chunk_bytes) {
     Growing growing{nodes, {{}, {}, sizes_of(*nodes[first].descriptor, axes), 0, 0}, {}};
     if (!growing.reads_rows(*nodes[first].descriptor, axes)) return growing.group;
     growing.add(first, axes);
@@ -131,7 +130,7 @@ RowGroup group_from(const std::vector<StepNode>& nodes, size_t first, const RowA
         growing.add(next, *joined);
     }
     growing.trim();
-    if (growing.group.nodes.size() < 2 || !growing.cut(least_bytes)) growing.group.nodes.clear();
+    if (growing.group.nodes.size() < 2 || !growing.cut(least_bytes, chunk_bytes)) growing.group.nodes.clear();
     return growing.group;
 }
 
@@ -194,7 +193,7 @@ Descriptor rows_of(const Descriptor& node, const RowAxes& axes, const RowGroup& 
     return part;
 }
 
-std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_t least_bytes) {
+std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_t least_bytes, int64_t chunk_bytes) {
     std::vector<RowGroup> groups;
     for (size_t first = 0; first < nodes.size(); ++first) {
         if (!nodes[first].needed || !nodes[first].by_rows) continue;
@@ -202,7 +201,7 @@ std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_
         RowGroup best{};
         for (size_t place = 0; place < dimensions.size(); ++place)
             for (size_t count = dimensions.size() - place; count > 0; --count) {
-                const RowGroup found = group_from(nodes, first, axes_at(*nodes[first].descriptor, dimensions, place, count), least_bytes);
+                const RowGroup found = group_from(nodes, first, axes_at(*nodes[first].descriptor, dimensions, place, count), least_bytes, chunk_bytes);
                 if (found.nodes.size() > best.nodes.size()) best = found;
             }
         if (best.nodes.empty()) continue;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "native/threads.h"
+#include "nodes/kernels.h"
 #include "runtime/arena.h"
 #include "runtime/floating_point_mode.h"
 #include "runtime/thread_memory.h"
@@ -17,13 +18,19 @@ int64_t aligned(int64_t words) { return (words + kAligned - 1) / kAligned * kAli
 
 }  // namespace
 
-GroupedNodes::GroupedNodes(RowGroup group, const std::vector<StepNode>& nodes) : group_(std::move(group)), members_(group_.nodes.size()) {
+GroupedNodes::GroupedNodes(RowGroup group, const std::vector<StepNode>& nodes, bool fused) : group_(std::move(group)), members_(group_.nodes.size()), fused_(fused) {
     const std::vector<int64_t>& rows = group_.rows;
     per_row_ = (rows[group_.cut] + group_.length - 1) / group_.length;
     chunks_ = per_row_;
     for (size_t r = 0; r < group_.cut; ++r) chunks_ *= rows[r];
-    const int64_t rest = rows[group_.cut] - group_.length * (per_row_ - 1);
     place(nodes);
+    plan_members(nodes);
+}
+
+void GroupedNodes::plan_members(const std::vector<StepNode>& nodes) {
+    const std::vector<int64_t>& rows = group_.rows;
+    const int64_t rest = rows[group_.cut] - group_.length * (per_row_ - 1);
+    std::vector<Descriptor> parts;
     for (size_t m = 0; m < members_.size(); ++m) {
         const Descriptor& definition = *nodes[group_.nodes[m]].descriptor;
         std::vector<std::optional<RowAddress>> addresses;
@@ -34,19 +41,53 @@ GroupedNodes::GroupedNodes(RowGroup group, const std::vector<StepNode>& nodes) :
             sources[o] = group_.axes[group_.place_of(definition.operands[o].index)];
             addresses[o] = address_in_row(definition, group_.axes[m], definition.operands[o], sources[o], rows);
         }
-        const auto planned = [&](int64_t count) { return std::make_unique<PlannedNode>(rows_of(definition, group_.axes[m], group_, count, addresses, sources)); };
-        members_[m].whole = planned(group_.length);
-        if (rest != group_.length) members_[m].last = planned(rest);
+        const auto part = [&](int64_t count) { return rows_of(definition, group_.axes[m], group_, count, addresses, sources); };
+        parts.push_back(part(group_.length));
+        members_[m].whole = std::make_unique<PlannedNode>(parts.back());
+        if (rest != group_.length && !fused_) members_[m].last = std::make_unique<PlannedNode>(part(rest));
         for (PlannedNode* node : {members_[m].whole.get(), members_[m].last.get()})
             if (node != nullptr) node->forget_key();
         work_ += members_[m].whole->work() * static_cast<double>(chunks_);
     }
+    if (fused_) fuse(nodes, parts);
+}
+
+void GroupedNodes::fuse(const std::vector<StepNode>& nodes, const std::vector<Descriptor>& parts) {
+    for (size_t m = 0; m < members_.size(); ++m) {
+        const Descriptor& definition = *nodes[group_.nodes[m]].descriptor;
+        members_[m].stage = fused_stage(definition, parts[m], group_.axes[m], *members_[m].whole, members_[m].in_chunk, rows_of_chunk(group_.length));
+        if (!members_[m].stage) {
+            misfit_ = m;
+            return;
+        }
+        scratch_ = std::max(scratch_, kernels().fused_scratch(*members_[m].stage));
+    }
+    // Whether a member is all that reads the one before it, which nobody else sees.
+    const auto follows = [&](size_t m) {
+        if (m >= members_.size() || members_[m - 1].offset < 0 || nodes[group_.nodes[m - 1]].last_reader != group_.nodes[m]) return false;
+        const std::vector<Operand>& operands = nodes[group_.nodes[m]].descriptor->operands;
+        return std::all_of(operands.begin(), operands.end(), [&](const Operand& operand) { return operand.source == kNode && operand.index == group_.nodes[m - 1]; });
+    };
+    for (size_t m = 0; m < members_.size(); ++m) {
+        FusedStage& fold = *members_[m].stage;
+        if (fold.kind == FusedKind::pieces) misfit_ = m;
+        if (fold.kind != FusedKind::lanes) continue;
+        const size_t last = fold.pieces > 1 ? m + 2 : m + 1;
+        if (!follows(last) || !joins_lanes(*members_[last].stage, fold)) continue;
+        if (fold.pieces > 1 && !(follows(m + 1) && joins_pieces(parts[m + 1], *members_[m + 1].stage, fold))) continue;
+        fold.joined = static_cast<int>(last - m);
+        m = last;
+    }
+}
+
+int64_t GroupedNodes::rows_of_chunk(int64_t length) const {
+    for (size_t r = group_.cut + 1; r < group_.rows.size(); ++r) length *= group_.rows[r];
+    return length;
 }
 
 // Finds out what is stored, and where the rest lies in the memory of a chunk.
 void GroupedNodes::place(const std::vector<StepNode>& nodes) {
-    int64_t rows = group_.length;
-    for (size_t r = group_.cut + 1; r < group_.rows.size(); ++r) rows *= group_.rows[r];
+    const int64_t rows = rows_of_chunk(group_.length);
     const auto words = [&](size_t m) { return aligned(rows * group_.axes[m].before * group_.axes[m].after); };
     ArenaPlan plan;
     for (size_t m = 0; m < members_.size(); ++m) {
@@ -96,6 +137,10 @@ void GroupedNodes::compute(uint32_t step, const std::vector<Places>& places, int
     for (size_t r = group_.cut; r-- > 0; left /= group_.rows[r]) at[r] = left % group_.rows[r];
     for (size_t r = 0; r < group_.rows.size(); ++r) row = row * group_.rows[r] + at[r];
     const bool is_last = chunk % per_row_ == per_row_ - 1;
+    if (fused_) {
+        const int64_t rest = group_.rows[group_.cut] - group_.length * (per_row_ - 1);
+        return compute_fused(places, row, rows_of_chunk(is_last ? rest : group_.length), own);
+    }
     for (size_t m = 0; m < members_.size(); ++m) {
         const Member& member = members_[m];
         const RowAxes& axes = group_.axes[m];
@@ -108,6 +153,21 @@ void GroupedNodes::compute(uint32_t step, const std::vector<Places>& places, int
         uint32_t* const out = member.offset < 0 ? places[m].output + row * axes.after : own + member.offset;
         StepForms forms;
         planned.compute(planned.at(step, origin.data(), member.in_chunk, sources.data(), out, forms));
+    }
+}
+
+void GroupedNodes::compute_fused(const std::vector<Places>& places, int64_t row, int64_t count, uint32_t* own) const {
+    thread_local ThreadMemory memory;
+    void* const scratch = memory.at_least(scratch_);
+    for (size_t m = 0; m < members_.size(); ++m) {
+        const Member& member = members_[m];
+        const FusedStage& stage = *member.stage;
+        std::array<const uint32_t*, kMaxOperands> sources;
+        for (int o = 0; o < stage.plan->operands; ++o)
+            sources[o] = member.in_chunk >> o & 1 ? own + member.sources[o] : places[m].sources[o] + row * stage.operand[o].row;
+        m += static_cast<size_t>(stage.joined);
+        uint32_t* const out = members_[m].offset < 0 ? places[m].output + row * group_.axes[m].after : own + members_[m].offset;
+        kernels().compute_fused(stage, {sources.data(), out, count}, scratch);
     }
 }
 

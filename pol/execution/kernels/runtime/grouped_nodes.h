@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "plan/fused_rows.h"
 #include "plan/plan.h"
 #include "plan/row_groups.h"
 
@@ -12,7 +13,9 @@ namespace pol {
 
 class GroupedNodes {
    public:
-    GroupedNodes(RowGroup group, const std::vector<StepNode>& nodes);
+    GroupedNodes(RowGroup group, const std::vector<StepNode>& nodes, bool fused = false);
+    // The member that cannot be fused, if the group was to be.
+    std::optional<size_t> misfit() const { return misfit_; }
     const RowGroup& group() const { return group_; }
     // Whether the output of a member has to be stored.
     bool is_stored(size_t member) const { return members_[member].offset < 0; }
@@ -32,15 +35,23 @@ class GroupedNodes {
         std::unique_ptr<PlannedNode> whole, last;  // for a chunk, and for the last, shorter one
         unsigned in_chunk = 0;                     // operands that exist for a chunk at a time ...
         std::array<int64_t, kMaxOperands> sources{};  // ... and where they are in its memory
+        std::optional<FusedStage> stage;           // of a fused group
         int64_t offset = -1;                       // of the output there; -1: it is stored
     };
     void place(const std::vector<StepNode>& nodes);
+    int64_t rows_of_chunk(int64_t length) const;
+    void plan_members(const std::vector<StepNode>& nodes);
+    void fuse(const std::vector<StepNode>& nodes, const std::vector<Descriptor>& parts);
     void compute(uint32_t step, const std::vector<Places>& places, int64_t chunk) const;
+    void compute_fused(const std::vector<Places>& places, int64_t row, int64_t count, uint32_t* own) const;
     RowGroup group_;
     std::vector<Member> members_;
     int64_t chunks_, per_row_;  // in all; in the dimension that is cut
     int64_t memory_ = 0;        // words of a chunk's outputs that are not stored
     double work_ = 0;
+    bool fused_;
+    std::optional<size_t> misfit_;
+    size_t scratch_ = 0;  // bytes, if fused
 };
 
 }  // namespace pol

@@ -102,10 +102,32 @@ void Step::group_nodes(int64_t least_bytes) {
         const Plan& plan = nodes_[i].planned.plan();
         members_.push_back({&nodes_[i].descriptor, places_[i].needed, plan.kind != kContraction && !plan.keyed, places_[i].result >= 0, places_[i].last_reader});
     }
-    for (RowGroup& group : find_row_groups(members_, least_bytes)) {
-        for (const size_t node : group.nodes) places_[node].group = static_cast<int>(groups_.size());
-        groups_.emplace_back(std::move(group), members_);
+    fuse_nodes();
+    for (RowGroup& group : find_row_groups(members_, least_bytes)) add_group(GroupedNodes(std::move(group), members_));
+}
+
+// Groups whose members are all fused pay off at any size.
+void Step::fuse_nodes() {
+    std::vector<StepNode> members = members_;
+    for (size_t i = 0; i < nodes_.size(); ++i) members[i].by_rows = members[i].by_rows && may_be_fused(nodes_[i].descriptor, nodes_[i].planned.plan());
+    for (bool fits = false; !fits;) {
+        fits = true;
+        for (RowGroup& group : find_row_groups(members, 0, kFusedChunkBytes)) {
+            GroupedNodes fused(std::move(group), members, true);
+            const std::vector<size_t>& nodes = fused.group().nodes;
+            if (fused.misfit()) {
+                members[nodes[*fused.misfit()]].by_rows = fits = false;
+                continue;
+            }
+            for (const size_t node : nodes) members[node].by_rows = members_[node].by_rows = false;
+            add_group(std::move(fused));
+        }
     }
+}
+
+void Step::add_group(GroupedNodes group) {
+    for (const size_t node : group.group().nodes) places_[node].group = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
 }
 
 bool Step::is_stored(size_t node) const {

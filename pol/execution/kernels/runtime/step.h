@@ -75,6 +75,8 @@ class Step {
     };
     void find_readers();
     void group_nodes(int64_t least_bytes);
+    void fuse_nodes();
+    void add_group(GroupedNodes group);
     void place_outputs();
     bool is_stored(size_t node) const;
     // The first and the last of the nodes that are computed together with this one.

@@ -17,10 +17,27 @@ constexpr const char* kEndings[] = {
     "FMUL(0,FSUB(1,2))",
     "FSUB(FSUB(0,1),2)",
     "FSUB(0,FMUL(1,2))",
+    "FDIV(0,1)",
+    "SELECT(EQ(0,1),2,3)",
+    "EXP(FSUB(0,1))",
+    "FSUB(0,FMUL(EXP(1),2))",
 };
 constexpr size_t kLongest = 64;
 
-const char* name_of_operation(uint8_t op) { return op == FSUB ? "FSUB" : op == FMUL ? "FMUL" : op == FFMA ? "FFMA" : nullptr; }
+const char* name_of_operation(uint8_t op) {
+    switch (op) {
+        case FSUB: return "FSUB";
+        case FMUL: return "FMUL";
+        case FDIV: return "FDIV";
+        case FFMA: return "FFMA";
+        case EQ: return "EQ";
+        case SELECT: return "SELECT";
+        case kExp: return "EXP";
+        default: return nullptr;
+    }
+}
+
+int operands_of(uint8_t op) { return op == kExp ? 1 : arity(op); }
 
 // The instructions of a map.
 struct Body {
@@ -45,12 +62,10 @@ struct Body {
         }
         text += name;
         text += '(';
-        write(in->a, text);
-        text += ',';
-        write(in->b, text);
-        if (in->op == FFMA) {
-            text += ',';
-            write(in->c, text);
+        const int operands[] = {in->a, in->b, in->c};
+        for (int i = 0; i < operands_of(in->op); ++i) {
+            if (i > 0) text += ',';
+            write(operands[i], text);
         }
         text += ')';
     }

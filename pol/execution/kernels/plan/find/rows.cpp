@@ -29,6 +29,7 @@ bool PlannedNode::find_rows() {
     };
     if (std::any_of(once_.begin(), once_.end(), reads_accumulator) || std::any_of(each_.begin(), each_.end() - 1, reads_accumulator)) return false;
     if (std::any_of(operands_.begin(), operands_.end(), [](const PlannedOperand& operand) { return operand.gather >= 0; })) return false;
+    find_exponential();
     row.programmed = !once_.empty() || each_.size() > 1;
 
     const int inner = plan_.fold_rank - 1;
@@ -59,6 +60,16 @@ bool PlannedNode::find_rows() {
     row.length = plan_.fold[inner];
     return row.length >= (row.programmed ? kShortestProgram : kShortest) && plan_.space.size >= 8 &&
            some_contiguous([&](const Form& form) { return form.fold[inner]; });
+}
+
+// FADD(accumulator, exp(exponent - shift)).
+void PlannedNode::find_exponential() {
+    RowPlan& row = plan_.row;
+    row.exponent = row.shift = -1;
+    if (row.join != FADD || !once_.empty() || each_.size() != 3) return;
+    const PlannedInstruction &difference = each_[0], &power = each_[1];
+    if (difference.op != FSUB || power.op != kExp || power.a != difference.result || row.x != power.result) return;
+    if (difference.a < plan_.operands && difference.b < plan_.operands) row.exponent = difference.a, row.shift = difference.b;
 }
 
 // FFMA(factor * scale, value - mean) or FFMA(value - mean, value - mean), where all is read along the row but the mean.
