@@ -45,7 +45,7 @@ class ArrayPool:
             self._earlier = [list(arrays), *self._earlier[:1]]
 
     def _array(self, index: int, type_: TensorType) -> Words:
-        for arrays in reversed(self._earlier):
+        for arrays in self._earlier:  # the latest first: they may be in the cache still
             if _references(arrays, index) == _OWN_REFERENCES:
                 found, arrays[index] = arrays[index], _TAKEN
                 return found

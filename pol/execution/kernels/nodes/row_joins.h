@@ -45,11 +45,12 @@ struct Least {
         return (Floats)(a < b ? u : b < a ? v : u | v);  // equal: -0 if either is; one is NaN: so is u | v
     }
 };
+// Both orders of the operands give the same word but for zeros and NaNs (arithmetic/primitives.h).
 struct Greatest {
     static constexpr bool pair = false;
     [[gnu::always_inline]] static Floats join(Floats a, Floats b, Floats) {
-        const Words u = (Words)a, v = (Words)b;
-        return (Floats)(a > b ? u : b > a ? v : ((u ^ kSign) | (v ^ kSign)) ^ kSign);
+        const Words greatest = (Words)(a > b ? a : b) & (Words)(b > a ? b : a);
+        return (Floats)(greatest | (Words)(a != a) | (Words)(b != b));
     }
 };
 

@@ -46,7 +46,7 @@ struct StepNode {
 // node.
 constexpr int64_t kLeastGroupBytes = int64_t{32} << 20;
 constexpr int64_t kChunkBytes = 512 << 10;       // of all tensors of a group: a part of the second-level cache
-constexpr int64_t kFusedChunkBytes = 128 << 10;  // of groups that are fused (plan/fused_rows.h)
+constexpr int64_t kFusedChunkBytes = 256 << 10;  // of groups that are fused (plan/fused_rows.h)
 
 // Groups in ascending order, whose tensors have at least so many bytes. Between the first and the last node of a group,
 // no needed node is left out.
