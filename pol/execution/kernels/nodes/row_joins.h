@@ -87,20 +87,28 @@ void join_centered(uint32_t* acc, const uint32_t* factor, const uint32_t* scale,
 #define POL_PICK(a, b, ...) __builtin_shuffle(a, b, (Words){__VA_ARGS__})
 #endif
 
-[[gnu::always_inline]] inline void transpose(Floats* r) {
-    Floats s[8], t[8];
-    POL_UNROLL for (int i = 0; i < 8; i += 2) {
-        s[i] = POL_PICK(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        s[i + 1] = POL_PICK(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    POL_UNROLL for (int i = 0; i < 8; i += 4)
-        POL_UNROLL for (int j = 0; j < 2; ++j) {
-            t[i + 2 * j] = POL_PICK(s[i + j], s[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            t[i + 2 * j + 1] = POL_PICK(s[i + j], s[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+// Four words of each of two rows.
+[[gnu::always_inline]] inline Floats load_halves(const uint32_t* low, const uint32_t* high) {
+#if defined(__AVX2__)
+    return (Floats)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float*)low)), _mm_loadu_ps((const float*)high), 1);
+#else
+    return (Floats)Words{low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
+#endif
+}
+
+// Words k .. k + 7 of eight rows as columns. Halves of rows are put together as they are read, which costs no shuffle.
+[[gnu::always_inline]] inline void load_columns(Floats* columns, const uint32_t* const* rows, int k) {
+    POL_UNROLL for (int h = 0; h < 2; ++h) {
+        Floats r[4], s[4];
+        POL_UNROLL for (int i = 0; i < 4; ++i) r[i] = load_halves(rows[i] + k + 4 * h, rows[i + 4] + k + 4 * h);
+        POL_UNROLL for (int i = 0; i < 2; ++i) {
+            s[i] = POL_PICK(r[2 * i], r[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+            s[i + 2] = POL_PICK(r[2 * i], r[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
         }
-    POL_UNROLL for (int i = 0; i < 4; ++i) {
-        r[i] = POL_PICK(t[i], t[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        r[i + 4] = POL_PICK(t[i], t[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+        POL_UNROLL for (int i = 0; i < 2; ++i) {
+            columns[4 * h + 2 * i] = POL_PICK(s[2 * i], s[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13);
+            columns[4 * h + 2 * i + 1] = POL_PICK(s[2 * i], s[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
     }
 }
 
@@ -127,12 +135,8 @@ void join_rows(uint32_t* acc, const uint32_t* const* x, const uint32_t* const* y
     for (; k + kVector <= count; k += kVector)
         POL_UNROLL for (int h = 0; h < kTileRows / kVector; ++h) {
             Floats s[kVector], t[kVector];
-            POL_UNROLL for (int r = 0; r < kVector; ++r) s[r] = load(x[h * kVector + r] + k);
-            transpose(s);
-            if (Join::pair) {
-                POL_UNROLL for (int r = 0; r < kVector; ++r) t[r] = load(y[h * kVector + r] + k);
-                transpose(t);
-            }
+            load_columns(s, x + h * kVector, k);
+            if (Join::pair) load_columns(t, y + h * kVector, k);
             POL_UNROLL for (int i = 0; i < kVector; ++i) a[h] = Join::join(a[h], s[i], Join::pair ? t[i] : a[h]);
         }
     for (; k < count; ++k)
