@@ -12,6 +12,17 @@ constexpr size_t kTasksPerThread = 4;
 constexpr int64_t kLongRow = 128;  // a row of at least so many words is cut into blocks of its own
 constexpr int64_t kLine = 16;
 
+// Neighboring lanes of a node.
+struct LaneSpan {
+    int64_t first;
+    int count;
+};
+
+constexpr int kColumnBlocks = 64;  // whose accumulators stay in the second-level cache
+struct ColumnBlock {
+    const uint32_t* at[4];  // x, y, mean, scale
+};
+
 // One worker.
 struct Engine : Block {
     uint32_t* turned;  // the words of a block whose lanes are no neighbors in the output
@@ -97,37 +108,48 @@ struct Engine : Block {
 
     void compute_block(int64_t first, int count) {
         if (plan.joins && copy_block(first, count)) return;
-        if (columns && join_columns(first, count)) return;
         uint32_t* const out = plan.turns ? turned : run.out + first;
         begin_block(out, first, count);
         for (int64_t k = 0; k < plan.terms; ++k, advance(plan, fold)) compute_term(out);
         if (plan.turns) store_turned(first);
     }
 
-    // A fold with simple terms, in a block where all addresses are linear. Returns false if they are not.
-    bool join_columns(int64_t first, int count) {
-        locate_lanes(first, count);
-        if (lanes.cuts > 1) return false;
-        seek(plan, 0, fold);
-        uint32_t* const out = run.out + first;
-        fill(out, plan.init, count);
+    // A fold with simple terms, in blocks where all addresses are linear. Some terms of all blocks, then the next terms:
+    // neighboring blocks read what lies side by side, while the terms of one lie far apart. Returns false if addresses
+    // are not linear.
+    bool join_columns(const LaneSpan* blocks, int count) {
+        ColumnBlock block[kColumnBlocks];
         const ColumnPlan& shape = plan.columns;
-        const auto place = [&](int o) {
-            if (o < 0) return static_cast<const uint32_t*>(nullptr);
-            const int form = plan.operand[o].address;
-            return run.sources[o] + lanes.start[form * kMaxLanes] + fold.offset[form];
-        };
         const int y = shape.value >= 0 ? shape.value : shape.y;
-        const bool is_word = y >= 0 && plan.form[plan.operand[y].address].out[space.axis[space.rank - 1]] == 0;
-        ColumnTerm term[kTermsAtOnce];
-        for (int64_t k = 0; k < plan.terms;) {
-            int terms = 0;
-            for (; terms < kTermsAtOnce && k < plan.terms; ++terms, ++k, advance(plan, fold)) {
-                term[terms] = {place(shape.x), place(y), place(shape.mean), place(shape.scale)};
+        const int operands[] = {shape.x, y, shape.mean, shape.scale};
+        for (int b = 0; b < count; ++b) {
+            locate_lanes(blocks[b].first, blocks[b].count);
+            if (lanes.cuts > 1) return false;
+            for (int i = 0; i < 4; ++i) {
+                const int o = operands[i];
+                block[b].at[i] = o < 0 ? nullptr : run.sources[o] + lanes.start[plan.operand[o].address * kMaxLanes];
             }
-            join_terms(shape, is_word, out, term, terms, count);
         }
-        make_nans_canonical(out, count);
+        for (int b = 0; b < count; ++b) fill(run.out + blocks[b].first, plan.init, blocks[b].count);
+        const bool is_word = y >= 0 && plan.form[plan.operand[y].address].out[space.axis[space.rank - 1]] == 0;
+        seek(plan, 0, fold);
+        for (int64_t k = 0; k < plan.terms;) {
+            int64_t moved[kTermsAtOnce][4] = {};
+            int terms = 0;
+            for (; terms < kTermsAtOnce && k < plan.terms; ++terms, ++k, advance(plan, fold))
+                for (int i = 0; i < 4; ++i)
+                    if (operands[i] >= 0) moved[terms][i] = fold.offset[plan.operand[operands[i]].address];
+            for (int b = 0; b < count; ++b) {
+                const uint32_t* const* at = block[b].at;
+                ColumnTerm term[kTermsAtOnce];
+                for (int t = 0; t < terms; ++t) {
+                    const int64_t* by = moved[t];
+                    term[t] = {at[0] + by[0], at[1] + by[1], at[2] + by[2], at[3] + by[3]};
+                }
+                join_terms(shape, is_word, run.out + blocks[b].first, term, terms, blocks[b].count);
+            }
+        }
+        for (int b = 0; b < count; ++b) make_nans_canonical(run.out + blocks[b].first, blocks[b].count);
         return true;
     }
 
@@ -256,18 +278,21 @@ void compute_elements(const Plan& plan, const Run& run, size_t task, size_t task
         return;
     }
     const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;
-    if (cuts_rows(plan)) {
-        const int64_t row = plan.space.dims[plan.space.rank - 1], pieces = blocks_of_row(plan);
-        for (size_t block = begin; block < end; ++block) {
-            const int64_t piece = static_cast<int64_t>(block) % pieces, from = row * piece / pieces;
-            engine.compute_block(static_cast<int64_t>(block) / pieces * row + from, static_cast<int>(row * (piece + 1) / pieces - from));
+    const int64_t row = plan.space.dims[plan.space.rank - 1], pieces = cuts_rows(plan) ? blocks_of_row(plan) : 0;
+    const auto span = [&](int64_t block) -> LaneSpan {
+        if (pieces > 0) {
+            const int64_t piece = block % pieces, from = row * piece / pieces;
+            return {block / pieces * row + from, static_cast<int>(row * (piece + 1) / pieces - from)};
         }
-        return;
-    }
-    for (size_t block = begin; block < end; ++block) {
-        const int64_t first = static_cast<int64_t>(block) * plan.lanes;
-        const int64_t left = plan.space.size - first;
-        engine.compute_block(first, left < plan.lanes ? static_cast<int>(left) : plan.lanes);
+        const int64_t first = block * plan.lanes, left = plan.space.size - first;
+        return {first, left < plan.lanes ? static_cast<int>(left) : plan.lanes};
+    };
+    for (size_t block = begin; block < end;) {
+        LaneSpan spans[kColumnBlocks];
+        int some = 0;
+        for (; some < (engine.columns ? kColumnBlocks : 1) && block < end; ++some, ++block) spans[some] = span(static_cast<int64_t>(block));
+        if (engine.columns && engine.join_columns(spans, some)) continue;
+        for (int i = 0; i < some; ++i) engine.compute_block(spans[i].first, spans[i].count);
     }
 }
 
