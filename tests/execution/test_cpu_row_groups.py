@@ -14,6 +14,7 @@ from pol.graph.lowering import lower
 from pol.graph.step_program import Component, StepProgram
 
 CONSTANTS = [np.zeros((), np.uint32)]
+LABELS = Ref(10_000)
 Shape = tuple[int, ...]
 Operation = tuple[str, tuple[object, ...], tuple[Shape, ...]]
 
@@ -34,10 +35,12 @@ def words(shape: Shape, seed: int, hostile: float) -> Words:
     return np.where(strange, numbers.choice(SPECIALS, shape), result).astype(np.uint32)
 
 
-def program_of(shapes: list[Shape], operations: list[Operation]) -> tuple[StepProgram, list[int]]:
+def program_of(
+    shapes: list[Shape], operations: list[Operation], labels: Shape | None = None
+) -> tuple[StepProgram, list[int]]:
     """A program on float32 state, and its observed nodes: all results of all operations.
 
-    `Ref(n)` is tensor n, or from there on operation n's first result; `Ref(n, i)` its result i.
+    `Ref(n)` is tensor n, or from there on operation n's first result; `Ref(n, i)` its result i. `LABELS`: a constant.
     """
     count = len(shapes)
     state = [
@@ -46,18 +49,21 @@ def program_of(shapes: list[Shape], operations: list[Operation]) -> tuple[StepPr
     ]
     others = (
         AtenInput(InputRole.CONSTANT, "c", AtenType("float32", ())),
+        *([] if labels is None else [AtenInput(InputRole.CONSTANT, "labels", AtenType("int64", labels))]),
         AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
     )
 
     def moved(item: object) -> object:
-        return Ref(item.value + 2, item.output) if isinstance(item, Ref) and item.value >= count else item
+        if item == LABELS:
+            return Ref(count + 1)
+        return Ref(item.value + len(others), item.output) if isinstance(item, Ref) and item.value >= count else item
 
     nodes = []
     for name, arguments, results in operations:
         given = tuple(map(moved, arguments))
         types = tuple(AtenType("float32", shape) for shape in results)
         nodes.append(AtenNode(f"aten.{name}", given, (), types, "it", ""))  # type: ignore[arg-type]  # checked by lower
-    last = count + 2 + len(nodes) - 1
+    last = count + len(others) + len(nodes) - 1
     observed = tuple((f"out{i}", Ref(last, i)) for i in range(len(nodes[-1].outputs)))
     graph = AtenGraph((*state, *others), tuple(nodes), tuple(Ref(i) for i in range(count)), observed)
     program, names = lower(graph)
@@ -120,18 +126,23 @@ SHAPES: list[Shape] = [(701, 160), (1501, 65), (640, 128), (3, 7, 41, 133), (2, 
 
 def by_rows(program: StepProgram, observed: list[int]) -> _kernels.Step:
     """A step that keeps its observed nodes alone, and runs all others by rows where it can, however small they are."""
-    kernel = _kernels.Step([node.encode() for node in program.nodes], [slot.type.numel for slot in program.slots], [1])
+    kernel = _kernels.Step(
+        [node.encode() for node in program.nodes],
+        [slot.type.numel for slot in program.slots],
+        [type_.numel for type_ in program.constants],
+    )
     kernel.keep(observed, False, 0)
     return kernel
 
 
-def check(shapes: list[Shape], operations: list[Operation], hostile: float) -> None:
-    program, observed = program_of(shapes, operations)
+def check(shapes: list[Shape], operations: list[Operation], hostile: float, labels: Words | None = None) -> None:
+    program, observed = program_of(shapes, operations, None if labels is None else labels.shape)
+    constants = CONSTANTS if labels is None else [*CONSTANTS, labels]
     state = [words(shape, seed, hostile) for seed, shape in enumerate(shapes)]
-    _, expected = ReferenceExecutor(program, CONSTANTS, observed).advance(state, 3)
+    _, expected = ReferenceExecutor(program, constants, observed).advance(state, 3)
     for threads in (1, 2):
         found = [np.full(wanted.shape, 0xDEADBEEF, np.uint32) for wanted in expected]
-        by_rows(program, observed).advance(3, state, CONSTANTS, found, threads)
+        by_rows(program, observed).advance(3, state, constants, found, threads)
         for got, wanted in zip(found, expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
 
@@ -142,6 +153,20 @@ def check(shapes: list[Shape], operations: list[Operation], hostile: float) -> N
 @pytest.mark.parametrize("name", CASES)
 def test_rows_have_the_bits_of_the_reference(name: str, shape: Shape, hostile: float) -> None:
     check([shape, shape, shape[-1:]], CASES[name](shape), hostile)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("hostile", [0.0, 0.01])
+@pytest.mark.parametrize("shape", [(701, 160), (1501, 65)], ids=str)
+def test_losses_have_the_bits_of_the_reference(shape: tuple[int, int], hostile: float) -> None:
+    rows, classes = shape
+    labels = np.random.default_rng(5).integers(0, classes, rows).astype(np.uint32)
+    operations: list[Operation] = [
+        ("_log_softmax.default", (Ref(0), 1, False), (shape,)),
+        ("nll_loss_backward.default", (Ref(1), Ref(3), LABELS, None, 1, -100, Ref(2)), (shape,)),
+        ("_log_softmax_backward_data.default", (Ref(4), Ref(3), 1, None), (shape,)),
+    ]
+    check([shape, (), ()], operations, hostile, labels)
 
 
 @pytest.mark.usefixtures("isa")

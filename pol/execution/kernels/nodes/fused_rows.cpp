@@ -49,16 +49,16 @@ struct Stage : Registers {
         return line;
     }
 
-    Source counted_columns(int first) {
+    Source counted_columns() {
         uint32_t* const line = take_line(stage.width);
-        for (int64_t c = 0; c < stage.width; ++c) line[c] = static_cast<uint32_t>(first + c);
+        for (int64_t c = 0; c < stage.width; ++c) line[c] = static_cast<uint32_t>(c);
         return {line, 0, 1};
     }
 
     // Where a leaf of the ending is read; false if it is computed.
     bool leaf_source(int reg, Source& found) {
         if (reg < plan.operands) found = source[reg];
-        else if (reg < plan.accumulator) found = counted_columns(0);
+        else if (reg < plan.accumulator) found = counted_columns();
         else if (reg > plan.accumulator && reg <= plan.accumulator + plan.constants) found = {&plan.constant[reg - plan.accumulator - 1], 0, 0};
         else return false;
         return true;
@@ -116,7 +116,7 @@ struct Stage : Registers {
     void compute_wide() {
         if (compute_ending()) return;
         lines = rest;
-        const Source columns = plan.coordinates > 0 ? counted_columns(0) : Source{};
+        const Source columns = plan.coordinates > 0 ? counted_columns() : Source{};
         if (stage.width >= kShortRow) {
             for (int64_t r = 0; r < count; ++r)
                 for (int64_t first = 0; first < stage.width; first += plan.lanes) {
