@@ -117,14 +117,4 @@ POL_INLINE void hash_subtrees(Word* out, const Word* data, const Word* pads, Lon
     }
 }
 
-POL_KERNEL(hash_leaf_trees, 256, Word* out, const Word* data, const Word* pads, Long number) {
-    hash_subtrees<true>(out, data, pads, number, block);
-}
-POL_END
-
-POL_KERNEL(hash_node_trees, 256, Word* out, const Word* data, const Word* pads, Long number) {
-    hash_subtrees<false>(out, data, pads, number, block);
-}
-POL_END
-
 }  // namespace pol

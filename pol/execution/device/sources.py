@@ -31,12 +31,4 @@ def headers() -> str:
         text = (folder / name).read_text(encoding="utf-8").replace("#pragma once\n", "")
         return _INCLUDE.sub(lambda match: expand(match[1]), text)
 
-    return "".join(expand(name) for name in ("words.h", "byte_contraction.h"))
-
-
-@functools.cache
-def keccak_source() -> str:
-    """The kernels of keccak.h."""
-    folder = Path(__file__).parent
-    text = (folder / "keccak.h").read_text(encoding="utf-8").replace("#pragma once\n", "")
-    return _INCLUDE.sub("", text)
+    return "".join(expand(name) for name in ("words.h", "byte_contraction.h", "keccak.h"))
