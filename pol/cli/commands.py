@@ -44,6 +44,7 @@ VERBS = {
     "report": ("market.report", "Write everything about a market into one page: tasks, verdicts, disputes."),
     "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),
     "sample": ("verification.sample", "Say how many segments have to be drawn and replayed to find cheating."),
+    "selftest": ("verification.selftest", "Does this machine's GPU give the defined bits, and how fast is it?"),
     "serve": ("record.serve", "Serve a store read only: its record, its files, and chunks that prove themselves."),
     "stake": (
         "market.stake",

@@ -12,7 +12,23 @@ from pol.execution.device.roots import DeviceRoots
 from pol.graph.tensor_type import DType, TensorType
 
 SUBTREE = 256 * 64
-SIZES = [1, 2, 63, 64, 65, 127, 128, 129, 191, 64 * 255, SUBTREE - 1, SUBTREE, SUBTREE + 1, 2 * SUBTREE, 3 * SUBTREE + 77]
+SIZES = [
+    1,
+    2,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+    191,
+    64 * 255,
+    SUBTREE - 1,
+    SUBTREE,
+    SUBTREE + 1,
+    2 * SUBTREE,
+    3 * SUBTREE + 77,
+]
 BACKWARDS = "-DPOL_BACKWARDS=1"
 
 

@@ -1,0 +1,83 @@
+"""Devices by name: ``cuda``, ``cuda:1``, ``host``; and executors on them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pol.arithmetic.primitives import Words
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.execution.device.device import Device
+from pol.execution.device.device_executor import DeviceExecutor
+from pol.execution.device.host import HostDevice
+from pol.execution.device.self_test.first_use import cache_folder, driver_version, require_tested
+from pol.execution.executor import ExecutorFactory
+from pol.graph.step_program import StepProgram
+
+CPU = "cpu"
+"""The processor's own kernels: no device."""
+_NAME = re.compile(r"cpu|host|cuda(?::(\d{1,3}))?")
+
+
+def require_device_name(name: str) -> str:
+    """The name itself; ProtocolError unless it is that of a device, or ``cpu``."""
+    if _NAME.fullmatch(name) is None:
+        raise ProtocolError(f"there is no device {name!r}: name cpu, cuda, cuda:1 (the second GPU) or host")
+    return name
+
+
+def is_gpu(name: str) -> bool:
+    """Whether a name is that of a GPU."""
+    return name.startswith("cuda")
+
+
+@functools.cache
+def open_device(name: str, cache: Path | None = None) -> Device:
+    """The device, which this process opens once. A GPU has passed the self-test; the first time it runs now.
+
+    Args:
+        name: ``cuda`` for the first GPU, ``cuda:N`` for another one, ``host`` for the stand-in of tests.
+        cache: the folder that remembers passed tests; by default a folder of the user.
+
+    Raises:
+        ProtocolError: there is no such name.
+        OperationalError: there is no such device, it can't compile kernels, or it doesn't give the defined bits.
+    """
+    device = untested_device(name)
+    if is_gpu(name):
+        require_tested(device, driver_version(), cache or cache_folder())
+    return device
+
+
+def untested_device(name: str) -> Device:
+    """A device that may not have passed the self-test. Raises as `open_device`, but not for wrong bits."""
+    if require_device_name(name) == CPU:
+        raise ProtocolError("the processor is no device: its own kernels are faster")
+    return _gpu(int(name.partition(":")[2] or 0)) if is_gpu(name) else HostDevice()
+
+
+def executors_on(name: str, threads: int = 0) -> ExecutorFactory:
+    """What makes executors on a device, or on this many threads of the processor (0: all) for ``cpu``.
+
+    The device is opened when the first executor is made. Raises ProtocolError if there is no such name.
+    """
+    if require_device_name(name) == CPU:
+        return functools.partial(CpuExecutor, threads=threads)
+    return functools.partial(_on_device, name)
+
+
+def _on_device(name: str, program: StepProgram, constants: Sequence[Words]) -> DeviceExecutor:
+    return DeviceExecutor(program, constants, open_device(name))
+
+
+def _gpu(index: int) -> Device:
+    try:
+        module = importlib.import_module("pol.execution.device.cuda")
+    except ImportError as error:
+        raise OperationalError(f"can't use a GPU: {error}; install what it needs: pip install 'pol[gpu]'") from error
+    device: Device = module.CudaDevice(index)
+    return device

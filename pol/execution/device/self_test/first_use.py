@@ -1,0 +1,64 @@
+"""A GPU has to pass the short self-test before its first use, and again after a new driver or new kernels."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import pol.execution.device
+from pol.errors import OperationalError
+from pol.execution.device.device import Device
+from pol.execution.device.self_test.self_test import require_self_test
+from pol.execution.device.self_test.subjects import DeviceSubject
+
+_DRIVER = Path("/proc/driver/nvidia/version")
+
+
+def cache_folder() -> Path:
+    """Where passed tests are remembered: a folder of the user."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pol" / "devices"
+
+
+def driver_version() -> str:
+    """The version of NVIDIA's driver here; empty without one."""
+    try:
+        found = re.search(r"Kernel Module(?: for \w+)?\s+([\d.]+)", _DRIVER.read_text(encoding="utf-8"))
+    except OSError:
+        return ""
+    return found[1] if found else ""
+
+
+@functools.cache
+def source_digest() -> str:
+    """Of the sources that kernels are made from."""
+    folder = Path(pol.execution.device.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted((*folder.glob("*.h"), *folder.glob("*.py"))):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def require_tested(device: Device, driver: str, folder: Path) -> None:
+    """Run the short self-test unless this device has passed it with this driver and these sources.
+
+    Raises:
+        OperationalError: the device doesn't give the defined bits.
+    """
+    about = f"{device.name}\n{driver}\n{source_digest()}\n"
+    passed = folder / hashlib.sha256(about.encode()).hexdigest()[:32]
+    with contextlib.suppress(OSError):
+        if passed.read_text(encoding="utf-8") == about:
+            return
+    require_self_test(DeviceSubject(device))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            file.write(about)
+        Path(file.name).replace(passed)
+    except OSError as error:
+        raise OperationalError(f"can't remember the self-test of {device.name} in {folder}: {error}") from error

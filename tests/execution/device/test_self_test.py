@@ -1,0 +1,109 @@
+"""The self-test of devices: its constants are the reference's, and it finds a device that is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from lab.kernels import self_test_digests
+from pol.arithmetic.primitives import Op
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.device.contraction_source import contraction_of
+from pol.execution.device.host import HostDevice
+from pol.execution.device.keyed_source import keyed_fold_of
+from pol.execution.device.loops import loops_of
+from pol.execution.device.open_device import executors_on, open_device, require_device_name
+from pol.execution.device.self_test.first_use import require_tested, source_digest
+from pol.execution.device.self_test.known_digests import CLASSES, PRIMITIVES, TRAININGS, TREES
+from pol.execution.device.self_test.self_test import TREE_SIZES, self_test, trainings
+from pol.execution.device.self_test.subjects import CpuSubject, DeviceSubject
+from pol.execution.device.self_test.tested_nodes import SHORT, classes
+
+UNFUSED = "-D__builtin_fmaf(a,b,c)=((a)*(b)+(c))"
+
+
+@pytest.fixture(scope="module")
+def unfused_device() -> HostDevice:
+    """It rounds the product of a fused multiply-add, as a shading language may."""
+    return HostDevice([UNFUSED])
+
+
+@pytest.mark.parametrize("op", Op)
+def test_constants_of_primitives(op: Op) -> None:
+    assert self_test_digests.primitive_digest(op, SHORT) == PRIMITIVES[op.name][0]
+
+
+def test_constants_of_classes() -> None:
+    assert {tested.name: self_test_digests.node_digest(tested) for tested in classes()} == CLASSES
+
+
+def test_constants_of_trees() -> None:
+    assert {size: self_test_digests.tree_digest(size) for size in TREE_SIZES} == TREES
+
+
+@pytest.mark.slow
+def test_constants_of_trainings_and_of_the_full_form() -> None:
+    assert {each.name: self_test_digests.training_digests(each) for each in trainings()} == TRAININGS
+    assert all(check.passed for check in self_test(CpuSubject(), short=False))
+
+
+def test_nodes_are_of_their_classes() -> None:
+    """A change of the planner must not leave a class of kernels without a test."""
+    contractions, keyed = set(), set()
+    for tested in classes():
+        loops = loops_of(tested.node)
+        if contraction_of(tested.node, loops) is not None:
+            contractions.add(tested.name)
+        elif keyed_fold_of(tested.node, loops) is not None:
+            keyed.add(tested.name)
+    assert contractions == {name for name in CLASSES if name.startswith(("contraction", "convolution"))}
+    assert keyed == {"keyed fold"}
+
+
+def test_processor() -> None:
+    assert [check for check in self_test(CpuSubject(), short=True) if not check.passed] == []
+
+
+def test_device(host_device: HostDevice) -> None:
+    shown = []
+    checks = self_test(DeviceSubject(host_device), short=True, seen=shown.append)
+    assert shown == checks
+    assert [check for check in checks if not check.passed] == []
+    names = {check.name for check in checks}
+    assert {*PRIMITIVES, *CLASSES} <= names
+    assert "convolution, tile 128 x 128" in names
+
+
+def test_a_product_that_is_rounded_is_found(unfused_device: HostDevice) -> None:
+    failed = {check.name: check.detail for check in self_test(DeviceSubject(unfused_device), True) if not check.passed}
+    assert {"FFMA", "convolution", "contraction of numbers 2 x 137 x 67 x 130", "training of gpt"} <= set(failed)
+    assert not {"FADD", "FMUL", "row sums in 32 lanes", "tree of 65 words"} & set(failed)
+    assert "of 65536 words differ: [" in failed["FFMA"]
+    assert failed["training of gpt"].startswith("node ")
+
+
+def test_first_use(host_device: HostDevice, unfused_device: HostDevice, tmp_path: Path) -> None:
+    """A test that was passed isn't repeated with the same device, driver and sources, but with any other."""
+    with pytest.raises(OperationalError, match="host does not give the defined bits: FFMA"):
+        require_tested(unfused_device, "1.0", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    require_tested(host_device, "1.0", tmp_path)
+    (passed,) = tmp_path.iterdir()
+    assert passed.read_text() == f"host\n1.0\n{source_digest()}\n"
+    require_tested(unfused_device, "1.0", tmp_path)  # of the same name: nothing runs
+    with pytest.raises(OperationalError, match="defined bits"):
+        require_tested(unfused_device, "1.1", tmp_path)
+    passed.write_text("host\n1.0\n")
+    with pytest.raises(OperationalError, match="defined bits"):
+        require_tested(unfused_device, "1.0", tmp_path)
+
+
+def test_names() -> None:
+    for name in ("gpu", "cuda:", "cuda:-1", "cuda:1000", "CUDA", "cpu:0", ""):
+        with pytest.raises(ProtocolError, match="there is no device"):
+            require_device_name(name)
+        with pytest.raises(ProtocolError, match="there is no device"):
+            executors_on(name)
+    assert isinstance(open_device("host"), HostDevice)
+    assert open_device("host") is open_device("host")
+    with pytest.raises(ProtocolError, match="no device"):
+        open_device("cpu")
