@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pol.arithmetic.primitives import Words
 from pol.graph.step_program import StepProgram
@@ -13,7 +13,7 @@ Seen: TypeAlias = Callable[[int, Words], None]
 
 
 class Executor(Protocol):
-    """Runs one step of one program bit-exactly (`CpuExecutor` or `ReferenceExecutor`: the same bits)."""
+    """Runs one step of one program bit-exactly (`CpuExecutor`, `ReferenceExecutor`, `DeviceExecutor`: equal bits)."""
 
     def run(self, state: Sequence[Words], step: int) -> list[Words]:
         """The outputs of all nodes at ``step``."""
@@ -32,6 +32,31 @@ class Executor(Protocol):
 
     def observing(self, nodes: Sequence[int]) -> Executor:
         """An executor of the same program that observes the outputs of these nodes, in this order, and nothing else."""
+        ...
+
+
+@runtime_checkable
+class ResidentExecutor(Executor, Protocol):
+    """An executor whose states can stay in the memory of a device from step to step."""
+
+    def place(self, state: Sequence[Words]) -> list[Any]:
+        """A state in the device's memory."""
+        ...
+
+    def fetch(self, state: Sequence[Any]) -> list[Words]:
+        """A copy of a state in the host's memory."""
+        ...
+
+    def fetch_observed(self, observed: Sequence[Any]) -> list[Words]:
+        """Copies of the observed values in the host's memory."""
+        ...
+
+    def advance_resident(self, state: Sequence[Any], step: int) -> tuple[list[Any], list[Any]]:
+        """As `advance`, all of it in the device's memory."""
+        ...
+
+    def state_root(self, state: Sequence[Any]) -> bytes:
+        """The root of a state in the device's memory."""
         ...
 
 

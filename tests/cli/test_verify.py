@@ -51,6 +51,16 @@ def read(said: Said) -> dict[str, Any]:
     return document
 
 
+def test_a_device_has_the_same_report(case: Case) -> None:
+    cpu, host = (
+        read(case.run(case.skipping, "--draws", 3, "--seed", SEED, "--json", "--device", device))
+        for device in ("cpu", "host")
+    )
+    assert [{**document, "seconds": 0} for document in (cpu, host)] == [{**cpu, "seconds": 0}] * 2
+    assert case.run(case.honest, "--device", "host", "--engine", "cores") == Said(2, match="processor's cores")
+    assert case.run(case.honest, "--device", "tpu") == Said(2, match="there is no device 'tpu'")
+
+
 def test_an_honest_training_is_accepted_and_one_with_a_missing_step_is_not(case: Case) -> None:
     assert case.run(case.honest, "--all") == Said(0, match="ACCEPTED: 20 of 20 replayed segments accepted")
     said = case.run(case.skipping, "--all", "--json")

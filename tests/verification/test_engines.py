@@ -14,7 +14,7 @@ import pytest
 
 import small_task
 from pol.commitments import canonical_json
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 from pol.graph.live_memory import live_bytes, replay_bytes
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof, published_task
@@ -62,6 +62,25 @@ def test_all_cores_give_the_bytes_of_one_process(jobs: list[ReplayJob]) -> None:
     assert [len(r.observed["loss"]) for r in here] == [small_task.INTERVAL] * 3
     assert told(CoresEngine().run(jobs)) == told(iter(here)) == told(LocalEngine(threads=1).run(jobs))
     assert list(CoresEngine().run([])) == []
+
+
+def test_a_device_gives_the_bytes_of_the_processor(jobs: list[ReplayJob]) -> None:
+    """Second looks, directions of drift and observed losses among them."""
+    jobs = [replace(job, sketched=b"seed", looks=2, thresholds=(1, 1, 1)) for job in jobs]
+    here, there = (list(LocalEngine(device=device).run(jobs)) for device in ("cpu", "host"))
+    assert told(iter(there)) == told(iter(here))
+    assert [found.observed for found in there] == [found.observed for found in here]
+    assert all(found.observed["loss"] for found in there)
+
+
+def test_devices_that_are_not_there(jobs: list[ReplayJob]) -> None:
+    """Said at once: no segment is inconclusive for the lack of a device."""
+    with pytest.raises(ProtocolError, match="there is no device 'gpu'"):
+        LocalEngine(device="gpu")
+    with pytest.raises(ProtocolError, match="Ray chooses the GPU"):
+        RayEngine(device="cuda:1")
+    with pytest.raises(OperationalError, match="no machine of the Ray cluster has a GPU"):
+        list(RayEngine(device="cuda").run(jobs))
 
 
 class Holding(http.server.ThreadingHTTPServer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 from rich.progress import Progress
 
-from pol.arithmetic.primitives import Words
 from pol.cli.file_output import DIFFERS, FINE, console, unsupported_is_unseen
 from pol.cli.key_option import signing_key
 from pol.cli.verification import profile_picture
+from pol.cli.verification.device_option import device_option
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.device.open_device import executors_on
 from pol.execution.executor import ExecutorFactory
-from pol.graph.step_program import StepProgram
 from pol.training.record.signed_heads import public_bytes
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
@@ -60,6 +59,7 @@ _FILE_LIMIT = 1 << 16
 @click.option("--native", is_flag=True, help="Execute the segments with torch too, in the settings of this machine.")
 @click.option("--compile", "compiled", is_flag=True, help="With --native: torch.compile as well; takes a minute.")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads of the canonical kernels; all by default.")
+@device_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @unsupported_is_unseen
 def profile(
@@ -74,6 +74,7 @@ def profile(
     native: bool,
     compiled: bool,
     threads: int,
+    device: str,
     as_json: bool,
 ) -> int:
     """Measure how much honest runs of TASK (its digest, or a file with it) in STORE diverge; store the profile there.
@@ -94,10 +95,7 @@ def profile(
     else:
         count = min(PROFILED, loaded.document.segments) if segments is None else segments
     terminal = console()
-
-    def executor(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
-        return CpuExecutor(program, constants, threads)
-
+    executor = executors_on(device, threads)
     if scale and not count:
         raise click.UsageError("without profiled segments no tensor has a limit (exact mode): leave out --scale")
     with _progress(as_json) as advance:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.file_output import console
+from pol.cli.verification.device_option import device_option
 from pol.cli.verification.share_option import Share
 from pol.errors import EvidenceError, OperationalError, ProtocolError
 from pol.graph.step_program import Component
@@ -90,6 +91,7 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option(
     "--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels, for each segment."
 )
+@device_option
 @click.option("--address", envvar="RAY_ADDRESS", help="Address of a Ray cluster; without it Ray starts one here.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -168,18 +170,20 @@ def _require_task(path: str) -> None:
 
 def _engine(options: dict[str, Any]) -> Engine:
     """The engine that was asked for; one of them needs an optional package."""
-    name, threads = options["engine"], options["threads"]
+    name, threads, device = options["engine"], options["threads"], options["device"]
     if name == "cores":
+        if device != "cpu":
+            raise click.UsageError("--engine cores is for the processor's cores: name another one with --device")
         from pol.verification.engines.cores import CoresEngine
 
         return CoresEngine(threads)
     if name == "ray":
         from pol.verification.engines.ray_cluster import RayEngine
 
-        return RayEngine(threads, options["address"])
+        return RayEngine(threads, options["address"], device)
     from pol.verification.engines.local import LocalEngine
 
-    return LocalEngine(threads)
+    return LocalEngine(threads, device)
 
 
 def _write(file: Path, found: VerificationReport) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.execution.device.device import Buffer, Device
 from pol.execution.device.planned_kernels import planned_kernels
+from pol.execution.device.roots import DeviceRoots
 from pol.execution.executor import Seen
 from pol.execution.operand_sources import check_step, check_tensors
 from pol.graph.node import Source
@@ -26,8 +28,7 @@ class DeviceExecutor:
     ) -> None:
         program.validate()
         check_tensors("constant", program.constants, constants)
-        if not all(0 <= node < len(program.nodes) for node in observed):
-            raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(program.nodes) - 1}")
+        _require_nodes(program, observed)
         self._program = program
         self._device = device
         self._host_constants = constants
@@ -36,6 +37,7 @@ class DeviceExecutor:
         self._constants = {number: device.put(words) for number, words in enumerate(constants)}
         self._observed = list(observed)
         self._last_uses = _last_uses(program)
+        self._roots = DeviceRoots(device)
 
     def run(self, state: Sequence[Words], step: int) -> list[Words]:
         """Outputs of all nodes at this step; ProtocolError if the state is not of the program's types."""
@@ -43,11 +45,15 @@ class DeviceExecutor:
         self.watch(state, step, lambda _, words: outputs.append(words))
         return outputs
 
-    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
-        """The next state and the observed nodes' outputs; ProtocolError if the state is not of the program's types."""
-        after, observed = self.advance_resident(self.place(state), step)
-        shapes = [self._program.nodes[node].type.shape for node in self._observed]
-        return self.fetch(after), [self._device.get(b, shape) for b, shape in zip(observed, shapes, strict=True)]
+    def advance(
+        self, state: Sequence[Words], step: int, constants: Sequence[Words] | None = None
+    ) -> tuple[list[Words], list[Words]]:
+        """The next state and the observed nodes' outputs; ProtocolError if the state is not of the program's types.
+
+        ``constants`` replace those of the executor in this step; they are of the same types.
+        """
+        after, observed = self.advance_resident(self.place(state), step, constants)
+        return self.fetch(after), self.fetch_observed(observed)
 
     def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
         """The next state; ``seen(node, output)`` gets a copy of the output of each node."""
@@ -58,8 +64,11 @@ class DeviceExecutor:
         return self.fetch(self._run(self.place(state), step, show, frozenset())[0])
 
     def observing(self, nodes: Sequence[int]) -> DeviceExecutor:
-        """An executor that observes these nodes."""
-        return DeviceExecutor(self._program, self._host_constants, self._device, nodes)
+        """An executor that observes these nodes; it shares kernels and constants with this one."""
+        _require_nodes(self._program, nodes)
+        other = copy.copy(self)
+        other._observed = list(nodes)
+        return other
 
     def place(self, state: Sequence[Words]) -> list[Buffer]:
         """A state in the device's memory; ProtocolError if it is not of the program's types."""
@@ -70,13 +79,49 @@ class DeviceExecutor:
         """A state of the device in the host's memory."""
         return [self._device.get(b, slot.type.shape) for b, slot in zip(state, self._program.slots, strict=True)]
 
-    def advance_resident(self, state: Sequence[Buffer], step: int) -> tuple[list[Buffer], list[Buffer]]:
+    def fetch_observed(self, observed: Sequence[Buffer]) -> list[Words]:
+        """The observed outputs of a step in the host's memory."""
+        shapes = [self._program.nodes[node].type.shape for node in self._observed]
+        return [self._device.get(buffer, shape) for buffer, shape in zip(observed, shapes, strict=True)]
+
+    def advance_resident(
+        self, state: Sequence[Buffer], step: int, constants: Sequence[Words] | None = None
+    ) -> tuple[list[Buffer], list[Buffer]]:
         """The next state and the observed outputs, all of them in the device's memory."""
-        after, outputs = self._run(state, step, lambda number, buffer: None, frozenset(self._observed))
+        after, outputs = self._run(state, step, lambda number, buffer: None, frozenset(self._observed), constants)
         return after, [outputs[node] for node in self._observed]
 
+    def state_root(self, state: Sequence[Buffer]) -> bytes:
+        """The root of a state in the device's memory; only hashes leave it."""
+        return self._roots.state_root([slot.type for slot in self._program.slots], state)
+
+    def trace_roots(self, state: Sequence[Words], step: int) -> tuple[list[bytes], list[Words]]:
+        """The tensor root of each node's output at a step, and the next state; outputs stay on the device."""
+        roots: list[bytes] = []
+
+        def hash_output(number: int, buffer: Buffer) -> None:
+            roots.extend(self._roots.tensor_roots([self._program.nodes[number].type], [buffer]))
+
+        after, _ = self._run(self.place(state), step, hash_output, frozenset())
+        return roots, self.fetch(after)
+
+    def _placed(self, constants: Sequence[Words] | None) -> Mapping[int, Buffer]:
+        """Constants on the device: those of the executor where they are the same arrays, copies of others."""
+        if constants is None:
+            return self._constants
+        check_tensors("constant", self._program.constants, constants)
+        own = self._host_constants
+        return {
+            n: self._constants[n] if words is own[n] else self._device.put(words) for n, words in enumerate(constants)
+        }
+
     def _run(
-        self, state: Sequence[Buffer], step: int, show: Callable[[int, Buffer], None], kept: frozenset[int]
+        self,
+        state: Sequence[Buffer],
+        step: int,
+        show: Callable[[int, Buffer], None],
+        kept: frozenset[int],
+        constants: Sequence[Words] | None = None,
     ) -> tuple[list[Buffer], dict[int, Buffer]]:
         """The next state, and the outputs that are still there at the end."""
         check_step(step)
@@ -84,7 +129,7 @@ class DeviceExecutor:
         kept = kept | {slot.producer for slot in self._program.slots}
         sources: dict[Source, Mapping[int, Buffer]] = {
             Source.STATE: dict(enumerate(state)),
-            Source.CONSTANT: self._constants,
+            Source.CONSTANT: self._placed(constants),
             Source.NODE: outputs,
         }
         for number, (node, plan) in enumerate(zip(self._program.nodes, self._plans, strict=True)):
@@ -95,6 +140,11 @@ class DeviceExecutor:
                 if done not in kept:
                     del outputs[done]
         return [outputs[slot.producer] for slot in self._program.slots], outputs
+
+
+def _require_nodes(program: StepProgram, observed: Sequence[int]) -> None:
+    if not all(0 <= node < len(program.nodes) for node in observed):
+        raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(program.nodes) - 1}")
 
 
 def _last_uses(program: StepProgram) -> list[list[int]]:

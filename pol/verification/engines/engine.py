@@ -12,7 +12,8 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.claims.segment_claim import Three
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.device.open_device import CPU, executors_on, open_device
+from pol.execution.executor import Executor
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
@@ -81,10 +82,10 @@ class Engine(Protocol):
         ...
 
 
-def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
-    """Do a job in this process with ``threads`` of the kernels, 0 for all; their number changes no bit."""
+def replay_segment(job: ReplayJob, threads: int, device: str = CPU) -> ExaminedSegment:
+    """Do a job in this process with ``threads`` of the kernels, 0 for all, or on a device: the bits are the same."""
     try:
-        store, loaded, executor = _prepare(job.store, job.task, threads)
+        store, loaded, executor = _prepare(job.store, job.task, threads, device)
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
         outcome, reason = outcome_of_failure(error)
         return ExaminedSegment(Verdict(job.segment, outcome, (reason,), f"the task: {error}"))
@@ -100,13 +101,13 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
 
     found: list[Direction] = []
     states: list[tuple[Sequence[Words], Sequence[Words], Sequence[Words]]] = []
-    threaded = functools.partial(CpuExecutor, threads=threads)
+    executors = executors_on(device, threads)
 
     def compare(before: Sequence[Words], replayed: Sequence[Words], after: Sequence[Words]) -> None:
         found.append(direction(loaded.program, replayed, after, job.sketched))
         states.append((before, replayed, after))
 
-    again = SecondLooker(loaded, threaded, job.thresholds, job.looks, seed=job.sketched)
+    again = SecondLooker(loaded, executors, job.thresholds, job.looks, seed=job.sketched)
     verdict = verify_entries(
         store,
         loaded,
@@ -120,7 +121,7 @@ def replay_segment(job: ReplayJob, threads: int) -> ExaminedSegment:
         halves=job.is_pair,
     )
     if states and verdict.outcome is Outcome.ACCEPTED:
-        verdict = marked(verdict, SlotExaminer(loaded, threaded).unexplained(job.segment, *states[0]))
+        verdict = marked(verdict, SlotExaminer(loaded, executors).unexplained(job.segment, *states[0]))
     return ExaminedSegment(verdict, {name: tuple(values) for name, values in seen.items()}, found[0] if found else None)
 
 
@@ -148,14 +149,24 @@ def require_shared(jobs: Sequence[ReplayJob]) -> None:
             )
 
 
+def require_device(device: str) -> None:
+    """Open the device of jobs before the first one: without it no segment can be replayed.
+
+    Raises:
+        OperationalError: there is none, or it doesn't give the defined bits.
+    """
+    if device != CPU:
+        open_device(device)
+
+
 @functools.lru_cache(maxsize=1)
-def _prepare(url: str, digest: str, threads: int) -> tuple[Store, LoadedTask, CpuExecutor]:
+def _prepare(url: str, digest: str, threads: int, device: str) -> tuple[Store, LoadedTask, Executor]:
     """Store, task and executor, which all jobs of one proof share."""
     store = Store(url)
     # A replay begins at a checkpoint, also the first one.
     loaded = published_task.let_go(published_task.load(store, digest), store)
     places = [loaded.names.observed[name] for name in _scalars(loaded)]
-    return store, loaded, CpuExecutor(loaded.program, loaded.constants, threads, places)
+    return store, loaded, executors_on(device, threads)(loaded.program, loaded.constants).observing(places)
 
 
 def _scalars(loaded: LoadedTask) -> list[str]:

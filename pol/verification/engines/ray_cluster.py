@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.device.open_device import CPU, is_gpu, require_device_name
 from pol.verification.engines.engine import (
     ATTEMPTS,
     ExaminedSegment,
@@ -22,15 +23,18 @@ from pol.verification.engines.engine import (
 class RayEngine:
     """Replays on the cluster at ``address``, on the one that this process is connected to, or on one of its own.
 
-    ``threads`` cores are taken for each segment. Machines of a cluster need pol, and a store that all of them can read.
+    ``threads`` cores are taken for each segment, and with ``device="cuda"`` one GPU, which Ray chooses. Machines of a
+    cluster need pol, and a store that all of them can read.
     A segment whose worker ends is begun again, on another machine if there is one. A cluster of its own listens on
     this machine alone, unless the program has imported Ray before.
 
-    Raises OperationalError if Ray isn't installed.
+    Raises OperationalError if Ray isn't installed, ProtocolError for one GPU in particular: Ray chooses it.
     """
 
-    def __init__(self, threads: int = 0, address: str | None = None):
-        self._threads = threads or 1
+    def __init__(self, threads: int = 0, address: str | None = None, device: str = CPU):
+        self._threads, self._device = threads or 1, require_device_name(device)
+        if ":" in device:
+            raise ProtocolError(f"Ray chooses the GPU of each segment: name cuda, not {device}")
         self._address = address
         if address is None:
             # Read when Ray is imported or starts: send no usage statistics, listen on this machine only.
@@ -46,13 +50,16 @@ class RayEngine:
         """The results, in order of completion.
 
         Raises:
-            OperationalError: there is no such cluster, or a store that only this process sees.
+            OperationalError: there is no such cluster, it has no GPU, or a store that only this process sees.
         """
         require_shared(jobs)
         ray = self._ray
         with self._cluster():
-            remote = ray.remote(num_cpus=self._threads, max_retries=ATTEMPTS - 1)(replay_segment)
-            waiting = {remote.remote(job, self._threads): job for job in jobs}
+            gpus = int(is_gpu(self._device))
+            if gpus > ray.cluster_resources().get("GPU", 0):  # Ray would wait for one
+                raise OperationalError("no machine of the Ray cluster has a GPU: leave out --device, or add one")
+            remote = ray.remote(num_cpus=self._threads, num_gpus=gpus, max_retries=ATTEMPTS - 1)(replay_segment)
+            waiting = {remote.remote(job, self._threads, self._device): job for job in jobs}
             while waiting:
                 (done,), _ = ray.wait(list(waiting), num_returns=1)
                 job = waiting.pop(done)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.claims.distance import require_state
-from pol.execution.executor import Executor
+from pol.execution.executor import Executor, ResidentExecutor
 from pol.graph.step_program import StepProgram
 
 Observe: TypeAlias = Callable[[int, list[Words]], None]
@@ -26,14 +26,39 @@ def replay(
     Raises:
         ProtocolError: ``start`` isn't a state of the program.
     """
+    return replay_every(program, executor, start, first_step, steps, 1, observe)
+
+
+def replay_every(
+    program: StepProgram,
+    executor: Executor,
+    start: Sequence[Words],
+    first_step: int,
+    steps: int,
+    interval: int,
+    observe: Observe | None = None,
+) -> Iterator[list[Words]]:
+    """As `replay`, the states after every ``interval`` steps: others never leave the memory of a device."""
     require_state(program, start)
+    ends = range(first_step + interval - 1, first_step + steps, interval)
+    if isinstance(executor, ResidentExecutor):
+        resident = executor.place(start)
+        del start
+        for step in range(first_step, first_step + steps):
+            resident, outputs = executor.advance_resident(resident, step)
+            if observe is not None:
+                observe(step, executor.fetch_observed(outputs))
+            if step in ends:
+                yield executor.fetch(resident)
+        return
     state = list(start)
     del start  # a large state is in memory once
     for step in range(first_step, first_step + steps):
         state, observed = executor.advance(state, step)
         if observe is not None:
             observe(step, observed)
-        yield state
+        if step in ends:
+            yield state
 
 
 def replay_end(
@@ -45,5 +70,5 @@ def replay_end(
     observe: Observe | None = None,
 ) -> list[Words]:
     """The state after ``steps`` steps from ``start``."""
-    last = deque(replay(program, executor, start, first_step, steps, observe), maxlen=1)
+    last = deque(replay_every(program, executor, start, first_step, steps, max(1, steps), observe), maxlen=1)
     return last[0] if last else list(start)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
-from pol.execution.cpu import CpuExecutor
+from pol.execution.device.open_device import CPU, executors_on
 from pol.training.task.task_document import LoadedTask
 from pol.verification.replay import canonical_replay
 
@@ -18,6 +18,7 @@ def replay(
     steps: int | None = None,
     *,
     threads: int = 0,
+    device: str = CPU,
 ) -> Iterator[list[Words]]:
     """The states of a task after each step: the same bits on every machine.
 
@@ -26,13 +27,15 @@ def replay(
         start: the state before ``first_step``, an array of 32-bit words a slot; the task's own at step 0 by default.
         steps: how many; up to the end by default.
         threads: of the kernels; 0 for all cores.
+        device: ``cpu``, ``cuda``, ``cuda:N`` or ``host`` (`pol.execution.device.open_device`).
 
     Raises:
-        ProtocolError: ``start`` isn't a state of the task, or there are no such steps.
+        ProtocolError: ``start`` isn't a state of the task, or there are no such steps, or no such name of a device.
+        OperationalError: the device can't be used.
     """
     end = task.document.steps if steps is None else first_step + steps
     if not 0 <= first_step <= end <= task.document.steps:
         raise ProtocolError(f"no steps {first_step} to {end}: the task has {task.document.steps}, from 0")
-    executor = CpuExecutor(task.program, task.constants, threads=threads)
+    executor = executors_on(device, threads)(task.program, task.constants)
     begin = task.initial_state if start is None else start
     return canonical_replay.replay(task.program, executor, begin, first_step, end - first_step)

@@ -1,13 +1,17 @@
 """Whole trainings on a device: every node of the sample models, then their states over many steps."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from lab.benchmarks.training_bits import MODELS
+from pol.commitments.tensor import state_root, tensor_roots
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.device.device import Device
 from pol.execution.device.device_executor import DeviceExecutor
+from pol.execution.reference import next_state
 
 STEPS = {"host": 30}
 """By device; 1,000 on a GPU."""
@@ -44,6 +48,31 @@ def test_watched_and_observed_nodes(device: Device) -> None:
     assert np.array_equal(observed[1], expected[2])
 
 
+def test_roots_of_states_and_traces(device: Device) -> None:
+    captured = MODELS["mlp"](2)
+    program, types = captured.program, [slot.type for slot in captured.program.slots]
+    executor, cpu = (
+        make(program, captured.constants) for make in (partial(DeviceExecutor, device=device), CpuExecutor)
+    )
+    roots, after = executor.trace_roots(captured.state, 1)
+    expected = cpu.run(captured.state, 1)
+    assert roots == tensor_roots([node.type for node in program.nodes], expected)
+    assert executor.state_root(executor.place(after)) == state_root(types, next_state(program, expected))
+
+
+def test_constants_of_one_step(device: Device) -> None:
+    """As a user's loop gives its batch; other steps see those of the executor."""
+    captured = MODELS["mlp"](2)
+    batch = [words[::-1].copy() if place < 2 else words for place, words in enumerate(captured.constants)]
+    executor = DeviceExecutor(captured.program, captured.constants, device)
+    cpu = CpuExecutor(captured.program, captured.constants)
+    for constants in (batch, None):
+        got, expected = executor.advance(captured.state, 0, constants)[0], cpu.advance(captured.state, 0, constants)[0]
+        assert all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
+    with pytest.raises(ProtocolError, match="tensors were given"):
+        executor.advance(captured.state, 0, batch[:-1])
+
+
 def test_refusals(device: Device) -> None:
     captured = MODELS["mlp"](2)
     with pytest.raises(ProtocolError, match="observed nodes"):
@@ -51,5 +80,7 @@ def test_refusals(device: Device) -> None:
     executor = DeviceExecutor(captured.program, captured.constants, device)
     with pytest.raises(ProtocolError, match="tensors were given"):
         executor.advance(captured.state[:-1], 0)
+    with pytest.raises(ProtocolError, match="observed nodes"):
+        executor.observing([-1])
     with pytest.raises(ProtocolError, match="step"):
         executor.advance(captured.state, -1)
