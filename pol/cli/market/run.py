@@ -24,8 +24,11 @@ from pol.chain.node.networks import outage_of
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
+from pol.cli.verification.device_option import device_option
 from pol.cli.zk.zk_keys import CACHE
 from pol.errors import ProtocolError
+from pol.execution.cpu import on_all_cores
+from pol.execution.device.open_device import CPU, executors_on, open_device
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.party.role import Role
@@ -101,6 +104,7 @@ GIB = 1 << 30
 @click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei per work unit.")
 @click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
+@device_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def run(
     kind: str,
@@ -120,6 +124,7 @@ def run(
     work_cost: float,
     fee_cap: int,
     metrics: str | None,
+    device: str,
     as_json: bool,
     **signer: Any,
 ) -> None:
@@ -140,7 +145,10 @@ def run(
     contracts, rounds = market.deployment, market.rounds(relays)
     folder = data or Path(click.get_app_dir("pol")) / f"{market.deployment.chain_id}-{signs.address.lower()}"
     evidence = folder / "evidence"
-    role: Role = role_type(market.connection, contracts, signs, market.store_url, policy, rounds, fees, evidence)
+    about = market.connection, contracts, signs, market.store_url, policy, rounds, fees, evidence
+    if device != CPU:
+        open_device(device)  # before anything is staked on it
+    role: Role = role_type(*about, executors=on_all_cores if device == CPU else executors_on(device))
     if isinstance(role.store, KeptStore):
         role.store.forget()
     if isinstance(role, Whistleblower):

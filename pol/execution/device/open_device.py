@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError, ProtocolError
@@ -15,11 +16,11 @@ from pol.execution.device.device import Device
 from pol.execution.device.device_executor import DeviceExecutor
 from pol.execution.device.host import HostDevice
 from pol.execution.device.self_test.first_use import cache_folder, driver_version, require_tested
-from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import StepProgram
 
 CPU = "cpu"
 """The processor's own kernels: no device."""
+Executors: TypeAlias = Callable[[StepProgram, Sequence[Words]], CpuExecutor | DeviceExecutor]
 _NAME = re.compile(r"cpu|host|cuda(?::(\d{1,3}))?")
 
 
@@ -60,7 +61,7 @@ def untested_device(name: str) -> Device:
     return _gpu(int(name.partition(":")[2] or 0)) if is_gpu(name) else HostDevice()
 
 
-def executors_on(name: str, threads: int = 0) -> ExecutorFactory:
+def executors_on(name: str, threads: int = 0) -> Executors:
     """What makes executors on a device, or on this many threads of the processor (0: all) for ``cpu``.
 
     The device is opened when the first executor is made. Raises ProtocolError if there is no such name.

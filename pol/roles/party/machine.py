@@ -19,6 +19,8 @@ HASHED = 1 << 22
 """Words that are hashed to measure the speed."""
 FOLDED = 1 << 20
 """Terms that are followed."""
+FASTEST, FASTEST_DEVICE = 10**11, 10**15
+"""Work units per second that no processor thread exceeds, and no GPU."""
 LONG = 1.0
 """Seconds from which work is timed only once: start-up costs don't matter any more."""
 

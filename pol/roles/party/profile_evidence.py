@@ -12,7 +12,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
-from pol.execution.cpu import on_all_cores
+from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import StepProgram
 from pol.graph.sum_reordering import reorder
 from pol.training.task.task_document import LoadedTask
@@ -29,11 +29,13 @@ class ProfileEvidence:
     Args:
         task: the profiled task.
         reruns: number of reruns of each segment (`Terms.rerun_count`).
+        executors: what executes them.
     """
 
-    def __init__(self, task: LoadedTask, reruns: int) -> None:
+    def __init__(self, task: LoadedTask, reruns: int, executors: ExecutorFactory) -> None:
         self.task = task
         self.reruns = reruns
+        self._executors = executors
         self._portions: KeptTraces[int] = KeptTraces(KEPT_BYTES)
         self._reruns: KeptTraces[int] = KeptTraces(KEPT_BYTES)
 
@@ -96,7 +98,7 @@ class ProfileEvidence:
 
     def _trace(self, program: StepProgram, segment: int, start: Sequence[Words]) -> SegmentTrace:
         interval, constants = self.task.document.interval, self.task.constants
-        executor = on_all_cores(program, constants)
+        executor = self._executors(program, constants)
         return SegmentTrace(program, constants, executor, start, segment * interval, interval)
 
 

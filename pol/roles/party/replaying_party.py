@@ -17,7 +17,6 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.dispute.play.receipt_evidence import open_receipt
-from pol.execution.cpu import on_all_cores
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.roles.party.dispute_session import DisputeSession
@@ -61,8 +60,8 @@ class ReplayingParty(Role):
         return {}
 
     def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
-        """The executor of replays: all cores, whichever opinion is asked for."""
-        return on_all_cores
+        """The executor of replays: this party's own, whichever opinion is asked for."""
+        return self.executors
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
         """This party's execution of a segment, made once for as long as few others are asked for.
@@ -108,14 +107,14 @@ class ReplayingParty(Role):
         """This party's executions for disputes about the profile."""
         if task_id not in self._profile_evidence:
             task, reruns = self.task(task_id), self.market.registry.terms(task_id).rerun_count
-            self._profile_evidence[task_id] = ProfileEvidence(task, reruns)
+            self._profile_evidence[task_id] = ProfileEvidence(task, reruns, self.executors)
         return self._profile_evidence[task_id]
 
     def second_looks(self, task_id: bytes) -> SecondLookEvidence:
         """This party's own second looks at segments of a task."""
         if task_id not in self._second_looks:
             terms = self.market.registry.terms(task_id)
-            self._second_looks[task_id] = SecondLookEvidence(self.task(task_id), terms)
+            self._second_looks[task_id] = SecondLookEvidence(self.task(task_id), terms, self.executors)
         return self._second_looks[task_id]
 
     def forget(self, task_id: bytes) -> None:

@@ -26,7 +26,9 @@ from pol.claims.distance import require_distances
 from pol.claims.segment_claim import Three
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.machine import MachineSpeeds
+from pol.execution.cpu import on_all_cores
+from pol.execution.executor import ExecutorFactory
+from pol.roles.party.machine import FASTEST, FASTEST_DEVICE, MachineSpeeds
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.proof_pins import require_pin
 from pol.training.storage.kept_store import KeptStore
@@ -85,6 +87,7 @@ class Role:
         evidence: a folder that keeps all that the party reads of the store (`pol.training.storage.kept_store`). A party
             that stakes needs one.
         timer: clock in seconds that times a step before the party stakes.
+        executors: what executes steps canonically: all cores, or a device (`pol.execution.device.open_device`).
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class Role:
         fees: FeePolicy = FEES,
         evidence: Path | None = None,
         timer: Callable[[], float] = time.perf_counter,
+        executors: ExecutorFactory = on_all_cores,
     ) -> None:
         self.connection = connection
         self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key, policy=fees)
@@ -109,6 +113,8 @@ class Role:
         self.store = Store(store_url) if evidence is None else KeptStore(store_url, evidence)
         self.policy = policy
         self.timer = timer
+        self.executors = executors
+        self.fastest = FASTEST if executors is on_all_cores else FASTEST_DEVICE
         self.paces: dict[bytes, float] = {}
         """Seconds of a canonical step by task (`pol.roles.process.work_time`)."""
         self.machine: MachineSpeeds | None = None

@@ -19,7 +19,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
-from pol.execution.cpu import on_all_cores
+from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profiling import rerun_programs
@@ -38,11 +38,13 @@ class SecondLookEvidence:
     Args:
         task: the task of the segments.
         terms: the number of reruns, and the log of their programs (`Terms.reruns`).
+        executors: what executes them.
     """
 
-    def __init__(self, task: LoadedTask, terms: Terms) -> None:
+    def __init__(self, task: LoadedTask, terms: Terms, executors: ExecutorFactory) -> None:
         self.task = task
         self.terms = terms
+        self._executors = executors
         self._traces: KeptTraces[tuple[int, bytes, int]] = KeptTraces(KEPT_BYTES)
         self._programs: dict[int, StepProgram] = {}
 
@@ -73,7 +75,7 @@ class SecondLookEvidence:
 
         def execute() -> SegmentTrace:
             program, constants = self.program(index), self.task.constants
-            executor, start = on_all_cores(program, constants), replayed.state(replayed.first_step)
+            executor, start = self._executors(program, constants), replayed.state(replayed.first_step)
             return SegmentTrace(program, constants, executor, start, replayed.first_step, replayed.steps)
 
         first = replayed.first_step
@@ -86,7 +88,7 @@ class SecondLookEvidence:
         for index in range(self.terms.looks):
             # Of most reruns nobody asks for more than the end.
             program = self.program(index)
-            end = replay_end(program, on_all_cores(program, self.task.constants), start, first, steps)
+            end = replay_end(program, self._executors(program, self.task.constants), start, first, steps)
             distances = component_distances(self.task.program, replayed.state(last), end)
             reruns.append(Rerun(state_root(self.task.slot_types, end), distances))
         return SecondLook(replayed.first_step // self.task.document.interval, tuple(reruns))

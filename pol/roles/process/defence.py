@@ -11,13 +11,11 @@ from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
-from pol.execution.cpu import on_all_cores
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import begun_tasks
 from pol.roles.process.work_time import (
-    FASTEST,
     RESERVE,
     SLOWER,
     move_steps,
@@ -95,7 +93,7 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
     """
     market = role.market
     game = market.objection_game if terms.is_exact else market.game
-    needs, pace = DisputeNeeds(step.program, terms.interval, game.bits), step_work(step.program) / FASTEST
+    needs, pace = DisputeNeeds(step.program, terms.interval, game.bits), step_work(step.program) / role.fastest
     policy = replace(role.policy, outage=max(role.policy.outage, outage_of(role.connection.chain_id)))
     clock = terms.clock - policy.outage
     try:
@@ -103,7 +101,7 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
         policy.require_gas(needs, role.connection.block_gas_limit())
         require_memory(needs, available_memory())
         if terms.interval * pace <= clock / RESERVE:
-            executor = on_all_cores(step.program, step.constants)
+            executor = role.executors(step.program, step.constants)
             pace = time_work(lambda: executor.watch(step.state, 0, lambda number, output: None), role.timer)
         require_moves_in_time(dispute_seconds(needs, speeds_of(role, pace)), clock, game.graces)
     except ProtocolError as error:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from pol.chain.desks.task_registry import Terms
 from pol.errors import ProtocolError
-from pol.execution.cpu import on_all_cores
 from pol.roles.party.decisions import Wait
 from pol.roles.party.machine import LONG, time_work
 from pol.roles.party.role import Role
@@ -17,8 +16,6 @@ from pol.roles.process.obligations import wait_for_duty
 
 RESERVE = 2
 """How many times a duty has to fit into its window, to leave time for files, transactions and other tasks."""
-FASTEST = 10**11
-"""Work units per second that no processor thread exceeds."""
 ORDINARY = 10**9
 """Typical work units per second: a guess of the time that timing a step takes."""
 SLOWER = "leave the task alone, or use a faster machine"
@@ -48,11 +45,11 @@ def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
         OperationalError: the node or the store failed.
     """
     task = role.task(task_id)
-    least = steps * task.document.work / FASTEST
+    least = steps * task.document.work / role.fastest
     if least > most:
         return least
     if task_id not in role.paces:
-        executor, first = on_all_cores(task.program, task.constants), task.initial_state
+        executor, first = role.executors(task.program, task.constants), task.initial_state
         # As a dispute executes it: a replay that looks at no node takes less.
         role.paces[task_id] = time_work(lambda: executor.watch(first, 0, lambda number, output: None), role.timer)
     return steps * role.paces[task_id]

@@ -11,6 +11,7 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
+from pol.execution.executor import ExecutorFactory
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.roles.party.machine import time_work
@@ -22,7 +23,7 @@ from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import StepExecutor, environment, tensors, train
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile
-from pol.verification.replay.canonical_replay import replay
+from pol.verification.replay.canonical_replay import replay_every
 
 OnCheckpoint = Callable[[int, int], None]
 
@@ -93,7 +94,7 @@ class Solver(StepProver):
                 "don't stake on them"
             )
         if recheck:
-            own = measure_profile(task, on_all_cores, terms.profiled, terms.rerun_count, terms.margin)
+            own = measure_profile(task, self.executors, terms.profiled, terms.rerun_count, terms.margin)
             if own != published or (own.claim.portions, own.claim.root) != (posted.portions, posted.root):
                 raise ProtocolError("the profile was never measured: the same reruns diverge otherwise here")
 
@@ -110,7 +111,7 @@ class Solver(StepProver):
         if task_id not in self._rehearsed:
             task = self.task(task_id)
             is_exact = self.market.registry.terms(task_id).is_exact
-            step = first_step_of(task, None if is_exact else self.executor(task))
+            step = first_step_of(task, None if is_exact else self.executor(task), self.executors)
             self._rehearsed[task_id] = time_work(step, self.timer)
         return self._rehearsed[task_id]
 
@@ -150,7 +151,7 @@ class Solver(StepProver):
 
         is_exact = self.market.registry.terms(task_id).is_exact
         if is_exact:
-            train_canonically(task, record, last)
+            train_canonically(task, record, last, self.executors, recorder.expect)
         else:
             train(task, self.executor(task), record, last)
         digest, _ = recorder.publish(environment(is_exact))
@@ -182,10 +183,12 @@ class Solver(StepProver):
         return proof
 
 
-def first_step_of(task: LoadedTask, executor: StepExecutor | None) -> Callable[[], object]:
+def first_step_of(
+    task: LoadedTask, executor: StepExecutor | None, executors: ExecutorFactory = on_all_cores
+) -> Callable[[], object]:
     """A call that executes the first step of a task: natively, or with the defined bits without an executor."""
     if executor is None:
-        canonical, first = on_all_cores(task.program, task.constants), task.initial_state
+        canonical, first = executors(task.program, task.constants), task.initial_state
         return lambda: canonical.advance(first, 0)
     constants, state = tensors(task)
     return lambda: executor.run(state, constants, 0)
@@ -195,16 +198,22 @@ def train_canonically(
     task: LoadedTask,
     on_checkpoint: Callable[[int, list[Words]], None],
     last: tuple[int, list[Words]] | None = None,
+    executors: ExecutorFactory = on_all_cores,
+    on_root: Callable[[bytes], None] | None = None,
 ) -> None:
-    """Train all steps with the defined bits, as exact mode requires; ``on_checkpoint`` and ``last`` as in `train`."""
+    """Train all steps with the defined bits, as exact mode requires; ``on_checkpoint`` and ``last`` as in `train`.
+
+    On a device the state stays in its memory between checkpoints, and ``on_root`` gets the root that it computes of
+    each, before the checkpoint.
+    """
     document = task.document
-    executor = on_all_cores(task.program, task.constants)
+    executor = executors(task.program, task.constants)
     index, start = last or (0, task.initial_state)
     if last is None:
         on_checkpoint(0, start)
     first = index * document.interval
-    states = replay(task.program, executor, start, first, document.steps - first)
+    steps = document.steps - first
+    states = replay_every(task.program, executor, start, first, steps, document.interval, on_root=on_root)
     del start, last  # large states are in memory once
-    for step, state in enumerate(states, first + 1):
-        if step % document.interval == 0:
-            on_checkpoint(step // document.interval, state)
+    for number, state in enumerate(states, index + 1):
+        on_checkpoint(number, state)

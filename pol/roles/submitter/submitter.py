@@ -13,7 +13,6 @@ from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
 from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.cpu import on_all_cores
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.proof_pins import pin_of
@@ -199,7 +198,7 @@ class Submitter(Role):
             task, _ = bounded(
                 self.store,
                 published_task.load(self.store, digest),
-                lambda each: measure_profile(each, on_all_cores, terms.profiled, terms.rerun_count, terms.margin),
+                lambda each: measure_profile(each, self.executors, terms.profiled, terms.rerun_count, terms.margin),
                 self.wallet.tell,
             )
             digest, document, program = task.digest, task.document, task.program

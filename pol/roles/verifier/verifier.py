@@ -13,7 +13,6 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.dispute.play.receipt_evidence import trace_receipt
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.cpu import on_all_cores
 from pol.execution.executor import Executor
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
@@ -103,7 +102,7 @@ class Verifier(ErringParty, ReplayingParty):
         if task_id not in self._profiles:
             task, terms = self.task(task_id), self.market.registry.terms(task_id)
             self._profiles[task_id] = measure_profile(
-                task, on_all_cores, terms.profiled, terms.rerun_count, terms.margin
+                task, self.executors, terms.profiled, terms.rerun_count, terms.margin
             )
         return self._profiles[task_id]
 
@@ -137,7 +136,7 @@ class Verifier(ErringParty, ReplayingParty):
         task, proof, terms = self.task(task_id), self.proof(task_id), self.market.registry.terms(task_id)
         self.bring(self.market.proofs.proof(task_id).round)
         thresholds = self.thresholds(task_id)
-        again = SecondLooker(task, on_all_cores, thresholds, terms.looks, terms.look_margin) if terms.looks else None
+        again = SecondLooker(task, self.executors, thresholds, terms.looks, terms.look_margin) if terms.looks else None
         return [
             verify_segment(
                 self.store,
@@ -154,7 +153,7 @@ class Verifier(ErringParty, ReplayingParty):
 
     def executor(self, task_id: bytes, task: LoadedTask, segment: int) -> Executor:
         """The executor that replays a segment: the canonical kernels."""
-        return on_all_cores(task.program, task.constants)
+        return self.executors(task.program, task.constants)
 
     def post(self, task_id: bytes, verdicts: Sequence[Verdict]) -> None:
         """Answer on chain for every drawn segment, with the forced error if the duty asks for one.

@@ -10,6 +10,9 @@ from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
+from pol.execution.device.begun_step import BegunStep
+from pol.execution.device.device_executor import DeviceExecutor
+from pol.execution.device.open_device import CPU, open_device
 from pol.execution.in_place import InPlaceExecutor
 from pol.graph.aten_graph import NARROW, AtenGraph, AtenInput, references
 from pol.graph.capture.guards.index_ranges import lookups_of
@@ -32,11 +35,14 @@ class BatchProgram:
     Args:
         captured: the step.
         tensors: the user's tensors that hold its state.
-        threads: of the kernels.
+        device: where it is executed.
+        threads: of the kernels of a processor.
         first, steps: the step from which it was captured, and the number of steps of the whole training.
     """
 
-    def __init__(self, captured: Capture, tensors: TrainingTensors, threads: int, first: int, steps: int) -> None:
+    def __init__(
+        self, captured: Capture, tensors: TrainingTensors, device: str, threads: int, first: int, steps: int
+    ) -> None:
         self._tensors, self._steps = tensors, steps - first
         self._uncounted = tensors.counts() - first
         self._graph = graph = captured.aten
@@ -47,7 +53,13 @@ class BatchProgram:
         self._slots = _intervals(graph.slots, captured.state)
         self._bounded = {entry.name for entry in self._data if _is_bounded(graph, entry)}
         self._checked = self._bounded | {lookup.constant for lookup in self._lookups}
-        self._executor = InPlaceExecutor(captured.program, threads, tensors.changing, [captured.names.observed[LOSS]])
+        changing, observed = tensors.changing, [captured.names.observed[LOSS]]
+        self._executor: InPlaceExecutor | BegunStep
+        if device == CPU:
+            self._executor = InPlaceExecutor(captured.program, threads, changing, observed)
+        else:
+            on_device = DeviceExecutor(captured.program, captured.constants, open_device(device), observed)
+            self._executor = BegunStep(on_device, changing)
 
     def begin(self, batch: Sequence[Tensor], step: int) -> Tensor:
         """The loss of a step, whose state `finish` writes; until then the batch must stay as it is.

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.execution.device.open_device import CPU, require_device_name
 from pol.graph.capture.assemble import Course, capture_course
 from pol.graph.capture.loop import Loop, options_of
 from pol.graph.capture.optimizers import Options
@@ -42,11 +43,12 @@ MOST_SHAPES = 8
 
 
 class ExactStep:
-    """Executes training steps canonically: the same bytes on every processor, with any number of threads.
+    """Executes training steps canonically: the same bytes on every processor and GPU, with any number of threads.
 
     model, loss, optimizer, loop, seed, check: as for `pol.capture`; a step computes ``loss(model(*inputs), target)``.
     steps: of the whole training; the schedule is worked out for them.
     threads: of the kernels; torch's number of threads by default.
+    device: ``cpu``, or a device that executes the steps: ``cuda``, ``cuda:N``, ``host``. Tensors stay where they are.
 
     After each call, parameters, buffers, optimizer and scheduler hold the values of the next step, as after the user's
     own loop. Evaluation, `state_dict()` and changes of the learning rate between steps work as usual. Gradients are
@@ -64,6 +66,7 @@ class ExactStep:
         seed: int = 0,
         threads: int | None = None,
         check: bool = True,
+        device: str = CPU,
     ) -> None:
         _require_arguments(model, optimizer, loop, steps, threads)
         self.number = 0
@@ -73,7 +76,7 @@ class ExactStep:
         """The model as the user calls it, which torch.compile may have wrapped."""
         self._model, self._loss, self._optimizer, self._loop = plain(model), loss, optimizer, loop
         self._steps, self._seed, self._check = steps, seed, check
-        self._threads = threads
+        self._threads, self._device = threads, require_device_name(device)
         self._programs: dict[Any, BatchProgram] = {}
         self._objects: UserObjects | None = None
         self._told: set[str] = set()
@@ -265,7 +268,7 @@ class ExactStep:
             if slot.name.startswith(AVERAGE) and name not in self.averages:
                 self.averages[name] = to_tensor(slot.type, words)
         tensors = TrainingTensors(captured, self._model, self._optimizer, self.averages)
-        return BatchProgram(captured, tensors, self._threads_now(), self.number, self._steps)
+        return BatchProgram(captured, tensors, self._device, self._threads_now(), self.number, self._steps)
 
     def _tell_changes(self) -> None:
         """Warn, once for each, of objects that are others than when the programs were made."""

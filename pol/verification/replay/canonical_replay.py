@@ -37,8 +37,12 @@ def replay_every(
     steps: int,
     interval: int,
     observe: Observe | None = None,
+    on_root: Callable[[bytes], None] | None = None,
 ) -> Iterator[list[Words]]:
-    """As `replay`, the states after every ``interval`` steps: others never leave the memory of a device."""
+    """As `replay`, the states after every ``interval`` steps: others never leave the memory of a device.
+
+    ``on_root`` gets the root of each state before it, if a device has computed it.
+    """
     require_state(program, start)
     ends = range(first_step + interval - 1, first_step + steps, interval)
     if isinstance(executor, ResidentExecutor):
@@ -49,6 +53,8 @@ def replay_every(
             if observe is not None:
                 observe(step, executor.fetch_observed(outputs))
             if step in ends:
+                if on_root is not None:
+                    on_root(executor.state_root(resident))
                 yield executor.fetch(resident)
         return
     state = list(start)
