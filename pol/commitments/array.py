@@ -7,7 +7,7 @@ Both have the same root where both can hold a value: float32 and int32 tensors o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -110,11 +110,14 @@ class ArrayType:
 class Array:
     """An array as bytes. Nothing is copied: the bytes must not change while they are used.
 
+    ``tree`` is the tree over its leaves, if it's known; whoever gives it vouches for it.
+
     Raises ProtocolError if the number of bytes isn't that of the type, or a boolean is neither 0 nor 1.
     """
 
     type: ArrayType
     data: Bytes
+    tree: bytes | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         data = self.data
@@ -136,7 +139,7 @@ def require_elements(element: ElementType, data: Bytes) -> None:
 
 def array_root(array: Array, threads: int = 0) -> bytes:
     """The root of an array; all cores if ``threads`` is 0."""
-    return root_over_tree(array.type, array_tree(array.data, threads))
+    return root_over_tree(array.type, array.tree or array_tree(array.data, threads))
 
 
 def array_tree(data: Bytes, threads: int = 0) -> bytes:

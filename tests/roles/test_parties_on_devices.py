@@ -1,6 +1,5 @@
 """Parties that execute on a device: the same profile, proof, claims and money as those of the processor."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np

@@ -157,7 +157,7 @@ def run(
         from pol.roles.solver.solver import Solver
 
         assert isinstance(role, Solver)
-        role.proving_keys = proving_keys
+        role.proving_keys, role.device = proving_keys, device
     show = _Lines(as_json)
     log = DecisionLog(folder / "diary.sqlite", show.trouble)
     role.wallet.keep(kept_journal(market.connection, role.wallet.address, folder, show.trouble), show.trouble)

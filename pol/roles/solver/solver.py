@@ -11,6 +11,7 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
+from pol.execution.device.open_device import CPU
 from pol.execution.executor import ExecutorFactory
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
@@ -20,7 +21,7 @@ from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
-from pol.training.task.task_training import StepExecutor, environment, tensors, train
+from pol.training.task.task_training import StepExecutor, environment, tensors, torch_device, train
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.replay.canonical_replay import replay_every
@@ -98,9 +99,12 @@ class Solver(StepProver):
             if own != published or (own.claim.portions, own.claim.root) != (posted.portions, posted.root):
                 raise ProtocolError("the profile was never measured: the same reruns diverge otherwise here")
 
+    device = CPU
+    """Where torch trains, for tasks that aren't exact: ``cuda``, ``cuda:N``, ``host``, as `open_device` names them."""
+
     def executor(self, task: LoadedTask) -> StepExecutor:
         """The executor of tolerant training: stock torch kernels."""
-        return NativeExecutor(task.aten)
+        return NativeExecutor(task.aten, torch_device(self.device))
 
     def rehearse(self, task_id: bytes) -> float:
         """Execute the first step as a training would; returns the seconds that it takes here. Done once.
@@ -153,7 +157,7 @@ class Solver(StepProver):
         if is_exact:
             train_canonically(task, record, last, self.executors, recorder.expect)
         else:
-            train(task, self.executor(task), record, last)
+            train(task, self.executor(task), record, last, self.device, recorder.expect)
         digest, _ = recorder.publish(environment(is_exact))
         return self.commit(task_id, digest)
 

@@ -50,6 +50,6 @@ class Staging:
                 buffer = np.empty(array.data.size, np.uint8)
             np.copyto(buffer, array.data)
             self._buffers[name] = buffer
-            return Array(array.type, buffer)
+            return Array(array.type, buffer, array.tree)
 
         return copy

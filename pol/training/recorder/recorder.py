@@ -24,6 +24,7 @@ from torch.optim import Optimizer
 
 from pol.commitments.complete_state import CompleteState
 from pol.errors import ProtocolError, UnsupportedError
+from pol.execution.device.open_device import CPU
 from pol.training.exact.exact_step import ExactStep
 from pol.training.lineage.base_training import FromTask, StartOfRecord
 from pol.training.record import learning_record, newest_checkpoint, signed_heads
@@ -33,7 +34,8 @@ from pol.training.recorder.background_job import Background, Staging
 from pol.training.recorder.doctor_control import Rehearsal, store_of
 from pol.training.recorder.recorded_task import RecordedTask
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
-from pol.training.state import components
+from pol.training.state import components, tensors
+from pol.training.state.device_arrays import hashed_on
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.storage import checkpoint_tensors, stored_checkpoint
@@ -101,6 +103,7 @@ class Recorder:
         self._recorded = -1
         self.record = LearningRecord(os.urandom(32), GIVEN, self.every, ())
         self._options = checkpoints
+        self._take = tensors.of_tensor if checkpoints.device == CPU else hashed_on(checkpoints.device)
         self._background = Background() if checkpoints.background else None
         self._staging, self._base_staging = Staging(), Staging()
         self._base: stored_checkpoint.UpdateBase | None = None
@@ -232,7 +235,7 @@ class Recorder:
         if self._background is not None or self._options.updates:
             # One tensor at a time, so that of a state on a device, which is brought here, no two copies are here.
             found, threads = self._components(), 0 if self._background is None else 1
-            state = components.encode(found, threads, keep=self._staging.copies())
+            state = components.encode(found, threads, self._take, self._staging.copies())
         else:
             state = self._now()
         if self._background is None:
@@ -247,7 +250,7 @@ class Recorder:
         return {**self.state.components(), PROGRESS: {"steps": self.steps}}
 
     def _now(self) -> CompleteState:
-        return components.encode(self._components())
+        return components.encode(self._components(), 0, self._take)
 
     def _store(self, steps: int, state: CompleteState) -> None:
         if self._task is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from pol.errors import ProtocolError
+from pol.execution.device.open_device import CPU, require_device_name
 from pol.training.storage import stored_checkpoint
 from pol.training.storage.key_file import load_opening_key
 from pol.training.storage.sealing import SealedStore
@@ -24,17 +25,20 @@ class Checkpoints:
     updates: a checkpoint holds only the changes since the one before, and every ``full_every``-th is stored in full.
     This keeps the state in memory twice beside the training.
     gradients: gradients are part of the state: a checkpoint may fall between backward passes that add up.
+    device: ``cuda`` hashes tensors on the GPU that holds them, not here; ``host`` is for tests.
 
     Raises:
-        ProtocolError: ``full_every`` is out of its range.
+        ProtocolError: ``full_every`` is out of its range, or there is no such device.
     """
 
     background: bool = True
     updates: bool = False
     full_every: int = 10
     gradients: bool = False
+    device: str = CPU
 
     def __post_init__(self) -> None:
+        require_device_name(self.device)
         if not 1 <= self.full_every <= stored_checkpoint.MAX_UPDATES:
             raise ProtocolError(
                 f"one checkpoint in {self.full_every} in full: give 1 to {stored_checkpoint.MAX_UPDATES}"

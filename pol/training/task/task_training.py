@@ -10,6 +10,9 @@ from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
+from pol.execution.device.open_device import CPU, is_gpu, open_device
+from pol.execution.device.roots import DeviceRoots
+from pol.execution.device.tensor_words import buffer_of_step
 from pol.graph import capture
 from pol.graph.aten_graph import WORD_TYPES, AtenType
 from pol.graph.tensor_type import DType
@@ -34,12 +37,19 @@ class StepExecutor(Protocol):
 
 
 def train(
-    task: LoadedTask, executor: StepExecutor, on_checkpoint: OnCheckpoint, last: tuple[int, list[Words]] | None = None
+    task: LoadedTask,
+    executor: StepExecutor,
+    on_checkpoint: OnCheckpoint,
+    last: tuple[int, list[Words]] | None = None,
+    device: str = CPU,
+    on_root: Callable[[bytes], None] | None = None,
 ) -> dict[str, float]:
     """Train all steps of ``task``; the observed values of the last one.
 
     ``on_checkpoint(index, state words)`` is called for the initial state and after every interval. ``last`` is the
     index and the state of a checkpoint to resume from.
+    State and constants stay on ``device`` between checkpoints, and ``on_root`` gets the root that a device computes of
+    a state, before its checkpoint.
 
     Raises:
         TrainingDivergedError: a loss, or the state at a checkpoint, is NaN or infinite.
@@ -49,7 +59,8 @@ def train(
     index, words = last or (0, task.initial_state)
     if last is None:
         on_checkpoint(0, words)
-    constants, state = tensors(task, words)
+    roots = None if device == CPU else DeviceRoots(open_device(device))
+    constants, state = ([tensor.to(torch_device(device)) for tensor in part] for part in tensors(task, words))
     observed: dict[str, float] = {}
     for step in range(index * document.interval, document.steps):
         state, values = executor.run(state, constants, step)
@@ -61,6 +72,9 @@ def train(
             for entry, tensor in zip(slots, state, strict=True):
                 if not bool(torch.isfinite(tensor).all()):
                     raise _diverged(f"{entry.name} isn't finite after step {step}")
+            if roots is not None and on_root is not None:
+                buffers = [buffer_of_step(entry.type, tensor) for entry, tensor in zip(slots, state, strict=True)]
+                on_root(roots.state_root(task.slot_types, buffers))
             words = [to_words(entry.type, tensor) for entry, tensor in zip(slots, state, strict=True)]
             on_checkpoint((step + 1) // document.interval, words)
     return observed
@@ -71,6 +85,11 @@ def tensors(task: LoadedTask, state: Sequence[Words] | None = None) -> tuple[lis
     graph, words = task.aten, task.initial_state if state is None else state
     constants = [to_tensor(entry.type, w) for entry, w in zip(graph.constants, task.constants, strict=True)]
     return constants, [to_tensor(entry.type, w) for entry, w in zip(graph.slots, words, strict=True)]
+
+
+def torch_device(device: str) -> str:
+    """What torch calls the memory of a device."""
+    return device if is_gpu(device) else "cpu"
 
 
 def environment(exact: bool = False) -> dict[str, str]:
