@@ -12,6 +12,10 @@ Seen: TypeAlias = Callable[[int, Words], None]
 """``seen(node, output)``: looks at the output of a node while it is there."""
 
 
+def look_at_nothing(node: int, output: Words) -> None:
+    """Looks at no output: for `Executor.watch`, which then needs to bring none from a device."""
+
+
 class Executor(Protocol):
     """Runs one step of one program bit-exactly (`CpuExecutor`, `ReferenceExecutor`, `DeviceExecutor`: equal bits)."""
 

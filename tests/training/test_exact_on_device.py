@@ -8,9 +8,8 @@ from torch import nn
 from torch.nn import functional
 from torch.optim import AdamW
 
-from pol import Loop
+from pol import Loop, exact
 from pol.errors import ProtocolError
-from pol.training.exact.exact_step import ExactStep
 
 STEPS, ROWS = 4, 8
 
@@ -21,7 +20,7 @@ def trained(**options: Any) -> tuple[list[float], dict[str, bytes]]:
     model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Dropout(0.2), nn.Linear(16, 3))
     optimizer = AdamW(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
-    step = ExactStep(
+    step = exact(
         model, functional.cross_entropy, optimizer, Loop(scheduler=schedule), steps=STEPS, check=False, **options
     )
     losses = []

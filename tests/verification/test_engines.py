@@ -71,6 +71,7 @@ def test_a_device_gives_the_bytes_of_the_processor(jobs: list[ReplayJob]) -> Non
     assert told(iter(there)) == told(iter(here))
     assert [found.observed for found in there] == [found.observed for found in here]
     assert all(found.observed["loss"] for found in there)
+    assert told(RayEngine(device="host").run(jobs[:1])) == told(iter(here[:1]))
 
 
 def test_devices_that_are_not_there(jobs: list[ReplayJob]) -> None:

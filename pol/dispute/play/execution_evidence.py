@@ -21,7 +21,7 @@ from pol.dispute.play.known_element import KnownElement
 from pol.dispute.play.recent import Recent
 from pol.dispute.play.segment_states import Journal, Load, SegmentStates
 from pol.dispute.position import Position
-from pol.execution.executor import Executor, Seen
+from pol.execution.executor import Executor, Seen, look_at_nothing
 from pol.execution.operand_sources import Sources
 from pol.graph.node import Operand, Source
 from pol.graph.step_program import StepProgram
@@ -157,7 +157,7 @@ class SegmentTrace:
         return self.executor.watch(state, step, seen)
 
     def _advance(self, state: Sequence[Words], step: int) -> list[Words]:
-        return self._watch(state, step, lambda number, output: None)
+        return self._watch(state, step, look_at_nothing)
 
     def accumulators(self, step: int, node: int, element: int, terms: Sequence[int]) -> list[int]:
         """The accumulator before each of ``terms``, ascending, of an element's fold; after all K it is the result."""

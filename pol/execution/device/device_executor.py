@@ -10,7 +10,7 @@ from pol.errors import ProtocolError
 from pol.execution.device.device import Buffer, Device
 from pol.execution.device.planned_kernels import planned_kernels
 from pol.execution.device.roots import DeviceRoots
-from pol.execution.executor import Seen
+from pol.execution.executor import Seen, look_at_nothing
 from pol.execution.operand_sources import check_step, check_tensors
 from pol.graph.node import Source
 from pol.graph.step_program import StepProgram
@@ -59,7 +59,8 @@ class DeviceExecutor:
         """The next state; ``seen(node, output)`` gets a copy of the output of each node."""
 
         def show(number: int, buffer: Buffer) -> None:
-            seen(number, self._device.get(buffer, self._program.nodes[number].type.shape))
+            if seen is not look_at_nothing:
+                seen(number, self._device.get(buffer, self._program.nodes[number].type.shape))
 
         return self.fetch(self._run(self.place(state), step, show, frozenset())[0])
 

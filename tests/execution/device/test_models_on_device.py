@@ -11,6 +11,8 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.device.device import Device
 from pol.execution.device.device_executor import DeviceExecutor
+from pol.execution.device.host import HostDevice
+from pol.execution.executor import look_at_nothing
 from pol.execution.reference import next_state
 
 STEPS = {"host": 30}
@@ -46,6 +48,22 @@ def test_watched_and_observed_nodes(device: Device) -> None:
     assert all(np.array_equal(one, other) for one, other in zip(state, after, strict=True))
     assert np.array_equal(observed[0], expected[5])
     assert np.array_equal(observed[1], expected[2])
+
+
+def test_a_look_at_nothing_copies_the_state_alone() -> None:
+    copied: list[int] = []
+
+    class Counted(HostDevice):
+        def get(self, buffer: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+            copied.append(buffer.size)
+            return super().get(buffer, shape)
+
+    captured = MODELS["mlp"](2)
+    device = DeviceExecutor(captured.program, captured.constants, Counted())
+    after = device.watch(captured.state, 0, look_at_nothing)
+    assert copied == [slot.type.numel for slot in captured.program.slots]
+    expected = CpuExecutor(captured.program, captured.constants).advance(captured.state, 0)[0]
+    assert all(np.array_equal(one, other) for one, other in zip(after, expected, strict=True))
 
 
 def test_roots_of_states_and_traces(device: Device) -> None:
