@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pol.cli.market.party_options import MarketAccess, chain_options, signer_of, signer_options
+from pol.cli.verification.device_option import device_option, party_executors
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.roles.whistleblower.objector import UnseenSegment
@@ -34,6 +35,7 @@ TASK_DIGITS = 8
     help="The folder of `pol run whistleblower --data DIR`; it keeps the evidence for the moves.",
 )
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
+@device_option
 @click.option("--dry-run", is_flag=True, help="Replay, and say what it would lock; send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def object(  # noqa: A001  # a command is named like its verb
@@ -42,6 +44,7 @@ def object(  # noqa: A001  # a command is named like its verb
     segment: int,
     data: Path | None,
     test_terms: bool,
+    device: str,
     dry_run: bool,
     as_json: bool,
     **signer: Any,
@@ -62,7 +65,8 @@ def object(  # noqa: A001  # a command is named like its verb
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     signs = signer_of(signer, market.connection.chain_id)
     evidence = None if data is None else data / "evidence"  # where `pol run` keeps it
-    role = Whistleblower(market.connection, market.deployment, signs, market.store_url, policy, evidence=evidence)
+    about = market.connection, market.deployment, signs, market.store_url, policy
+    role = Whistleblower(*about, evidence=evidence, executors=party_executors(device))
     task_id = _task_of(role, proof)
     desk, terms = role.market.objections, role.market.registry.terms(task_id)
     shown: dict[str, Any] = {

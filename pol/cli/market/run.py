@@ -24,11 +24,9 @@ from pol.chain.node.networks import outage_of
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
-from pol.cli.verification.device_option import device_option
+from pol.cli.verification.device_option import device_option, party_executors
 from pol.cli.zk.zk_keys import CACHE
 from pol.errors import ProtocolError
-from pol.execution.cpu import on_all_cores
-from pol.execution.device.open_device import CPU, executors_on, open_device
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
 from pol.roles.party.role import Role
@@ -146,9 +144,7 @@ def run(
     folder = data or Path(click.get_app_dir("pol")) / f"{market.deployment.chain_id}-{signs.address.lower()}"
     evidence = folder / "evidence"
     about = market.connection, contracts, signs, market.store_url, policy, rounds, fees, evidence
-    if device != CPU:
-        open_device(device)  # before anything is staked on it
-    role: Role = role_type(*about, executors=on_all_cores if device == CPU else executors_on(device))
+    role: Role = role_type(*about, executors=party_executors(device))
     if isinstance(role.store, KeptStore):
         role.store.forget()
     if isinstance(role, Whistleblower):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from pol.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from pol.execution.executor import ExecutorFactory
 
 
 def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -24,3 +29,18 @@ device_option = click.option(
     metavar="DEVICE",
     help="Execute steps on cpu, cuda or cuda:N (a GPU), or host (a GPU's kernels on the processor; slow).",
 )
+
+
+def party_executors(device: str) -> ExecutorFactory:
+    """The executors of a party; a device is opened now, before anything is staked on it.
+
+    Raises:
+        OperationalError: the device can't be used.
+    """
+    from pol.execution.cpu import on_all_cores
+    from pol.execution.device.open_device import CPU, executors_on, open_device
+
+    if device == CPU:
+        return on_all_cores
+    open_device(device)
+    return executors_on(device)
