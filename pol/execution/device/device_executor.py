@@ -19,22 +19,33 @@ from pol.graph.step_program import StepProgram
 class DeviceExecutor:
     """Executes one step at a time in a device's memory; outputs are freed when nothing needs them any more.
 
+    Constants that ``other`` has placed on the same device, the same arrays, are shared with it.
+
     Raises ProtocolError if the program is invalid or the constants are not of its types, OperationalError if its
     kernels can't be compiled.
     """
 
     def __init__(
-        self, program: StepProgram, constants: Sequence[Words], device: Device, observed: Sequence[int] = ()
+        self,
+        program: StepProgram,
+        constants: Sequence[Words],
+        device: Device,
+        observed: Sequence[int] = (),
+        other: DeviceExecutor | None = None,
     ) -> None:
         program.validate()
         check_tensors("constant", program.constants, constants)
         _require_nodes(program, observed)
         self._program = program
         self._device = device
-        self._host_constants = constants
+        self._host_constants = list(constants)
         self._plans = [planned_kernels(node) for node in program.nodes]
         device.load([kernel for plan in self._plans for kernel in plan.kernels])
-        self._constants = {number: device.put(words) for number, words in enumerate(constants)}
+        placed = {} if other is None or other._device is not device else other._by_array()
+        self._constants = {
+            number: placed[id(words)] if id(words) in placed else device.put(words)
+            for number, words in enumerate(constants)
+        }
         self._observed = list(observed)
         self._last_uses = _last_uses(program)
         self._roots = DeviceRoots(device)
@@ -105,6 +116,10 @@ class DeviceExecutor:
 
         after, _ = self._run(self.place(state), step, hash_output, frozenset())
         return roots, self.fetch(after)
+
+    def _by_array(self) -> dict[int, Buffer]:
+        """The constants by the identity of their arrays, which this executor keeps alive."""
+        return {id(words): self._constants[number] for number, words in enumerate(self._host_constants)}
 
     def _placed(self, constants: Sequence[Words] | None) -> Mapping[int, Buffer]:
         """Constants on the device: those of the executor where they are the same arrays, copies of others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -61,18 +62,27 @@ def untested_device(name: str) -> Device:
     return _gpu(int(name.partition(":")[2] or 0)) if is_gpu(name) else HostDevice()
 
 
+@functools.cache
 def executors_on(name: str, threads: int = 0) -> Executors:
     """What makes executors on a device, or on this many threads of the processor (0: all) for ``cpu``.
 
-    The device is opened when the first executor is made. Raises ProtocolError if there is no such name.
+    The device is opened when the first executor is made. Executors share constants on it with the one made before them,
+    as long as that is in use. Raises ProtocolError if there is no such name.
     """
     if require_device_name(name) == CPU:
         return functools.partial(CpuExecutor, threads=threads)
-    return functools.partial(_on_device, name)
+    return _DeviceExecutors(name)
 
 
-def _on_device(name: str, program: StepProgram, constants: Sequence[Words]) -> DeviceExecutor:
-    return DeviceExecutor(program, constants, open_device(name))
+class _DeviceExecutors:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last: Callable[[], DeviceExecutor | None] = lambda: None
+
+    def __call__(self, program: StepProgram, constants: Sequence[Words]) -> DeviceExecutor:
+        made = DeviceExecutor(program, constants, open_device(self._name), other=self._last())
+        self._last = weakref.ref(made)
+        return made
 
 
 def _gpu(index: int) -> Device:

@@ -66,6 +66,26 @@ def test_a_look_at_nothing_copies_the_state_alone() -> None:
     assert all(np.array_equal(one, other) for one, other in zip(after, expected, strict=True))
 
 
+def test_executors_share_constants_on_a_device() -> None:
+    """Those that are the same arrays; a task's reruns have them."""
+    placed: list[int] = []
+
+    class Counted(HostDevice):
+        def put(self, words: np.ndarray) -> np.ndarray:
+            placed.append(words.size)
+            return super().put(words)
+
+    captured, device = MODELS["mlp"](2), Counted()
+    first = DeviceExecutor(captured.program, captured.constants, device)
+    before, changed = len(placed), captured.constants[0] ^ np.uint32(1)
+    second = DeviceExecutor(captured.program, [changed, *captured.constants[1:]], device, other=first)
+    assert placed[before:].count(changed.size) == 1
+    assert len(placed) == before + 2  # the changed one, and the PADs of trees
+    expected = CpuExecutor(captured.program, [changed, *captured.constants[1:]]).advance(captured.state, 0)[0]
+    got = second.advance(captured.state, 0)[0]
+    assert all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
+
+
 def test_roots_of_states_and_traces(device: Device) -> None:
     captured = MODELS["mlp"](2)
     program, types = captured.program, [slot.type for slot in captured.program.slots]
