@@ -22,3 +22,10 @@ def opened(name: str) -> Device:
 def device(request: pytest.FixtureRequest) -> Device:
     name: str = request.param
     return opened(name)
+
+
+@pytest.fixture
+def host_device() -> HostDevice:
+    host = opened("host")
+    assert isinstance(host, HostDevice)
+    return host

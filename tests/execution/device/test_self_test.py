@@ -8,6 +8,7 @@ from lab.kernels import self_test_digests
 from pol.arithmetic.primitives import Op
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.device.contraction_source import contraction_of
+from pol.execution.device.device import Device
 from pol.execution.device.host import HostDevice
 from pol.execution.device.keyed_source import keyed_fold_of
 from pol.execution.device.loops import loops_of
@@ -63,9 +64,9 @@ def test_processor() -> None:
     assert [check for check in self_test(CpuSubject(), short=True) if not check.passed] == []
 
 
-def test_device(host_device: HostDevice) -> None:
+def test_device(device: Device) -> None:
     shown = []
-    checks = self_test(DeviceSubject(host_device), short=True, seen=shown.append)
+    checks = self_test(DeviceSubject(device), short=True, seen=shown.append)
     assert shown == checks
     assert [check for check in checks if not check.passed] == []
     names = {check.name for check in checks}
