@@ -18,6 +18,21 @@ POL_INLINE Word word(float value) {
     return lazy || value == value ? __float_as_uint(value) : kNan;
 }
 
+// b if a is not 0, else c; bit for bit. In CUDA's own words the assembler makes one FMNMX.NAN of a comparison with a
+// constant and a selection, and that instruction returns a NaN of its own.
+POL_INLINE Word select(Word a, Word b, Word c) {
+#ifdef __CUDACC__
+    Word chosen;
+    asm("{.reg .pred p; setp.ne.u32 p, %1, 0; selp.b32 %0, %2, %3, p;}" : "=r"(chosen) : "r"(a), "r"(b), "r"(c));
+    return chosen;
+#else
+    return a != 0 ? b : c;
+#endif
+}
+POL_INLINE Word feq(Word a, Word b) { return number(a) == number(b) ? 1u : 0u; }
+POL_INLINE Word flt(Word a, Word b) { return number(a) < number(b) ? 1u : 0u; }
+POL_INLINE Word fle(Word a, Word b) { return number(a) <= number(b) ? 1u : 0u; }
+
 template <bool lazy>
 POL_INLINE Word fadd(Word a, Word b) { return word<lazy>(__fadd_rn(number(a), number(b))); }
 template <bool lazy>
@@ -34,17 +49,14 @@ POL_INLINE Word fsqrt(Word a) { return word<lazy>(__fsqrt_rn(number(a))); }
 // of two zeros is -0 if one is, their AND is -0 if both are.
 template <bool lazy>
 POL_INLINE Word fmin(Word a, Word b) {
-    const Word least = (number(a) < number(b) ? a : b) | (number(b) < number(a) ? b : a);
+    const Word least = select(flt(a, b), a, b) | select(flt(b, a), b, a);
     return is_nan(a) || is_nan(b) ? kNan : least;
 }
 template <bool lazy>
 POL_INLINE Word fmax(Word a, Word b) {
-    const Word greatest = (number(a) > number(b) ? a : b) & (number(b) > number(a) ? b : a);
+    const Word greatest = select(flt(b, a), a, b) & select(flt(a, b), b, a);
     return is_nan(a) || is_nan(b) ? kNan : greatest;
 }
-POL_INLINE Word feq(Word a, Word b) { return number(a) == number(b) ? 1u : 0u; }
-POL_INLINE Word flt(Word a, Word b) { return number(a) < number(b) ? 1u : 0u; }
-POL_INLINE Word fle(Word a, Word b) { return number(a) <= number(b) ? 1u : 0u; }
 template <bool lazy>
 POL_INLINE Word fneg(Word a) { return !lazy && is_nan(a) ? kNan : a ^ kSign; }
 template <bool lazy>
@@ -91,7 +103,6 @@ POL_INLINE Word sar(Word a, Word b) { return static_cast<Word>(static_cast<int>(
 POL_INLINE Word eq(Word a, Word b) { return a == b ? 1u : 0u; }
 POL_INLINE Word ltu(Word a, Word b) { return a < b ? 1u : 0u; }
 POL_INLINE Word lts(Word a, Word b) { return static_cast<int>(a) < static_cast<int>(b) ? 1u : 0u; }
-POL_INLINE Word select(Word a, Word b, Word c) { return a != 0 ? b : c; }
 POL_INLINE Word mov(Word a) { return a; }
 
 }  // namespace pol
