@@ -23,6 +23,7 @@ EXTRAS = {
     "lightning": "integrations",
     "accelerate": "integrations",
     "s3fs": "s3",
+    "cuda": "gpu",
     "blake3": "dev",
 }
 """By top-level module: the extra that installs it."""

@@ -89,18 +89,20 @@ class CudaDevice:
 
     def empty(self, words: int) -> torch.Tensor:
         """Memory for this many words."""
-        with _memory(words):
-            return self._torch.empty(words, dtype=self._torch.int32, device=self._place)
+        with torch_errors(words):
+            buffer: torch.Tensor = self._torch.empty(words, dtype=self._torch.int32, device=self._place)
+        return buffer
 
     def put(self, words: Words) -> torch.Tensor:
         """A flat copy."""
         flat = np.require(words.reshape(-1).view(np.int32), requirements=["C", "W"])
-        with _memory(flat.size):
-            return self._torch.from_numpy(flat).to(self._place)
+        with torch_errors(flat.size):
+            buffer: torch.Tensor = self._torch.from_numpy(flat).to(self._place)
+        return buffer
 
     def get(self, buffer: torch.Tensor, shape: tuple[int, ...]) -> Words:
         """A copy of this shape, once everything before it is done."""
-        with _memory(0):
+        with torch_errors(0):
             return buffer.cpu().numpy().view(np.uint32).reshape(shape)
 
     def part(self, buffer: torch.Tensor, first: int) -> torch.Tensor:
@@ -109,7 +111,7 @@ class CudaDevice:
 
     def sort(self, keys: torch.Tensor, lines: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Sorted keys and where they were, by line."""
-        with _memory(4 * keys.numel()):
+        with torch_errors(4 * keys.numel()):
             in_order, order = self._torch.sort(keys.view(lines, -1), dim=1, stable=True)
             return in_order.reshape(-1), order.to(self._torch.int32).reshape(-1)
 
@@ -168,7 +170,7 @@ def _torch_with_gpu(index: int) -> Any:
 
 
 @contextmanager
-def _memory(words: int) -> Iterator[None]:
+def torch_errors(words: int) -> Iterator[None]:
     """Torch's errors of a GPU become OperationalErrors that say what to do."""
     import torch
 

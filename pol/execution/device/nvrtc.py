@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +65,15 @@ class Compiler:
             self._options = ProgramOptions(arch=arch, **_OPTIONS)
         folder = cache_folder() if folder is None else folder
         self._cache: Any = None
-        try:
+        with suppress(OSError):  # a home that can't be written to: everything is compiled in every process
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
                 self._cache = FileStreamProgramCache(folder, max_size_bytes=_MOST_CACHED_BYTES)
-        except OSError:
-            pass  # a home that can't be written to: everything is compiled in every process
         self._lock = threading.Lock()
         self.compiled = 0
 
     def units(self, kernels: Sequence[Kernel]) -> list[tuple[Sequence[Kernel], bytes]]:
-        """Kernels in groups, each with its machine code (a cubin); compiled on all cores. OperationalError if it fails."""
+        """Kernels in groups, each with its machine code (a cubin). OperationalError as of `machine_code`."""
         groups = [kernels[i : i + _KERNELS_OF_A_UNIT] for i in range(0, len(kernels), _KERNELS_OF_A_UNIT)]
         if len(groups) == 1:
             return [(groups[0], self.machine_code(translation_unit(groups[0])))]
@@ -111,10 +109,8 @@ class Compiler:
     def _keep(self, key: bytes, code: bytes) -> None:
         if self._cache is None:
             return
-        try:
+        with suppress(OSError):  # a full disk: this process has the code
             self._cache[key] = hashlib.sha256(code).digest() + code
-        except OSError:
-            pass  # a full disk: this process has the code
 
 
 def supported_architectures() -> list[int]:

@@ -1,6 +1,7 @@
 """The devices that these tests share: the host as a stand-in, and with ``-m gpu`` the first GPU."""
 
 import functools
+import importlib.util
 
 import pytest
 
@@ -29,3 +30,10 @@ def host_device() -> HostDevice:
     host = opened("host")
     assert isinstance(host, HostDevice)
     return host
+
+
+@pytest.fixture(scope="session")
+def nvrtc() -> None:
+    """Skips the test if the compiler for GPUs or the disassembler is not installed."""
+    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.core") is None:
+        pytest.skip("the compiler for GPUs is not installed: pip install 'pol[gpu]'")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from test_drawn_nodes_on_device import BACKWARDS, contraction
 
+from lab.kernels.device_nodes import contraction
 from pol.arithmetic.primitives import Words
 from pol.execution.cpu import CpuNode
 from pol.execution.device.device import Device
@@ -14,6 +14,7 @@ from pol.execution.device.planned_kernels import PackThenContract, planned_kerne
 from pol.execution.operand_sources import Sources
 from pol.graph.node import Node
 
+BACKWARDS = "-DPOL_BACKWARDS=1"
 SIZES = [(1, 128, 128, 64), (2, 130, 50, 70), (1, 64, 300, 33)]
 ORDERS = [("bmk", "bkn"), ("bkm", "bnk")]
 
