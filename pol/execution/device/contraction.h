@@ -34,6 +34,9 @@ POL_INLINE void contract(Word* POL_RESTRICT out, const Word* POL_RESTRICT sx, co
     constexpr int kRowLoads = kRows * kDepth / kThreads, kColumnLoads = kColumns * kDepth / kThreads;
     constexpr Index kRowTiles = (Node::kRowCount + kRows - 1) / kRows;
     constexpr Index kColumnTiles = (Node::kColumnCount + kColumns - 1) / kColumns;
+    // Nothing is checked that tiles of this shape can't miss.
+    constexpr bool kEvenRows = Node::kRowCount % kRows == 0, kEvenColumns = Node::kColumnCount % kColumns == 0;
+    constexpr bool kEven = Node::kTerms % kDepth == 0;
     POL_SHARED(Word, xs, 2 * kDepth * kRowPitch);
     POL_SHARED(Word, ys, 2 * kDepth * kColumnPitch);
     POL_REGISTERS(Word, sums, kPart * kPart);
@@ -53,12 +56,13 @@ POL_INLINE void contract(Word* POL_RESTRICT out, const Word* POL_RESTRICT sx, co
         int place, depth;
         POL_UNROLL for (int i = 0; i < kRowLoads; ++i) {
             x_place(i * kThreads + t, place, depth);
-            const bool there = first_row + place < Node::kRowCount && k + depth < Node::kTerms;
+            const bool there = (kEvenRows || first_row + place < Node::kRowCount) && (kEven || k + depth < Node::kTerms);
             x[i] = there ? Node::x(sx, step, batch, first_row + place, k + depth) : 0u;
         }
         POL_UNROLL for (int i = 0; i < kColumnLoads; ++i) {
             y_place(i * kThreads + t, place, depth);
-            const bool there = first_column + place < Node::kColumnCount && k + depth < Node::kTerms;
+            const bool there =
+                (kEvenColumns || first_column + place < Node::kColumnCount) && (kEven || k + depth < Node::kTerms);
             y[i] = there ? Node::y(sy, step, batch, first_column + place, k + depth) : 0u;
         }
     };
@@ -97,28 +101,31 @@ POL_INLINE void contract(Word* POL_RESTRICT out, const Word* POL_RESTRICT sx, co
         read(t, 0, x, y);
         store(t, 0, x, y);
     }
+    // Terms that don't exist are left out: adding a zero would change the sign of -0.
+    constexpr int kRest = int(Node::kTerms % kDepth);
+    constexpr Index kWhole = Node::kTerms - kRest;
     int half = 0;
-    for (Index k = 0; k < Node::kTerms; k += kDepth) {
+    for (Index k = 0; k < kWhole; k += kDepth) {
         POL_PHASE(t) {
-            const bool last = k + kDepth >= Node::kTerms;
+            const bool more = kRest != 0 || k + kDepth < kWhole;
             Word x[kRowLoads], y[kColumnLoads];
-            if (!last) read(t, k + kDepth, x, y);
-            if (k + kDepth <= Node::kTerms) {
-                POL_UNROLL for (int depth = 0; depth < kDepth; ++depth) { multiply(t, half * kDepth + depth); }
-            } else {
-                // Terms that don't exist are left out: adding a zero would change the sign of -0.
-                for (int depth = 0; depth < int(Node::kTerms - k); ++depth) { multiply(t, half * kDepth + depth); }
-            }
-            if (!last) store(t, 1 - half, x, y);
+            if (more) read(t, k + kDepth, x, y);
+            POL_UNROLL for (int depth = 0; depth < kDepth; ++depth) { multiply(t, half * kDepth + depth); }
+            if (more) store(t, 1 - half, x, y);
         }
         half = 1 - half;
+    }
+    if (kRest != 0) {
+        POL_PHASE(t) {
+            for (int depth = 0; depth < kRest; ++depth) { multiply(t, half * kDepth + depth); }
+        }
     }
     POL_ALONE(t) {
         POL_UNROLL for (int i = 0; i < kPart; ++i) {
             const Index row = first_row + part_place<kPart, kRows>(t / kAcross, i);
             POL_UNROLL for (int j = 0; j < kPart; ++j) {
                 const Index column = first_column + part_place<kPart, kColumns>(t % kAcross, j);
-                if (row < Node::kRowCount && column < Node::kColumnCount) {
+                if ((kEvenRows || row < Node::kRowCount) && (kEvenColumns || column < Node::kColumnCount)) {
                     out[Node::place(batch, row, column)] = Products::result(sums[POL_SLOT(t)][i * kPart + j]);
                 }
             }

@@ -19,11 +19,12 @@ typedef long long Long;
 #ifdef __CUDACC__
 
 #define POL_INLINE static __device__ __forceinline__
-#define POL_KERNEL(name, threads, ...)                                         \
-    extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__) { \
-        constexpr int kThreads = threads;                                      \
-        (void)kThreads;                                                        \
-        const Long block = blockIdx.x;                                         \
+// 512 threads of 128 registers fill a multiprocessor's 65,536: two blocks of the largest size.
+#define POL_KERNEL(name, threads, ...)                                                       \
+    extern "C" __global__ void __launch_bounds__(threads, 512 / (threads)) name(__VA_ARGS__) { \
+        constexpr int kThreads = threads;                                                    \
+        (void)kThreads;                                                                      \
+        const Long block = blockIdx.x;                                                       \
         {
 #define POL_END \
     }           \
