@@ -8,14 +8,16 @@ constexpr int kHashWords = 8, kLeafWords = 64, kSubtree = 256, kSubtreeDepth = 8
 
 POL_INLINE Wide rotated(Wide x, int count) { return count == 0 ? x : x << count | x >> (64 - count); }
 
+// Constants of the rounds: memory, since rounds are a loop.
+POL_CONSTANT(Wide, kRound, 24) = {
+    0x0000000000000001, 0x0000000000008082, 0x800000000000808a, 0x8000000080008000, 0x000000000000808b,
+    0x0000000080000001, 0x8000000080008081, 0x8000000000008009, 0x000000000000008a, 0x0000000000000088,
+    0x0000000080008009, 0x000000008000000a, 0x000000008000808b, 0x800000000000008b, 0x8000000000008089,
+    0x8000000000008003, 0x8000000000008002, 0x8000000000000080, 0x000000000000800a, 0x800000008000000a,
+    0x8000000080008081, 0x8000000000008080, 0x0000000080000001, 0x8000000080008008};
+
 // The permutation keccak-f[1600], FIPS 202, section 3; lane (x, y) is a[x + 5 y].
 POL_INLINE void permute(Wide* a) {
-    constexpr Wide kRound[24] = {
-        0x0000000000000001, 0x0000000000008082, 0x800000000000808a, 0x8000000080008000, 0x000000000000808b,
-        0x0000000080000001, 0x8000000080008081, 0x8000000000008009, 0x000000000000008a, 0x0000000000000088,
-        0x0000000080008009, 0x000000008000000a, 0x000000008000808b, 0x800000000000008b, 0x8000000000008089,
-        0x8000000000008003, 0x8000000000008002, 0x8000000000000080, 0x000000000000800a, 0x800000008000000a,
-        0x8000000080008081, 0x8000000000008080, 0x0000000080000001, 0x8000000080008008};
     constexpr int kTurn[25] = {0,  1,  62, 28, 27, 36, 44, 6,  55, 20, 3,  10, 43,
                                25, 39, 41, 45, 15, 21, 8,  18, 2,  61, 56, 14};
     POL_UNROLL_FEW for (int round = 0; round < 24; ++round) {
@@ -43,17 +45,39 @@ POL_INLINE void squeeze(const Wide* a, Word* hash) {
     }
 }
 
+// Words 2 i and 2 i + 1 of a leaf. Of a whole leaf, which lies at a multiple of 16 bytes, four words are one load; of
+// any other, words from `there` on are zeros.
+template <bool whole>
+POL_INLINE Wide pair_of(const Word* data, int there, int i) {
+    if (whole) {
+        const Quad four = reinterpret_cast<const Quad*>(data)[i / 2];
+        return Wide{four.word[i % 2 * 2 + 1]} << 32 | four.word[i % 2 * 2];
+    }
+    const Wide low = 2 * i < there ? data[2 * i] : 0, high = 2 * i + 1 < there ? data[2 * i + 1] : 0;
+    return high << 32 | low;
+}
+
+// Lanes of a block that begin with lane `first` of the leaf; `carried` is the byte before.
+template <bool whole, int first, int count>
+POL_INLINE void absorb(Wide* a, const Word* data, int there, Wide& carried) {
+    POL_UNROLL for (int i = 0; i < count; ++i) {
+        const Wide pair = pair_of<whole>(data, there, first + i);
+        a[i] ^= pair << 8 | carried;
+        carried = pair >> 56;
+    }
+}
+
 // H(00 || leaf), the leaf being words from `data` on; words from `there` on are zeros.
 POL_INLINE void hash_leaf(const Word* data, Long there, Word* hash) {
     Wide a[25] = {};
-    Wide carried = 0;  // the byte that the next lane begins with
-    POL_UNROLL for (int i = 0; i < 32; ++i) {
-        const Wide low = 2 * i < there ? data[2 * i] : 0, high = 2 * i + 1 < there ? data[2 * i + 1] : 0;
-        const Wide pair = high << 32 | low;
-        a[i % 17] ^= pair << 8 | carried;
-        carried = pair >> 56;
-        if (i == 16) permute(a);
-    }
+    Wide carried = 0;
+    const int words = int(there < kLeafWords ? there : kLeafWords);
+    const bool whole = words == kLeafWords && reinterpret_cast<Wide>(data) % 16 == 0;
+    if (whole) absorb<true, 0, 17>(a, data, words, carried);
+    else absorb<false, 0, 17>(a, data, words, carried);
+    permute(a);
+    if (whole) absorb<true, 17, 15>(a, data, words, carried);
+    else absorb<false, 17, 15>(a, data, words, carried);
     a[15] ^= carried | 0x100;
     a[16] ^= 0x8000000000000000;
     permute(a);

@@ -37,6 +37,7 @@ typedef long long Long;
 #define POL_UNROLL _Pragma("unroll")
 #define POL_UNROLL_FEW _Pragma("unroll 2")
 #define POL_RESTRICT __restrict__
+#define POL_CONSTANT(type, name, count) static __constant__ const type name[count]
 
 #else
 
@@ -61,6 +62,7 @@ typedef long long Long;
 #define POL_UNROLL _Pragma("GCC unroll 32")
 #define POL_UNROLL_FEW _Pragma("GCC unroll 2")
 #define POL_RESTRICT __restrict__
+#define POL_CONSTANT(type, name, count) static const type name[count]
 
 #endif
 
