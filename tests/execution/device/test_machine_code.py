@@ -14,8 +14,8 @@ from pol.execution.device.nvrtc import Compiler
 from pol.execution.device.sources import headers
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-MOST_REGISTERS = 168
-"""Of a contraction: of 65,536 registers, 168 leave room for three of its largest blocks."""
+MOST_REGISTERS = 128
+"""Of a contraction: of 65,536 registers, 128 leave room for two of its largest blocks."""
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 
@@ -65,15 +65,15 @@ def test_every_kernel_on_every_architecture(folder: Path, arch: str) -> None:
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
 def test_contractions_stay_in_registers(folder: Path, arch: str) -> None:
     """The inner loop of the largest tile multiplies 64 pairs for each four loads of four words."""
-    largest = list(audited_kernels.contractions())[0]
+    largest = next(iter(audited_kernels.contractions()))
     ((_, cubin),) = Compiler(arch, folder).units([largest.kernel])
     (code,) = disassembled(cubin).values()
     assert code.registers <= MOST_REGISTERS
     assert code.local_bytes == 0
     loop = max(code.loops(), key=lambda body: sum(i.base == "FFMA" for i in body))
     products = sum(i.base == "FFMA" for i in loop)
-    loads = sum(i.opcode == "LDS.128" for i in loop)
-    assert products >= 512
+    loads = sum(i.base == "LDS" for i in loop)
+    assert products == 512
     assert products == 16 * loads
 
 
@@ -92,7 +92,7 @@ FORBIDDEN = {
     "library": ("expf(number(a))", False, "approximations|flushed|fused"),
     "directed": ("__fadd_rz(number(a), number(b))", False, "directed"),
     "minimum": ("fminf(number(a), number(b))", False, "FMNMX"),
-    "wide": ("float(double(number(a)) + double(number(b)))", False, "DADD|F2F"),
+    "wide": ("float(double(number(a)) * double(number(b)) + double(number(c)))", False, "DFMA|DADD|DMUL|F2F"),
 }
 
 

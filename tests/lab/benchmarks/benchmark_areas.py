@@ -327,6 +327,13 @@ def scale_figures() -> dict[str, Figure]:
     return {name: figure for part in parts for name, figure in part().items()}
 
 
+def gpu_area() -> dict[str, Figure]:
+    """Machine code of kernels for GPUs and the bounds that follow; nothing of it is measured. Needs NVRTC."""
+    from lab.benchmarks.gpu_model import gpu_figures
+
+    return gpu_figures()
+
+
 AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "demo": demo_figures,
     "bits": lambda: {**bits_figures(), **model_bits_figures()},
@@ -345,6 +352,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "incentives": incentive_figures,
     "roles": role_figures,
     "zk": zk_area,
+    "gpu": gpu_area,
     "code": code_figures,
     "setup": setup_figures,
 }

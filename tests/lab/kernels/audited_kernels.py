@@ -24,6 +24,8 @@ from pol.graph.tensor_type import DType, TensorType
 
 ORDERS = (("bmk", "bkn"), ("bkm", "bnk"), ("mbk", "knb"))
 ONE = 0x3F800000
+MOST_SPILLED = 32
+"""Bytes of a contraction's registers: a few addresses, so that two blocks fit on a multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ class Audited:
     def violations(self, code: MachineCode) -> list[str]:
         """What its machine code may not hold."""
         found = violations(code, self.ops, self.straight)
-        if self.contraction and (code.local_bytes or code.counts["LDL"] or code.counts["STL"]):
-            found.append(f"{code.local_bytes} bytes of registers spilled into memory")
+        spills = code.counts["LDL"] + code.counts["STL"]
+        if self.contraction and (code.local_bytes > MOST_SPILLED or spills > len(code.main) / 50):
+            found.append(f"{code.local_bytes} bytes of registers spilled into memory, by {spills} instructions")
         return found
 
 
