@@ -15,7 +15,7 @@ from pol.execution.device.loops import Loops
 from pol.execution.device.node_source import THREADS, body_statements, kernel_source, term_statements
 from pol.execution.device.read_source import coordinate_statements, index_type, read_statements
 from pol.graph.node import InputKind, Node
-from pol.graph.tensor_type import row_major
+from pol.graph.tensor_type import MAX_ELEMENTS, row_major
 
 _FEWEST_TERMS = 64
 """With fewer, looking at all of them is faster than sorting."""
@@ -43,7 +43,7 @@ def keyed_fold_of(node: Node, loops: Loops) -> KeyedFold | None:
             continue
         for key, coordinate in (instruction.operands, instruction.operands[::-1]):
             found = _keyed(node, loops, key, coordinate)
-            if found is not None and _keeps_accumulator(node, first + position):
+            if found is not None and _keys(loops, found) <= MAX_ELEMENTS and _keeps_accumulator(node, first + position):
                 return found
     return None
 
@@ -61,7 +61,7 @@ def key_kernel(node: Node, loops: Loops, keyed: KeyedFold) -> Kernel:
     lines += read_statements(loops, keyed.key, names, fold)
     lines += [f"(void){name};" for name in (*names, *fold)]
     lines.append(f"out[i] = x{keyed.key};")
-    count = math.prod(sizes) * terms
+    count = _keys(loops, keyed)
     source = kernel_source(len(node.operands), index_type(loops), THREADS, count, lines)
     return Kernel(source, THREADS, -(-count // THREADS))
 
@@ -108,6 +108,11 @@ def _keyed(node: Node, loops: Loops, key: int, coordinate: int) -> KeyedFold | N
     (axis,) = form.axes()
     axes = loops.axes(operand)
     return None if axis in axes else KeyedFold(operand, coordinate, axis, tuple(sorted(axes)))
+
+
+def _keys(loops: Loops, keyed: KeyedFold) -> int:
+    """The words of all lines' keys, which threads number by 32 bits."""
+    return math.prod(loops.out[axis] for axis in keyed.lines) * math.prod(loops.fold)
 
 
 def _keeps_accumulator(node: Node, guard: int) -> bool:

@@ -1,7 +1,7 @@
 """Kernels for GPUs, built for the host, give the bits of the CPU's kernels on drawn nodes of every class."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -103,6 +103,19 @@ def test_terms_are_found_by_their_keys(device: Device) -> None:
     cases = [Case(*table_gradient(seed), 0) for seed in range(30)]
     assert all(keyed_fold_of(case.node, loops_of(case.node)) for case in cases)
     check(device, cases)
+
+
+def test_more_keys_than_a_tensor_may_have_are_not_written() -> None:
+    """A key without a stride is one word for any number of terms and lines."""
+    node, _ = table_gradient(0)
+    rows, width = node.type.shape
+    key = replace(node.operands[0], type=TensorType(DType.I32, (rows,)), address=Affine(0, (0, 1, 0, 0)))
+    column = Input(InputKind.COORDINATE, 2)
+    few = replace(node, operands=(key, *node.operands[1:]), inputs=(*node.inputs[:3], column), fold=(64,))
+    many = replace(few, fold=(2**31 // rows + 1,))
+    assert width > 1
+    assert keyed_fold_of(few, loops_of(few)) is not None
+    assert keyed_fold_of(many, loops_of(many)) is None
 
 
 def test_a_gather_moves_an_address(device: Device) -> None:

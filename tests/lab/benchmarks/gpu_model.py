@@ -161,8 +161,7 @@ def document(folder: Path) -> Iterator[str]:
         loop = products_loop(code)
         mix = Counter(i.base for i in loop)
         parts = f"{mix['FFMA']} FFMA, {mix['LDS']} LDS.128, {len(loop) - mix['FFMA'] - mix['LDS']} others"
-        share = f"{mix['FFMA'] / len(loop):.0%}"
-        yield _row(f"contraction {name}", code, first.occupancy(code, threads), parts, share)
+        yield _row(f"contraction {name}", code, first.occupancy(code, threads), parts, f"{mix['FFMA'] / len(loop):.0%}")
     for name, code in hashing[first.arch].items():
         loop = max(code.loops(), key=len)
         mix = Counter(i.base for i in loop)
@@ -223,6 +222,7 @@ A kernel can't be faster; how near it comes, only hardware can say. [Why these t
 - **Steps**: per node the greater of its instructions and its bytes, and 3 microseconds for the launch.
 
 ## Kernels
+
 """
 
 if __name__ == "__main__":
