@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 import sha3
 
-from pol.execution.device.host import HostDevice
-from pol.execution.device.kernel import Kernel
-from pol.execution.device.sources import keccak_source
+from pol.execution.device.device import Device
+from pol.execution.device.kernel import NAME, Kernel
 
 LEAF_WORDS = 64
 LEAF_HASH = Kernel(
-    f"""{keccak_source()}
-POL_KERNEL(KERNEL_NAME, 1, Word* out, const Word* data, Long number) {{
-    POL_ALONE(t) {{ pol::hash_leaf(data, number, out); }}
+    f"""
+POL_KERNEL({NAME}, 1, Word* out, const Word* data, Long number) {{
+    POL_ALONE(t) {{ hash_leaf(data, number, out); }}
     (void)block;
 }}
 POL_END
@@ -24,9 +23,9 @@ POL_END
 
 @pytest.mark.parametrize("first", [0, 1, 4])
 @pytest.mark.parametrize("number", [1, 2, 33, 34, 35, 63, 64, 100])
-def test_a_leaf(host_device: HostDevice, number: int, first: int) -> None:
+def test_a_leaf(device: Device, number: int, first: int) -> None:
     words = np.random.default_rng(number).integers(0, 2**32, first + number, dtype=np.uint32)
-    out = host_device.empty(8)
-    host_device.launch(LEAF_HASH, [out, host_device.part(host_device.put(words), first)], number)
+    out = device.empty(8)
+    device.launch(LEAF_HASH, [out, device.part(device.put(words), first)], number)
     leaf = words[first : first + LEAF_WORDS].tobytes().ljust(4 * LEAF_WORDS, b"\0")
-    assert out.tobytes() == sha3.keccak_256(b"\0" + leaf).digest()
+    assert device.get(out, (8,)).tobytes() == sha3.keccak_256(b"\0" + leaf).digest()

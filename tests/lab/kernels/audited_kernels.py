@@ -18,7 +18,7 @@ from pol.execution.device.kernel import Kernel
 from pol.execution.device.loops import loops_of
 from pol.execution.device.nvrtc import Compiler
 from pol.execution.device.planned_kernels import planned_kernels
-from pol.execution.device.sources import headers, keccak_source
+from pol.execution.device.roots import LEAF_TREES, NODE_TREES
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.tensor_type import DType, TensorType
 
@@ -82,6 +82,7 @@ def contractions() -> Iterator[Audited]:
         assert found is not None
         for tile in TILES:
             yield Audited(contraction_kernel(node, loops, found, tile), ops, False, True)
+    yield from of_nodes([contraction(2, 256, 256, 64, ORDERS[0], integers=True)])
 
 
 def drawn(count: int) -> Iterator[Audited]:
@@ -113,7 +114,8 @@ def audit(compiler: Compiler, audited: Iterable[Audited]) -> dict[str, list[str]
 
 def keccak(compiler: Compiler) -> dict[str, MachineCode]:
     """The kernels of Merkle trees."""
-    return disassembled(compiler.machine_code(headers() + keccak_source()))
+    units = compiler.units([LEAF_TREES, NODE_TREES])
+    return {name: code for _, cubin in units for name, code in disassembled(cubin).items()}
 
 
 def _map(program: ScalarProgram) -> Node:
