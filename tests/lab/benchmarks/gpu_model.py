@@ -23,7 +23,6 @@ from pol.execution.device.contraction_source import TILES, contraction_kernel, c
 from pol.execution.device.keyed_source import keyed_fold_of
 from pol.execution.device.loops import loops_of
 from pol.execution.device.nvrtc import Compiler, cache_folder
-from pol.execution.device.roots import LEAF_TREES
 from pol.graph.capture import capture_shapes
 from pol.graph.node import Node
 
@@ -173,7 +172,7 @@ def document(folder: Path) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     for gpu in GPUS:
         share = gpu.share_of_peak(products_loop(compiled[gpu.arch][0][2]))
-        speed = hashing_bytes_per_second(hashing[gpu.arch][LEAF_TREES.name], gpu) / 1e9
+        speed = hashing_bytes_per_second(hashing[gpu.arch]["hash_leaf_trees"], gpu) / 1e9
         yield (
             f"| {gpu.name} | {gpu.flops / 1e12:.1f} | {share:.0%} | {gpu.gigabytes_per_second:,.0f} | "
             f"{min(speed, gpu.gigabytes_per_second):,.0f} | {NOT_RUN} |"
@@ -197,7 +196,7 @@ def gpu_figures() -> dict[str, Figure]:
         loop, tile = products_loop(code), name.partition(",")[0].replace(" ", "")
         figures[f"registers_of_tile_{tile}"] = Figure(code.registers, "registers a thread")
         figures[f"share_of_peak_of_tile_{tile}"] = Figure(gpu.share_of_peak(loop), "of FFMA peak, model")
-    code = audited_kernels.keccak(compiler)[LEAF_TREES.name]
+    code = audited_kernels.keccak(compiler)["hash_leaf_trees"]
     figures["hashing_bound"] = Figure(hashing_bytes_per_second(code, gpu) / 1e9, "GB/s, model")
     return figures
 

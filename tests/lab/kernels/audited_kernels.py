@@ -114,8 +114,9 @@ def audit(compiler: Compiler, audited: Iterable[Audited]) -> dict[str, list[str]
 
 def keccak(compiler: Compiler) -> dict[str, MachineCode]:
     """The kernels of Merkle trees."""
+    names = {LEAF_TREES.name: "hash_leaf_trees", NODE_TREES.name: "hash_node_trees"}
     units = compiler.units([LEAF_TREES, NODE_TREES])
-    return {name: code for _, cubin in units for name, code in disassembled(cubin).items()}
+    return {names[name]: code for _, cubin in units for name, code in disassembled(cubin).items()}
 
 
 def _map(program: ScalarProgram) -> Node:
