@@ -175,6 +175,18 @@ def test_channels_have_the_bits_of_the_reference(shape: Shape) -> None:
     check([shape, shape, shape[1:2]], batch_norm(shape), 0.001)
 
 
+def test_a_node_that_cannot_be_fused_ends_a_group() -> None:
+    """It reads its rows in another order; the softmaxes before and after it are run by rows."""
+    shape, turned = (2048, 16, 48), (2048, 48, 16)
+    operations: list[Operation] = [
+        ("_softmax.default", (Ref(0), 2, False), (shape,)),
+        ("permute.default", (Ref(1), (0, 2, 1)), (turned,)),
+        ("tanh.default", (Ref(2),), (turned,)),
+        ("_softmax.default", (Ref(3), 2, False), (turned,)),
+    ]
+    check([shape], operations, 0.01)
+
+
 @pytest.mark.parametrize("name", ["softmax", "layer_norm"])
 def test_values_within_rows_take_no_memory_of_the_step(name: str) -> None:
     shape = (2048, 512)

@@ -193,9 +193,8 @@ Descriptor rows_of(const Descriptor& node, const RowAxes& axes, const RowGroup& 
     return part;
 }
 
-std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_t least_bytes, int64_t chunk_bytes) {
-    std::vector<RowGroup> groups;
-    for (size_t first = 0; first < nodes.size(); ++first) {
+std::optional<RowGroup> next_row_group(const std::vector<StepNode>& nodes, size_t first, int64_t least_bytes, int64_t chunk_bytes) {
+    for (; first < nodes.size(); ++first) {
         if (!nodes[first].needed || !nodes[first].by_rows) continue;
         const std::vector<int> dimensions = long_dimensions(*nodes[first].descriptor);
         RowGroup best{};
@@ -204,11 +203,9 @@ std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_
                 const RowGroup found = group_from(nodes, first, axes_at(*nodes[first].descriptor, dimensions, place, count), least_bytes, chunk_bytes);
                 if (found.nodes.size() > best.nodes.size()) best = found;
             }
-        if (best.nodes.empty()) continue;
-        first = best.nodes.back();
-        groups.push_back(std::move(best));
+        if (!best.nodes.empty()) return best;
     }
-    return groups;
+    return std::nullopt;
 }
 
 }  // namespace pol

@@ -42,15 +42,15 @@ struct StepNode {
     size_t last_reader;  // itself, if there is none
 };
 
-// Tensors of a group have so many bytes together: less stays in the last-level cache anyway, and is sooner done node by
-// node.
+// Tensors of a group that is not fused have so many bytes together: less stays in the last-level cache anyway, and is
+// sooner done node by node.
 constexpr int64_t kLeastGroupBytes = int64_t{32} << 20;
 constexpr int64_t kChunkBytes = 512 << 10;       // of all tensors of a group: a part of the second-level cache
 constexpr int64_t kFusedChunkBytes = 256 << 10;  // of groups that are fused (plan/fused_rows.h)
 
-// Groups in ascending order, whose tensors have at least so many bytes. Between the first and the last node of a group,
-// no needed node is left out.
-std::vector<RowGroup> find_row_groups(const std::vector<StepNode>& nodes, int64_t least_bytes, int64_t chunk_bytes = kChunkBytes);
+// The first group whose first node is `first` or later, and whose tensors have at least so many bytes. Between its first
+// and its last node, no needed node is left out.
+std::optional<RowGroup> next_row_group(const std::vector<StepNode>& nodes, size_t first, int64_t least_bytes, int64_t chunk_bytes);
 
 // The rows of a tensor that has the dimensions of `source`, as `operand` of `reader` reads them: of each element's own row
 // only. Nothing if it reads otherwise.

@@ -48,13 +48,7 @@ void GroupedNodes::plan_members(const std::vector<StepNode>& nodes) {
         for (PlannedNode* node : {members_[m].whole.get(), members_[m].last.get()})
             if (node != nullptr) node->forget_key();
         work_ += members_[m].whole->work() * static_cast<double>(chunks_);
-    }
-    if (fused_) fuse(nodes, parts);
-}
-
-void GroupedNodes::fuse(const std::vector<StepNode>& nodes, const std::vector<Descriptor>& parts) {
-    for (size_t m = 0; m < members_.size(); ++m) {
-        const Descriptor& definition = *nodes[group_.nodes[m]].descriptor;
+        if (!fused_) continue;
         members_[m].stage = fused_stage(definition, parts[m], group_.axes[m], *members_[m].whole, members_[m].in_chunk, rows_of_chunk(group_.length));
         if (!members_[m].stage) {
             misfit_ = m;
@@ -62,6 +56,10 @@ void GroupedNodes::fuse(const std::vector<StepNode>& nodes, const std::vector<De
         }
         scratch_ = std::max(scratch_, kernels().fused_scratch(*members_[m].stage));
     }
+    if (fused_) join_folds(nodes, parts);
+}
+
+void GroupedNodes::join_folds(const std::vector<StepNode>& nodes, const std::vector<Descriptor>& parts) {
     // Whether a member is all that reads the one before it, which nobody else sees.
     const auto follows = [&](size_t m) {
         if (m >= members_.size() || members_[m - 1].offset < 0 || nodes[group_.nodes[m - 1]].last_reader != group_.nodes[m]) return false;

@@ -41,7 +41,7 @@ class GroupedNodes {
     void place(const std::vector<StepNode>& nodes);
     int64_t rows_of_chunk(int64_t length) const;
     void plan_members(const std::vector<StepNode>& nodes);
-    void fuse(const std::vector<StepNode>& nodes, const std::vector<Descriptor>& parts);
+    void join_folds(const std::vector<StepNode>& nodes, const std::vector<Descriptor>& parts);
     void compute(uint32_t step, const std::vector<Places>& places, int64_t chunk) const;
     void compute_fused(const std::vector<Places>& places, int64_t row, int64_t count, uint32_t* own) const;
     RowGroup group_;

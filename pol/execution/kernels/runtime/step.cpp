@@ -103,25 +103,28 @@ void Step::group_nodes(int64_t least_bytes) {
         members_.push_back({&nodes_[i].descriptor, places_[i].needed, plan.kind != kContraction && !plan.keyed, places_[i].result >= 0, places_[i].last_reader});
     }
     fuse_nodes();
-    for (RowGroup& group : find_row_groups(members_, least_bytes)) add_group(GroupedNodes(std::move(group), members_));
+    for (size_t first = 0; auto group = next_row_group(members_, first, least_bytes, kChunkBytes);) {
+        first = group->nodes.back() + 1;
+        add_group(GroupedNodes(std::move(*group), members_));
+    }
 }
 
-// Groups whose members are all fused pay off at any size.
+// Groups whose members are all fused pay off at any size. Without a member that cannot be, the search goes on where the
+// group began: what lies before it is left as it is.
 void Step::fuse_nodes() {
     std::vector<StepNode> members = members_;
     for (size_t i = 0; i < nodes_.size(); ++i) members[i].by_rows = members[i].by_rows && may_be_fused(nodes_[i].descriptor, nodes_[i].planned.plan());
-    for (bool fits = false; !fits;) {
-        fits = true;
-        for (RowGroup& group : find_row_groups(members, 0, kFusedChunkBytes)) {
-            GroupedNodes fused(std::move(group), members, true);
-            const std::vector<size_t>& nodes = fused.group().nodes;
-            if (fused.misfit()) {
-                members[nodes[*fused.misfit()]].by_rows = fits = false;
-                continue;
-            }
-            for (const size_t node : nodes) members[node].by_rows = members_[node].by_rows = false;
-            add_group(std::move(fused));
+    for (size_t first = 0; auto group = next_row_group(members, first, 0, kFusedChunkBytes);) {
+        first = group->nodes.front();
+        GroupedNodes fused(std::move(*group), members, true);
+        const std::vector<size_t>& nodes = fused.group().nodes;
+        if (fused.misfit()) {
+            members[nodes[*fused.misfit()]].by_rows = false;
+            continue;
         }
+        first = nodes.back() + 1;
+        for (const size_t node : nodes) members_[node].by_rows = false;
+        add_group(std::move(fused));
     }
 }
 
