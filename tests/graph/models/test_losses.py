@@ -9,6 +9,11 @@ from own_loop import CLASSES, ROWS, Setup, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pol.errors import UnsupportedError
+from pol.graph.capture import capture
+from pol.graph.capture.replacements import REPLACEMENTS
+from pol.graph.capture.replacements.losses.ctc import MOST_FRAMES
+
 WIDTH = 6
 
 
@@ -174,6 +179,54 @@ LOSSES: dict[str, Callable[[], Setup]] = {
 def test_a_loss_trains_like_its_own_loop(name: str) -> None:
     torch.manual_seed(8)
     require_own_loop(*LOSSES[name]())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_loss_and_the_gradient_of_alignments(seed: int) -> None:
+    """Any lengths, texts of no label and texts that are too long among them; padded and one behind the other."""
+    torch.manual_seed(seed)
+    times, examples, longest = 1 + 3 * seed, 4, 3
+    scores = torch.randn(times, examples, CLASSES).log_softmax(-1).requires_grad_()
+    inputs, texts = torch.randint(1, times + 1, (examples,)), torch.randint(0, longest + 1, (examples,))
+    padded = torch.randint(1, CLASSES, (examples, longest))
+    joined = torch.cat([row[:length] for row, length in zip(padded, texts, strict=True)])
+    weights = torch.rand(examples)
+    expected = functional.ctc_loss(scores, padded, inputs, texts, reduction="none", zero_infinity=True)
+    (slope,) = torch.autograd.grad(expected @ weights, scores)
+    operation, backward = torch.ops.aten._ctc_loss, torch.ops.aten._ctc_loss_backward
+    for targets, lengths in [(padded, (inputs, texts)), (joined, (inputs.tolist(), texts.tolist()))]:
+        overload = "Tensor" if targets is padded else "default"
+        given = (scores.detach(), targets, *lengths)
+        losses, shares = REPLACEMENTS[getattr(operation, overload)](*given)
+        gradient = REPLACEMENTS[getattr(backward, overload)](weights, *given, losses, shares, 0, True)
+        torch.testing.assert_close(losses.masked_fill(losses == torch.inf, 0), expected.detach())
+        torch.testing.assert_close(gradient, slope)
+
+
+def test_an_alignment_of_hundreds_of_frames_has_a_few_nodes_for_each() -> None:
+    frames = 120
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        lengths = torch.full((2,), frames), torch.full((2,), 3)
+        return functional.ctc_loss(output, target, *lengths)
+
+    torch.manual_seed(3)
+    model, order = Sequence(6), torch.tensor([[0, 1]])
+    dataset = torch.randn(2, frames, WIDTH), torch.tensor([[1, 1, 2], [3, 2, 4]])
+    found = capture(model, loss, torch.optim.SGD(model.parameters(), 0.1), dataset, order)
+    assert len(found.program.nodes) < 5 * frames
+
+
+def test_an_alignment_of_too_many_frames_is_refused_with_its_line() -> None:
+    frames = MOST_FRAMES + 1
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        return functional.ctc_loss(output, target, torch.full((2,), frames), torch.full((2,), 3))
+
+    model, order = Sequence(6), torch.tensor([[0, 1]])
+    dataset = torch.randn(2, frames, WIDTH), torch.tensor([[1, 1, 2], [3, 2, 4]])
+    with pytest.raises(UnsupportedError, match=f"functional.ctc_loss.* -- ctc_loss of {frames} frames: .*: crop"):
+        capture(model, loss, torch.optim.SGD(model.parameters(), 0.1), dataset, order)
 
 
 def test_distances_of_equal_rows_have_no_gradient() -> None:

@@ -1,4 +1,9 @@
-"""`ctc_loss`: the sum over all alignments of a text with a sequence, as a recursion in log space."""
+"""`ctc_loss`: the sum over all alignments of a text with a sequence, as a recursion in log space.
+
+The recursion is unrolled, since a program has no loop. Forward and backward variables (alpha and beta of Graves et al.,
+"Connectionist temporal classification", 2006) are one recursion over a batch of twice the size: beta is the alpha of
+the reversed sequence and text.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +12,38 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
+from torch.fx import traceback as fx_traceback
 from torch.nn import functional
 
-from pol.graph.capture.replacements.pullback import pulled_back
+from pol.errors import UnsupportedError
 from pol.graph.capture.replacements.table import replaces
+from pol.graph.capture.tracing.provenance import SOURCE
 
 NONE = -1e30
 """The logarithm that stands for an impossible alignment: finite, so that differences exist."""
+MOST_FRAMES = 1000
+"""Frames of a sequence: the capture of a program with so many takes minutes."""
 
 Lengths: TypeAlias = "Tensor | Sequence[int]"
 
 
-def _log_likelihood_loss(scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank: int = 0) -> Tensor:
-    """Minus the log-likelihood of each example; `scores` are (time, examples, classes).
+@replaces("_ctc_loss.default", "_ctc_loss.Tensor")
+def _ctc(
+    scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank: int = 0, zero_infinity: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Minus the log-likelihood of each example, and the share of each class in each frame, which the gradient takes.
 
-    `targets` are padded rows, or all texts one behind the other; lengths may be data.
+    `scores` are (time, examples, classes), `targets` padded rows, or all texts one behind the other; lengths may be
+    data.
     """
     time, examples, _ = scores.shape
+    if time > MOST_FRAMES:
+        line = (fx_traceback.get_current_meta().get("custom") or {}).get(SOURCE, "the step")
+        raise UnsupportedError(
+            f"{line} -- ctc_loss of {time} frames: a program has no loop, so each frame adds operations, and "
+            f"{MOST_FRAMES} frames are the most. Give the loss shorter sequences: crop the examples, or let the model "
+            "join frames (stride, pooling) before the loss"
+        )
     labels, counts = _labels(targets, texts, examples)
     # A blank before and behind every label.
     states = 2 * labels.shape[1] + 1
@@ -31,28 +51,44 @@ def _log_likelihood_loss(scores: Tensor, targets: Tensor, inputs: Lengths, texts
     own = labels.gather(1, (place // 2).clamp(max=max(labels.shape[1] - 1, 0)).expand(examples, states))
     own = torch.where(place % 2 == 0, blank, own)
     emitted = scores.gather(2, own.expand(time, examples, states))
+    lengths = _tensor(inputs, scores)
+    last = 2 * counts.unsqueeze(1)
+    places = (last - place).clamp(min=0)  # in the reversed text
+    frames = (lengths - 1 - torch.arange(time, device=scores.device).unsqueeze(1)).clamp(min=0)
+    frames = frames.unsqueeze(2).expand(time, examples, states)
+    reversed_emitted = emitted.gather(2, places.expand(time, examples, states)).gather(0, frames)
+    table = _forward(
+        torch.cat([emitted, reversed_emitted], 1), torch.cat([own, own.gather(1, places)]), lengths.repeat(2), blank
+    )
+    alpha, beta = table[:, :examples], table[:, examples:]
+    beta = beta.gather(0, frames).gather(2, places.expand(time, examples, states))
+    final = table[-1, :examples]
+    end, label = final.gather(1, last), final.gather(1, (last - 1).clamp(min=0))
+    found = _log_sum(end, torch.where(last > 0, label, NONE)).squeeze(1)
+    is_possible = found > NONE / 2
+    # A frame's emission is in both variables.
+    share = (alpha + beta - emitted - found.unsqueeze(1)).clamp(max=0.0).exp()
+    share = torch.where(is_possible.unsqueeze(1) & (place <= last), share, 0.0)
+    by_class = torch.zeros_like(scores).scatter_add(2, own.expand(time, examples, states), share)
+    return torch.where(is_possible, -found, torch.inf), by_class
+
+
+def _forward(emitted: Tensor, own: Tensor, lengths: Tensor, blank: int) -> Tensor:
+    """The logarithm of all alignments up to each frame that end in each state; behind its length it stays."""
+    time, _, states = emitted.shape
+    place = torch.arange(states, device=emitted.device)
     before = functional.pad(own[:, :-2], (2, 0), value=blank)
     skips = (own != blank) & (own != before) & (place >= 2)  # two states back
-    lengths = inputs if isinstance(inputs, Tensor) else torch.tensor(list(inputs), device=scores.device)
+    goes_on = (lengths > torch.arange(time, device=emitted.device).unsqueeze(1)).unsqueeze(2)
     alpha = torch.where(place < 2, emitted[0], NONE)  # a blank, or the first label
+    found = [alpha]
     for step in range(1, time):
-        stay = alpha
-        one = functional.pad(alpha[:, :-1], (1, 0), value=NONE)
-        two = torch.where(skips, functional.pad(alpha[:, :-2], (2, 0), value=NONE), NONE)
-        moved = _log_sum(stay, one, two) + emitted[step]
-        alpha = torch.where((lengths > step).unsqueeze(1), moved, alpha)
-    last = 2 * counts.unsqueeze(1)
-    end, label = alpha.gather(1, last), alpha.gather(1, (last - 1).clamp(min=0))
-    found = _log_sum(end, torch.where(last > 0, label, NONE)).squeeze(1)
-    return torch.where(found < NONE / 2, torch.inf, -found)
-
-
-@replaces("_ctc_loss.default", "_ctc_loss.Tensor")
-def _ctc(
-    scores: Tensor, targets: Tensor, inputs: Lengths, texts: Lengths, blank: int = 0, zero_infinity: bool = False
-) -> tuple[Tensor, Tensor]:
-    loss = _log_likelihood_loss(scores, targets, inputs, texts, blank)
-    return loss, loss  # the second one is torch's table of the recursion, which `_ctc_backward` doesn't read
+        behind = functional.pad(alpha, (2, 0), value=NONE)
+        two = torch.where(skips, behind[:, :states], NONE)
+        moved = _log_sum(alpha, behind[:, 1 : states + 1], two) + emitted[step]
+        alpha = torch.where(goes_on[step], moved, alpha)
+        found.append(alpha)
+    return torch.stack(found)
 
 
 @replaces("_ctc_loss_backward.default", "_ctc_loss_backward.Tensor")
@@ -63,18 +99,15 @@ def _ctc_backward(
     inputs: Lengths,
     texts: Lengths,
     loss: Tensor,
-    _alpha: Tensor,
+    shares: Tensor,
     blank: int,
     zero_infinity: bool = False,
 ) -> Tensor:
     """As torch's: the scores count as logarithms of a softmax, so that exp(score) is part of the gradient."""
     time, examples, _ = scores.shape
-    (slope,) = pulled_back(
-        lambda given: _log_likelihood_loss(given, targets, inputs, texts, blank), torch.ones_like(loss), scores
-    )
-    lengths = inputs if isinstance(inputs, Tensor) else torch.tensor(list(inputs), device=scores.device)
+    lengths = _tensor(inputs, scores)
     is_used = (torch.arange(time, device=scores.device).unsqueeze(1) < lengths).unsqueeze(2)
-    result = torch.where(is_used, (scores.exp() + slope) * gradient.reshape(1, examples, 1), 0.0)
+    result = torch.where(is_used, (scores.exp() - shares) * gradient.reshape(1, examples, 1), 0.0)
     if zero_infinity:
         result = torch.where((loss == torch.inf).reshape(1, examples, 1), 0.0, result)
     return result
@@ -82,8 +115,7 @@ def _ctc_backward(
 
 def _labels(targets: Tensor, texts: Lengths, examples: int) -> tuple[Tensor, Tensor]:
     """Labels as (examples, longest text), and how many of them count."""
-    counts = texts if isinstance(texts, Tensor) else torch.tensor(list(texts), device=targets.device)
-    counts = counts.to(torch.int64)
+    counts = _tensor(texts, targets).to(torch.int64)
     if targets.dim() > 1:
         return targets.to(torch.int64), counts
     longest = targets.shape[0] if isinstance(texts, Tensor) else max(texts, default=0)
@@ -93,11 +125,15 @@ def _labels(targets: Tensor, texts: Lengths, examples: int) -> tuple[Tensor, Ten
     return targets.to(torch.int64).index_select(0, place).reshape(examples, longest), counts
 
 
+def _tensor(lengths: Lengths, other: Tensor) -> Tensor:
+    return lengths if isinstance(lengths, Tensor) else torch.tensor(list(lengths), device=other.device)
+
+
 def _log_sum(*terms: Tensor) -> Tensor:
     """log(sum(exp(term)))."""
-    greatest = terms[0].detach()
+    greatest = terms[0]
     for term in terms[1:]:
-        greatest = torch.maximum(greatest, term.detach())
+        greatest = torch.maximum(greatest, term)
     total = sum((term - greatest).exp() for term in terms)
     if not isinstance(total, Tensor):
         raise AssertionError("a sum has terms")
