@@ -151,7 +151,9 @@ def trace_step(
 @contextmanager
 def quiet() -> Iterator[None]:
     """Tracing internals warn about their own deprecated parts and log errors that also come as exceptions."""
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    # The handler of torch.__trace goes at its first record, unless TORCH_TRACE is set; until then all records are made.
+    known = [name for name in logging.root.manager.loggerDict if name != "torch.__trace"]
+    names = [name for name in known if name.partition(".")[0] == "torch"]
     loggers = [logging.getLogger(name) for name in names]
     disabled = [logger.disabled for logger in loggers]
     try:
