@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.optimizers import RULES, SQUARES_SCALE, Number, OptimizerRule, OptimizerState, Options
 from pol.graph.capture.optimizers.counted_step import CountedStep, counted_step, counts
 from pol.graph.capture.optimizers.first_state import first_states
+from pol.graph.capture.optimizers.repeated_update import RepeatedUpdates
 from pol.graph.capture.optimizers.traced_optimizer import LATER, no_rule, own_state, own_step, require_traceable
 
 TABLE = "schedule"
@@ -109,18 +111,36 @@ class OptimizerStep:
             return own_step(self._optimizer, self._names, groups, parameters, gradients, states, present)
         after: dict[str, Tensor] = {}
         next_states: dict[str, OptimizerState] = {}
+        repeated = RepeatedUpdates()
         for name, gradient in gradients.items():
-            parameter, state, member = parameters[name].detach(), states[name], self._members_by_name[name]
-            value, next_state = self._rule.update(
-                self._fixed[member.group],
-                parameter.float(),
-                gradient.float(),
-                {key: tensor.float() for key, tensor in state.items()},
-                {key: _entry(number, entries) for key, number in member.numbers[turn].items()},
-            )
-            after[name] = value.to(parameter.dtype)
-            next_states[name] = {key: next_state[key].to(state[key].dtype) for key in state}
+            member, state = self._members_by_name[name], states[name]
+            kind = (member.group, id(member.numbers), tuple(state))
+            update = partial(self._updated, self._rule, member, tuple(state), entries, turn)
+            value, *moved = repeated.run(kind, update, [parameters[name], gradient, *state.values()])
+            after[name], next_states[name] = value, dict(zip(state, moved, strict=True))
         return after, next_states
+
+    def _updated(
+        self,
+        rule: OptimizerRule,
+        member: _Member,
+        keys: Sequence[str],
+        entries: Mapping[str, Tensor],
+        turn: int,
+        parameter: Tensor,
+        gradient: Tensor,
+        *state: Tensor,
+    ) -> list[Tensor]:
+        """The next value and the next state of a parameter, in the order of the keys."""
+        value, next_state = rule.update(
+            self._fixed[member.group],
+            parameter.detach().float(),
+            gradient.float(),
+            {key: tensor.float() for key, tensor in zip(keys, state, strict=True)},
+            {key: _entry(number, entries) for key, number in member.numbers[turn].items()},
+        )
+        moved = [next_state[key].to(tensor.dtype) for key, tensor in zip(keys, state, strict=True)]
+        return [value.to(parameter.dtype), *moved]
 
     def _counted_updates(
         self,
