@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
+from torch._C import DisableTorchFunction
 from torch.fx import Node, Proxy
 from torch.fx.experimental.proxy_tensor import (
     disable_proxy_modes_tracing,
@@ -46,7 +47,8 @@ class RepeatedUpdates:
             return update(*operands)
         tracer: Any = mode.tracer
         given = [_node(tracer, operand) for operand in operands]
-        forms = [(tensor.shape, tensor.stride(), tensor.dtype) for tensor in operands]
+        with DisableTorchFunction():  # the modes of a trace take each look at a tensor for a function of the user
+            forms = [(tensor.shape, tensor.stride(), tensor.dtype) for tensor in operands]
         key = (kind, *forms, *(given.index(node) for node in given))  # the same tensor may be several operands
         known = self._known.get(key)
         if known is None:
@@ -67,9 +69,9 @@ class RepeatedUpdates:
 
 def _tracked(tracer: Any, like: Tensor, node: Node) -> Tensor:
     """A tensor without numbers that stands for a node."""
-    with disable_proxy_modes_tracing():
+    with disable_proxy_modes_tracing(), DisableTorchFunction():
         tensor = like.clone()
-    return track_tensor_tree(tensor, Proxy(node, tracer), constant=None, tracer=tracer)
+        return track_tensor_tree(tensor, Proxy(node, tracer), constant=None, tracer=tracer)
 
 
 def _node(tracer: Any, tensor: Tensor) -> Node:

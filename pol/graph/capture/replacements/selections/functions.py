@@ -33,8 +33,15 @@ def of_rows(*names: str) -> Callable[[F], F]:
 
 
 def has_selected_rows(*values: Any) -> bool:
-    """Whether arguments of a function hold selected rows."""
-    return any(isinstance(leaf, SelectedRows) for leaf in tree_flatten(values)[0])
+    """Whether arguments of a function hold selected rows; asked at every call of a trace, so by a plain search."""
+    for value in values:
+        if isinstance(value, SelectedRows):
+            return True
+        if isinstance(value, tuple | list) and has_selected_rows(*value):
+            return True
+        if isinstance(value, dict) and has_selected_rows(*value.values()):
+            return True
+    return False
 
 
 def of_selected_rows(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
