@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pol.execution.device.loops import Form, Loops
 from pol.graph.node import Gather
 
-_INT_LIMIT = 2**31
+_INT_LIMIT, _INDEX_LIMIT = 2**31 - 256, 2**31
+"""Tiles look a little beyond the last term, and the limit of a form is one more than its greatest value."""
 
 
 def index_type(loops: Loops) -> str:
-    """The type of addresses: 32 bits if every form and every sum within it fits."""
-    greatest = 0
+    """The type of addresses and of places in a fold: 32 bits if every sum within a form fits, and all limits."""
+    greatest = math.prod(loops.fold)  # terms of strides 0 move no address
     for read in loops.reads:
         for form in read.forms:
             low, high = _reach(loops, form)
@@ -51,7 +53,7 @@ def read_statements(
         if not loops.within(form, limit):
             name = f"b{operand}_{number}"
             lines.append(f"const Index {name} = {form_expression(form, out, fold)};")
-            conditions.append(_in_range(name, min(limit, loops.interval(form)[1] + 1)))
+            conditions.append(_in_range(name, max(0, min(limit, loops.interval(form)[1] + 1))))
     if read.gather is not None:
         index, valid = f"{word}{read.gather.operand}", f"{word}{read.gather.operand} < {_most_indices(read.gather)}u"
         conditions.append(valid)
@@ -87,7 +89,7 @@ def coordinate_statements(index: str, names: Sequence[str], sizes: Sequence[int]
 
 def _most_indices(gather: Gather) -> int:
     """The limit of an index that is a word without a sign."""
-    return max(0, min(gather.limit, _INT_LIMIT))
+    return max(0, min(gather.limit, _INDEX_LIMIT))
 
 
 def _in_range(name: str, limit: int) -> str:
