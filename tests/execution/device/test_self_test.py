@@ -1,5 +1,6 @@
 """The self-test of devices: its constants are the reference's, and it finds a device that is wrong."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,12 @@ import pytest
 from lab.kernels import self_test_digests
 from pol.arithmetic.primitives import Op
 from pol.errors import OperationalError, ProtocolError
+from pol.execution.device import host
+from pol.execution.device.byte_contraction_source import byte_kernels
 from pol.execution.device.contraction_source import contraction_of
 from pol.execution.device.device import Device
 from pol.execution.device.host import HostDevice
+from pol.execution.device.kernel import Kernel
 from pol.execution.device.keyed_source import keyed_fold_of
 from pol.execution.device.loops import loops_of
 from pol.execution.device.open_device import executors_on, open_device, require_device_name
@@ -18,6 +22,7 @@ from pol.execution.device.self_test.known_digests import CLASSES, PRIMITIVES, TR
 from pol.execution.device.self_test.self_test import TREE_SIZES, self_test, trainings
 from pol.execution.device.self_test.subjects import CpuSubject, DeviceSubject
 from pol.execution.device.self_test.tested_nodes import SHORT, classes
+from pol.execution.device.sources import translation_unit
 
 UNFUSED = "-D__builtin_fmaf(a,b,c)=((a)*(b)+(c))"
 
@@ -58,6 +63,11 @@ def test_nodes_are_of_their_classes() -> None:
             keyed.add(tested.name)
     assert contractions == {name for name in CLASSES if name.startswith(("contraction", "convolution"))}
     assert keyed == {"keyed fold"}
+    (of_bytes,) = (tested for tested in classes() if tested.name == "contraction of bytes")
+    loops = loops_of(of_bytes.node)
+    found = contraction_of(of_bytes.node, loops)
+    assert found is not None and byte_kernels(of_bytes.node, loops, found) is not None
+    assert all((tensor + 128 < 256).all() for tensor in of_bytes.tensors)
 
 
 def test_processor() -> None:
@@ -80,6 +90,17 @@ def test_a_product_that_is_rounded_is_found(unfused_device: HostDevice) -> None:
     assert not {"FADD", "FMUL", "row sums in 32 lanes", "tree of 65 words"} & set(failed)
     assert "of 65536 words differ: [" in failed["FFMA"]
     assert failed["training of gpt"].startswith("node ")
+
+
+def test_units_that_multiply_bytes_otherwise_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the class of bytes runs on them: other integers are no bytes."""
+
+    def without_signs(kernels: Sequence[Kernel]) -> str:
+        return translation_unit(kernels).replace("signed char", "unsigned char")
+
+    monkeypatch.setattr(host, "translation_unit", without_signs)
+    failed = [check.name for check in self_test(DeviceSubject(HostDevice()), True) if not check.passed]
+    assert failed == ["contraction of bytes"]
 
 
 def test_first_use(host_device: HostDevice, unfused_device: HostDevice, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ CLASSES = {
     "contraction of integers 2 x 137 x 67 x 130": "5aafe4cd144ad573cd19654eca516a15",
     "contraction of integers 1 x 9 x 1 x 70": "f67287a25350a8c1af2db9c4ee8fd497",
     "contraction of any words": "2f47208619ba350584b31ffe73f2e832",
+    "contraction of bytes": "956486ea3fc5cb2a4202298befb930ff",
     "convolution": "a31a2d7a6cf2778bfe67b582c450b441",
     "row sums in 32 lanes": "58ca52f4c1c86da7f324ac789f1a1514",
     "row maxima in 32 lanes": "7845a3a5f268d767c158c46c2486b95c",

@@ -64,6 +64,7 @@ def classes() -> Iterator[TestedNode]:
         yield contraction(137, 130, 67, integers, batch=2)
         yield contraction(9, 70, 1, integers)
     yield _any_words()
+    yield _bytes()
     yield _convolution()
     yield _fold("row sums in 32 lanes", Op.FADD, 0)
     yield _fold("row maxima in 32 lanes", Op.FMAX, 0xFF800000)
@@ -78,6 +79,15 @@ def _any_words() -> TestedNode:
     few = contraction(33, 40, 3)
     tensors = [counted_words(number + 7, t.size).reshape(t.shape) for number, t in enumerate(few.tensors)]
     return TestedNode("contraction of any words", few.node, tensors)
+
+
+def _bytes() -> TestedNode:
+    """A contraction of integers that all fit into signed bytes: units for these multiply them."""
+    many = contraction(137, 130, 67, integers=True, batch=2)
+    tensors = [
+        counted_integers(number + 80, t.size, 256).reshape(t.shape) - 128 for number, t in enumerate(many.tensors)
+    ]
+    return TestedNode("contraction of bytes", many.node, tensors)
 
 
 def _convolution() -> TestedNode:
