@@ -57,6 +57,15 @@ class CudaDevice:
         """The device, in words."""
         return str(self._torch.cuda.get_device_name(self._index))
 
+    @property
+    def packages(self) -> str:
+        """NVRTC, cuda-core and torch, each with its version."""
+        with reported():
+            import cuda.core
+
+            compiler = ".".join(map(str, version()))
+            return f"nvrtc {compiler}, cuda-core {cuda.core.__version__}, torch {self._torch.__version__}"
+
     def load(self, kernels: Sequence[Kernel]) -> None:
         """Compile and load kernels that are not there yet; OperationalError if it fails."""
         new = list({kernel.name: kernel for kernel in kernels if kernel.name not in self._kernels}.values())

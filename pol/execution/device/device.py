@@ -20,6 +20,11 @@ class Device(Protocol):
         """The device, in words."""
         ...
 
+    @property
+    def packages(self) -> str:
+        """The versions of the packages that compile, launch and sort for it: others may give other bits."""
+        ...
+
     def load(self, kernels: Sequence[Kernel]) -> None:
         """Compile kernels that `launch` will be asked for; those that are there already cost nothing."""
         ...

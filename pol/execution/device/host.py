@@ -51,6 +51,11 @@ class HostDevice:
         """The device, in words."""
         return "host"
 
+    @property
+    def packages(self) -> str:
+        """NumPy, which sorts, with its version."""
+        return f"numpy {np.__version__}"
+
     def load(self, kernels: Sequence[Kernel]) -> None:
         """Compile kernels that are not there yet, in one call of the compiler; OperationalError if it fails."""
         new = list({kernel.name: kernel for kernel in kernels if kernel.name not in self._functions}.values())

@@ -26,7 +26,7 @@ _MOST_CACHED_BYTES = 2**30
 
 def cache_folder() -> Path:
     """Where compiled kernels are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pol" / "kernels"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pol" / "kernels"
 
 
 def architecture(capability: tuple[int, int], supported: Sequence[int]) -> str:

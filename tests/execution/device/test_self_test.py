@@ -8,7 +8,7 @@ import pytest
 from lab.kernels import self_test_digests
 from pol.arithmetic.primitives import Op
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.device import host
+from pol.execution.device import host, nvrtc
 from pol.execution.device.byte_contraction_source import byte_kernels
 from pol.execution.device.contraction_source import contraction_of
 from pol.execution.device.device import Device
@@ -17,6 +17,7 @@ from pol.execution.device.kernel import Kernel
 from pol.execution.device.keyed_source import keyed_fold_of
 from pol.execution.device.loops import loops_of
 from pol.execution.device.open_device import executors_on, open_device, require_device_name
+from pol.execution.device.self_test import first_use
 from pol.execution.device.self_test.first_use import require_tested, source_digest
 from pol.execution.device.self_test.known_digests import CLASSES, PRIMITIVES, TRAININGS, TREES
 from pol.execution.device.self_test.self_test import TREE_SIZES, self_test, trainings
@@ -66,7 +67,8 @@ def test_nodes_are_of_their_classes() -> None:
     (of_bytes,) = (tested for tested in classes() if tested.name == "contraction of bytes")
     loops = loops_of(of_bytes.node)
     found = contraction_of(of_bytes.node, loops)
-    assert found is not None and byte_kernels(of_bytes.node, loops, found) is not None
+    assert found is not None
+    assert byte_kernels(of_bytes.node, loops, found) is not None
     assert all((tensor + 128 < 256).all() for tensor in of_bytes.tensors)
 
 
@@ -103,20 +105,41 @@ def test_units_that_multiply_bytes_otherwise_are_found(monkeypatch: pytest.Monke
     assert failed == ["contraction of bytes"]
 
 
-def test_first_use(host_device: HostDevice, unfused_device: HostDevice, tmp_path: Path) -> None:
-    """A test that was passed isn't repeated with the same device, driver and sources, but with any other."""
+def test_first_use(
+    host_device: HostDevice, unfused_device: HostDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test that was passed isn't repeated with the same device, packages, driver and sources, but with any other."""
     with pytest.raises(OperationalError, match="host does not give the defined bits: FFMA"):
         require_tested(unfused_device, "1.0", tmp_path)
     assert list(tmp_path.iterdir()) == []
     require_tested(host_device, "1.0", tmp_path)
     (passed,) = tmp_path.iterdir()
-    assert passed.read_text() == f"host\n1.0\n{source_digest()}\n"
+    assert passed.read_text() == f"host\n{host_device.packages}\n1.0\n{source_digest()}\n"
     require_tested(unfused_device, "1.0", tmp_path)  # of the same name: nothing runs
     with pytest.raises(OperationalError, match="defined bits"):
         require_tested(unfused_device, "1.1", tmp_path)
+    with pytest.raises(OperationalError, match="defined bits"):
+        require_tested(unfused_device, "", tmp_path)  # a driver of no known version may be any
+    monkeypatch.setattr(HostDevice, "packages", "numpy 0.1")
+    with pytest.raises(OperationalError, match="defined bits"):
+        require_tested(unfused_device, "1.0", tmp_path)
+    monkeypatch.undo()
     passed.write_text("host\n1.0\n")
     with pytest.raises(OperationalError, match="defined bits"):
         require_tested(unfused_device, "1.0", tmp_path)
+
+
+def test_a_folder_that_can_not_be_written_to(host_device: HostDevice, tmp_path: Path) -> None:
+    """The device was tested; the next process tests it again."""
+    (tmp_path / "file").touch()
+    require_tested(host_device, "1.0", tmp_path / "file" / "devices")
+
+
+def test_an_empty_cache_folder_is_not_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies in the folder of kernels is executed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert first_use.cache_folder() == Path.home() / ".cache" / "pol" / "devices"
+    assert nvrtc.cache_folder() == Path.home() / ".cache" / "pol" / "kernels"
 
 
 def test_names() -> None:

@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 import pol.execution.device
-from pol.errors import OperationalError
 from pol.execution.device.device import Device
 from pol.execution.device.self_test.self_test import require_self_test
 from pol.execution.device.self_test.subjects import DeviceSubject
@@ -21,7 +20,7 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 def cache_folder() -> Path:
     """Where passed tests are remembered: a folder of the user."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pol" / "devices"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pol" / "devices"
 
 
 def driver_version() -> str:
@@ -35,30 +34,32 @@ def driver_version() -> str:
 
 @functools.cache
 def source_digest() -> str:
-    """Of the sources that kernels are made from."""
+    """Of the sources that kernels are made from, and of the self-test."""
     folder = Path(pol.execution.device.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted((*folder.glob("*.h"), *folder.glob("*.py"))):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(path for kind in ("*.h", "*.py", "*.step") for path in folder.rglob(kind)):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:32]
 
 
 def require_tested(device: Device, driver: str, folder: Path) -> None:
-    """Run the short self-test unless this device has passed it with this driver and these sources.
+    """Run the short self-test unless this device has passed it with these packages, this driver and these sources.
+
+    Nothing is remembered of a driver whose version is not known (empty), or in a folder that can't be written to.
 
     Raises:
         OperationalError: the device doesn't give the defined bits.
     """
-    about = f"{device.name}\n{driver}\n{source_digest()}\n"
+    about = f"{device.name}\n{device.packages}\n{driver}\n{source_digest()}\n"
     passed = folder / hashlib.sha256(about.encode()).hexdigest()[:32]
-    with contextlib.suppress(OSError):
-        if passed.read_text(encoding="utf-8") == about:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if driver and passed.read_text(encoding="utf-8") == about:
             return
     require_self_test(DeviceSubject(device))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    if not driver:
+        return
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
             file.write(about)
         Path(file.name).replace(passed)
-    except OSError as error:
-        raise OperationalError(f"can't remember the self-test of {device.name} in {folder}: {error}") from error
