@@ -14,6 +14,8 @@ THREADS = 256
 _TILE = 128
 _FEWEST_ROWS, _FEWEST_TERMS = 32, 32
 """With fewer, most of a tile is idle."""
+_MOST_COPIES = 16
+"""Of a word among packed ones, as in windows of 8 by 8: a word without strides would fill any memory."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ def byte_kernels(node: Node, loops: Loops, contraction: Contraction) -> ByteKern
     if not contraction.integers or min(rows, columns) < _FEWEST_ROWS or terms < _FEWEST_TERMS:
         return None
     x_words, y_words = batches * rows * -(-terms // 4), batches * columns * -(-terms // 4)
+    for operand, packed_words in ((contraction.x, x_words), (contraction.y, y_words)):
+        if packed_words > _MOST_COPIES * node.operands[operand].type.numel:
+            return None
     struct = node_struct(node, loops, contraction)
     pack_x, pack_y = (
         Kernel(

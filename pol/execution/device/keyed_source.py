@@ -19,6 +19,8 @@ from pol.graph.tensor_type import MAX_ELEMENTS, row_major
 
 _FEWEST_TERMS = 64
 """With fewer, looking at all of them is faster than sorting."""
+_MOST_COPIES = 64
+"""Of a word among the keys: a word without strides would fill any memory."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ def keyed_fold_of(node: Node, loops: Loops) -> KeyedFold | None:
             continue
         for key, coordinate in (instruction.operands, instruction.operands[::-1]):
             found = _keyed(node, loops, key, coordinate)
-            if found is not None and _keys(loops, found) <= MAX_ELEMENTS and _keeps_accumulator(node, first + position):
+            few = found is not None and _keys(loops, found) <= _most_keys(node, found)
+            if few and _keeps_accumulator(node, first + position):
                 return found
     return None
 
@@ -113,6 +116,10 @@ def _keyed(node: Node, loops: Loops, key: int, coordinate: int) -> KeyedFold | N
 def _keys(loops: Loops, keyed: KeyedFold) -> int:
     """The words of all lines' keys, which threads number by 32 bits."""
     return math.prod(loops.out[axis] for axis in keyed.lines) * math.prod(loops.fold)
+
+
+def _most_keys(node: Node, keyed: KeyedFold) -> int:
+    return min(MAX_ELEMENTS, _MOST_COPIES * node.operands[keyed.key].type.numel)
 
 
 def _keeps_accumulator(node: Node, guard: int) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution.device.self_test.counted_words import counted_integers, counted_numbers, counted_words
@@ -84,10 +86,8 @@ def _any_words() -> TestedNode:
 def _bytes() -> TestedNode:
     """A contraction of integers that all fit into signed bytes: units for these multiply them."""
     many = contraction(137, 130, 67, integers=True, batch=2)
-    tensors = [
-        counted_integers(number + 80, t.size, 256).reshape(t.shape) - 128 for number, t in enumerate(many.tensors)
-    ]
-    return TestedNode("contraction of bytes", many.node, tensors)
+    drawn = [counted_integers(number + 80, t.size, 256).reshape(t.shape) for number, t in enumerate(many.tensors)]
+    return TestedNode("contraction of bytes", many.node, [words - np.uint32(128) for words in drawn])
 
 
 def _convolution() -> TestedNode:
