@@ -16,7 +16,7 @@ from pol.errors import OperationalError
 from pol.zk.circuits import Circuit
 from pol.zk.fixed_point import Integers
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pol" / "zk"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pol" / "zk"
 keys_option = click.option(
     "--keys", "root", type=click.Path(path_type=Path), default=CACHE, metavar="DIR", help="Of all keys."
 )

@@ -49,6 +49,8 @@ def open_device(name: str, cache: Path | None = None) -> Device:
         ProtocolError: there is no such name.
         OperationalError: there is no such device, it can't compile kernels, or it doesn't give the defined bits.
     """
+    if name == "cuda:0":
+        return open_device("cuda", cache)
     device = untested_device(name)
     if is_gpu(name):
         require_tested(device, driver_version(), cache or cache_folder())
