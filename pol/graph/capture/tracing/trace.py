@@ -34,6 +34,7 @@ from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.guards.purity import require_batch_kept, require_equal, require_pure, unstable
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.tracing.aten_recorder import data_dependent
+from pol.graph.capture.tracing.custom_functions import custom_functions
 from pol.graph.capture.tracing.decompositions import decompositions
 from pol.graph.capture.tracing.functional_tail import FunctionalTail
 from pol.graph.capture.tracing.functionalization import FunctionalReplay
@@ -112,6 +113,7 @@ def trace_step(
         torch.jit.optimized_execution(False),  # type: ignore[attr-defined]  # torch exports it by hand
         torch.enable_grad(),
         recomputation(),
+        custom_functions(),
         uncompiled(),
         mutation_guard({**own, **training.roots()}) as before,
     ):
