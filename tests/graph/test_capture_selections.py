@@ -206,3 +206,69 @@ def test_what_needs_the_number_of_selected_rows_is_refused_with_its_line(name: s
         compared_step(Behind(lambda x: x, 3), REFUSED[name], (INPUTS, LABELS))
     assert "test_capture_selections.py:" in str(caught.value)
     assert len(str(caught.value)) < 600
+
+
+def view_taken_before(output: Tensor, target: Tensor) -> Tensor:
+    some = output[target > 0]
+    column, wide = some[:, :2], some.unsqueeze(2)
+    some[:, 0] = 0.5
+    some[some > 1] = 0.25
+    functional.dropout(some, 0.5, training=True, inplace=True)
+    return column.square().sum() + wide.square().sum()
+
+
+def test_a_view_of_selected_rows_sees_what_is_written_to_them() -> None:
+    torch.manual_seed(2)
+    compared_step(nn.Linear(5, 3), view_taken_before)
+
+
+def flat_written(some: Tensor) -> None:
+    some.view(-1).mul_(2)
+
+
+def slice_written(some: Tensor) -> None:
+    some[:2].zero_()
+
+
+def row_written(some: Tensor) -> None:
+    some[0].zero_()
+
+
+@pytest.mark.parametrize("write", [flat_written, slice_written, row_written])
+def test_writing_into_a_view_that_is_a_copy_here_is_refused(write: Callable[[Tensor], None]) -> None:
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        some = output[target >= 0].clone()
+        write(some)
+        return some.sum() + some.square().sum()
+
+    with pytest.raises(UnsupportedError, match="were changed in place"):
+        compared_step(nn.Linear(5, 3), loss)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, value: Tensor) -> Tensor:
+        return value * 2
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        return gradient * 2
+
+
+doubled = Doubled.apply
+
+
+def test_a_function_of_ones_own_takes_no_selected_rows() -> None:
+    """Its gradient was lost, and a self-check on rows of which all or none are selected didn't see it."""
+
+    def of_selected(output: Tensor, target: Tensor) -> Tensor:
+        return doubled(output[target > 0]).square().sum() + output.mean()
+
+    with pytest.raises(UnsupportedError, match="Function takes rows that a mask has selected"):
+        compared_step(nn.Linear(5, 3), of_selected)
+    compared_step(nn.Linear(5, 3), lambda output, target: doubled(output)[target > 0].square().sum())
+
+
+def test_the_least_norm_of_selected_rows_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="norm takes rows that a mask has selected"):
+        compared_step(nn.Linear(5, 3), lambda output, target: output[target > 0].norm(-torch.inf))

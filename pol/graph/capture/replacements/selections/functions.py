@@ -12,6 +12,7 @@ from torch.nn import functional
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from pol.errors import UnsupportedError
+from pol.graph.capture.replacements.selections.copied_views import copied, require_unwritten
 from pol.graph.capture.replacements.selections.row_functions import places_of_rows
 from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection
 from pol.graph.capture.tracing.provenance import current_line
@@ -47,6 +48,7 @@ def has_selected_rows(*values: Any) -> bool:
 def of_selected_rows(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The result of a function of torch; raises UnsupportedError if it has no definition for selected rows."""
     try:
+        require_unwritten(tree_flatten((args, kwargs))[0])
         function = FUNCTIONS.get(function_name(func), _undefined)
         result = function(func, *args, **kwargs)
         return each_row(func, args, dict(kwargs)) if result is NotImplemented else result
@@ -89,16 +91,19 @@ def each_row(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, An
         args[0].rows = result
         return args[0]
     leaves, structure = tree_flatten(result)
-    return tree_unflatten([_wrapped(*pair, selection) for pair in zip(leaves, places, strict=True)], structure)
+    return tree_unflatten([_wrapped(*pair, selected) for pair in zip(leaves, places, strict=True)], structure)
 
 
-def _wrapped(leaf: Any, place: tuple[int, int] | None, selection: Selection) -> Any:
+def _wrapped(leaf: Any, place: tuple[int, int] | None, selected: Sequence[SelectedRows]) -> Any:
     if place is None:
         return leaf
-    dim, each = place
+    (dim, each), selection = place, selected[0].selection
     if each > 1:  # the elements of a row as rows
         wide = selection.mask[:, None].expand(selection.size, each).reshape(-1)
-        return SelectedRows.chosen(leaf, dim, Selection(wide))
+        found = SelectedRows.chosen(leaf, dim, Selection(wide))
+        for source in selected:
+            copied(found, source)
+        return found
     return SelectedRows.of(leaf, dim, selection)
 
 
@@ -183,11 +188,11 @@ def _dropout(
     if value.dim_of_rows:
         raise refused("dropout")
     kept = functional.dropout(torch.ones_like(value.rows), p)
-    product = value.rows * kept.index_select(0, value.selection.ranks)
+    kept = kept.index_select(0, value.selection.ranks)
     if inplace:
-        value.rows = product
+        value.rows.mul_(kept)
         return value
-    return SelectedRows.of(product, 0, value.selection)
+    return SelectedRows.of(value.rows * kept, 0, value.selection)
 
 
 @of_rows("rand_like", "randn_like")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pol.graph.capture.replacements.selections.copied_views import copied
 from pol.graph.capture.replacements.selections.functions import (
     has_selected_rows,
     of_rows,
@@ -172,7 +173,9 @@ def _item_of_selected(func: Callable[..., Any], target: Any, index: Any) -> Any:
         whole[at] = rank
         return ordered[tuple(whole)]
     del whole[at]
-    return ordered.index_select(target.dim_of_rows, rank.reshape(1)).squeeze(target.dim_of_rows)[tuple(whole)]
+    row = ordered.index_select(target.dim_of_rows, rank.reshape(1)).squeeze(target.dim_of_rows)[tuple(whole)]
+    copied(row, target)
+    return row
 
 
 def _no() -> Any:
@@ -204,4 +207,6 @@ def _first(target: SelectedRows, part: slice) -> SelectedRows:
     rows = ordered.rows.narrow(target.dim_of_rows, start, stop - start)
     found = Selection(ordered.selection.mask[start:stop])
     found.is_ordered = True
-    return SelectedRows.chosen(rows, target.dim_of_rows, found)
+    kept = SelectedRows.chosen(rows, target.dim_of_rows, found)
+    copied(kept, target)
+    return kept

@@ -40,6 +40,8 @@ def _reduction(func: Callable[..., Any], value: Any, *args: Any, **kwargs: Any) 
     name = func.__name__
     place = 1 if name in {"norm", "vector_norm"} else 0
     dim = _argument(value, args, kwargs, place)
+    if place and not float(_argument_of_norm(args, kwargs)) >= 0:
+        raise refused(name)  # zeros would count
     if isinstance(dim, Tensor) or kwargs.get("other") is not None:
         return NotImplemented  # the greater of two
     if value.dim_of_rows not in reduced_axes(value, dim):
@@ -47,6 +49,11 @@ def _reduction(func: Callable[..., Any], value: Any, *args: Any, **kwargs: Any) 
     if dim is not None and name in {"max", "min"}:
         raise refused(name)  # with places among the selected rows
     return func(value.or_else(_neutral(name, value.rows.dtype)), *args, **kwargs)
+
+
+def _argument_of_norm(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    order = kwargs.get("p", kwargs.get("ord", args[0] if args else 2))
+    return order if isinstance(order, int | float) else 2  # "fro"
 
 
 def _neutral(name: str, dtype: torch.dtype) -> Any:

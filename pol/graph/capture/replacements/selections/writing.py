@@ -41,7 +41,7 @@ def _set_in_rows(target: SelectedRows, index: Any, value: Any) -> None:
         wide = index.rows.reshape(*index.rows.shape, *[1] * (target.rows.dim() - index.rows.dim()))
         if (isinstance(value, Tensor) and value.dim()) or index.dim_of_rows != target.dim_of_rows:
             raise refused("writing by this mask")
-        target.rows = torch.where(wide, value, target.rows)
+        target.rows.copy_(torch.where(wide, value, target.rows))
         return
     entries = dimensions(target.rows, index)
     if has_selected_rows(index) or any(isinstance(item, Tensor) for item in entries) or None in entries:
@@ -52,9 +52,7 @@ def _set_in_rows(target: SelectedRows, index: Any, value: Any) -> None:
         value = value.laid_out_as(target.selection).rows
     elif isinstance(value, Tensor) and value.dim():
         raise refused("writing into selected rows")
-    written = target.rows.clone()
-    written[tuple(entries)] = value
-    target.rows = written
+    target.rows[tuple(entries)] = value
 
 
 def _put(target: Tensor, entries: tuple[Any, ...], value: Any) -> None:
