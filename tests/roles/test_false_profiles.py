@@ -21,6 +21,7 @@ from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
+from pol.execution.cpu import on_all_cores
 from pol.graph.step_program import Component
 from pol.incentives.payouts import bond_after
 from pol.roles.party.dispute_session import DisputeSession
@@ -48,7 +49,7 @@ class LyingMeasurement(ProfileEvidence):
     """Executions that are wrong in one place: one scalar of an execution, or one leaf of a sum."""
 
     def __init__(self, task: LoadedTask, reruns: int, charge: ProfileCharge) -> None:
-        super().__init__(task, reruns)
+        super().__init__(task, reruns, on_all_cores)
         self.charge = charge
         self._lying: dict[int, LyingTrace] = {}
 
