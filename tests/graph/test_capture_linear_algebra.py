@@ -96,7 +96,7 @@ WRAPPED: dict[str, Callable[[nn.Module], nn.Module]] = {
     "spectral_norm": parametrizations.spectral_norm,
     "spectral_norm, three rounds": lambda layer: parametrizations.spectral_norm(layer, n_power_iterations=3),
     "old weight_norm": nn.utils.weight_norm,
-    "pruning": lambda layer: prune.l1_unstructured(layer, "weight", 0.5),  # type: ignore[no-untyped-call]
+    "pruning": lambda layer: prune.l1_unstructured(layer, "weight", 0.5),  # type: ignore[no-untyped-call]  # untyped in torch
     "old spectral_norm": nn.utils.spectral_norm,
 }
 

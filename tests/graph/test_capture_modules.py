@@ -234,7 +234,7 @@ def test_mixed_derivatives_of_torch_func_are_refused_with_a_way_out() -> None:
     def curvature(how: Any) -> Callable[[Any, Tensor], Tensor]:
         def loss(output: Any, target: Tensor) -> Tensor:
             found = torch.func.vmap(how(lambda point: model(point).squeeze(-1)))(INPUTS[:3])
-            return found.square().sum() + output.square().mean()  # type: ignore[no-any-return]
+            return found.square().sum() + output.square().mean()  # type: ignore[no-any-return]  # of nn.Module
 
         return loss
 

@@ -37,33 +37,33 @@ def packed(values: Tensor, lengths: Any, is_sorted: bool = False) -> Any:
 
 def last_states(model: Any, values: Tensor, lengths: Tensor) -> Tensor:
     _, (hidden, cell) = model.layer(packed(values, lengths))
-    return model.head(torch.cat([hidden[-2], hidden[-1]], -1) + cell[0].repeat(1, 2))  # type: ignore[no-any-return]
+    return model.head(torch.cat([hidden[-2], hidden[-1]], -1) + cell[0].repeat(1, 2))  # type: ignore[no-any-return]  # of nn.Module
 
 
 def mean_output(model: Any, values: Tensor, lengths: Tensor) -> Tensor:
     outputs, found = pad_packed_sequence(model.layer(packed(values, lengths))[0], batch_first=True)
-    return model.head(outputs.sum(1) / found[:, None] + outputs[:, -1])  # type: ignore[no-any-return]
+    return model.head(outputs.sum(1) / found[:, None] + outputs[:, -1])  # type: ignore[no-any-return]  # of nn.Module
 
 
 def last_outputs(model: Any, values: Tensor, lengths: Tensor) -> Tensor:
     outputs, _ = pad_packed_sequence(model.layer(packed(values, lengths))[0], batch_first=True)
-    return model.head(outputs[torch.arange(len(lengths)), lengths - 1])  # type: ignore[no-any-return]
+    return model.head(outputs[torch.arange(len(lengths)), lengths - 1])  # type: ignore[no-any-return]  # of nn.Module
 
 
 def attention(model: Any, values: Tensor, lengths: Tensor) -> Tensor:
     sequence = model.layer(packed(values, lengths))[0]
     outputs, found = pad_packed_sequence(sequence, batch_first=True, total_length=6)
     scores = outputs.sum(-1).masked_fill(torch.arange(6) >= found[:, None], -1e9).softmax(1)
-    return model.head((scores[..., None] * outputs).sum(1))  # type: ignore[no-any-return]
+    return model.head((scores[..., None] * outputs).sum(1))  # type: ignore[no-any-return]  # of nn.Module
 
 
 def constant(model: Any, values: Tensor, lengths: Tensor) -> Tensor:
     outputs, hidden = model.layer(packed(values, ORDERED, is_sorted=True))
-    return model.head(pad_packed_sequence(outputs, batch_first=True)[0][:, 0] + hidden[-1])  # type: ignore[no-any-return]
+    return model.head(pad_packed_sequence(outputs, batch_first=True)[0][:, 0] + hidden[-1])  # type: ignore[no-any-return]  # of nn.Module
 
 
 def tags(model: Any, values: Tensor, lengths: Tensor) -> Tensor:
-    return model.head(pad_packed_sequence(model.layer(packed(values, lengths))[0], True)[0])  # type: ignore[no-any-return]
+    return model.head(pad_packed_sequence(model.layer(packed(values, lengths))[0], True)[0])  # type: ignore[no-any-return]  # of nn.Module
 
 
 def of_tags(output: Tensor, target: Tensor) -> Tensor:

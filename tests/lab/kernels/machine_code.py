@@ -133,7 +133,7 @@ def violations(code: MachineCode, ops: Sequence[Op], straight: bool = False) -> 
 
 
 _PRODUCTS = "HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCIMMA UTCQMMA".split()  # noqa: SIM905 - one word for each
-_OTHERS = "RED REDG REDUX ATOM ATOMG ATOMS FMNMX FMNMX3 DADD DMUL DFMA FSWZADD FRND F2F".split()  # noqa: SIM905
+_OTHERS = "RED REDG REDUX ATOM ATOMG ATOMS FMNMX FMNMX3 DADD DMUL DFMA FSWZADD FRND F2F".split()  # noqa: SIM905 - one word for each
 _FOREIGN = frozenset([*_PRODUCTS, *_OTHERS])
 """Products of matrices, atomics and reductions of a warp, the other minimum, binary64, other roundings."""
 _EXACT_PRODUCTS = frozenset(["IMMA"])

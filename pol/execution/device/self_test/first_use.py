@@ -52,13 +52,13 @@ def require_tested(device: Device, driver: str, folder: Path) -> None:
     """
     about = f"{device.name}\n{device.packages}\n{driver}\n{source_digest()}\n"
     passed = folder / hashlib.sha256(about.encode()).hexdigest()[:32]
-    with contextlib.suppress(OSError, UnicodeDecodeError):
+    with contextlib.suppress(OSError, UnicodeDecodeError):  # nothing kept, or a damaged file: the test runs again
         if driver and passed.read_text(encoding="utf-8") == about:
             return
     require_self_test(DeviceSubject(device))
     if not driver:
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # a home that can't be written to: each process tests again
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
             file.write(about)
