@@ -142,7 +142,7 @@ class DistributedRecorder(Recorder):
     def _take(self, tensor: Tensor, path: str) -> Array:
         """This process's rows of a spread tensor, or a plain tensor as a whole."""
         if not isinstance(tensor, DTensor):
-            return tensors.of_tensor(tensor, path)
+            return self._bytes_of(tensor, path)
         if any(placement.is_partial() for placement in tensor.placements):
             raise UnsupportedError(f"{path} is a sum that the processes haven't added up: record it after the step")
         spread: DTensor = tensor

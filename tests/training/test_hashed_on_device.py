@@ -74,7 +74,7 @@ def test_a_copy_that_is_not_the_tensor_is_found(tmp_path: Path) -> None:
     torch.manual_seed(3)
     model = nn.Linear(200, 100)
     recorder = Recorder(f"file://{tmp_path}", model, every=1, checkpoints=Checkpoints(background=False, device="host"))
-    own = recorder._take
+    own = recorder._bytes_of
 
     def corrupted(tensor: Tensor, path: str) -> object:
         array = own(tensor, path)
@@ -82,7 +82,7 @@ def test_a_copy_that_is_not_the_tensor_is_found(tmp_path: Path) -> None:
             array.data[0] ^= 1
         return array
 
-    recorder._take = corrupted  # type: ignore[assignment]  # a copy that went wrong on its way
+    recorder._bytes_of = corrupted  # type: ignore[assignment]  # a copy that went wrong on its way
     recorder.resume()
     with pytest.raises(ProtocolError, match="isn't the one that the checkpoint commits to"):
         Recorder(f"file://{tmp_path}", nn.Linear(200, 100), every=1).resume()

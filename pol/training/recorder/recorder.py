@@ -103,7 +103,7 @@ class Recorder:
         self._recorded = -1
         self.record = LearningRecord(os.urandom(32), GIVEN, self.every, ())
         self._options = checkpoints
-        self._take = tensors.of_tensor if checkpoints.device == CPU else hashed_on(checkpoints.device)
+        self._bytes_of = tensors.of_tensor if checkpoints.device == CPU else hashed_on(checkpoints.device)
         self._background = Background() if checkpoints.background else None
         self._staging, self._base_staging = Staging(), Staging()
         self._base: stored_checkpoint.UpdateBase | None = None
@@ -235,7 +235,7 @@ class Recorder:
         if self._background is not None or self._options.updates:
             # One tensor at a time, so that of a state on a device, which is brought here, no two copies are here.
             found, threads = self._components(), 0 if self._background is None else 1
-            state = components.encode(found, threads, self._take, self._staging.copies())
+            state = components.encode(found, threads, self._bytes_of, self._staging.copies())
         else:
             state = self._now()
         if self._background is None:
@@ -250,7 +250,7 @@ class Recorder:
         return {**self.state.components(), PROGRESS: {"steps": self.steps}}
 
     def _now(self) -> CompleteState:
-        return components.encode(self._components(), 0, self._take)
+        return components.encode(self._components(), 0, self._bytes_of)
 
     def _store(self, steps: int, state: CompleteState) -> None:
         if self._task is not None:
