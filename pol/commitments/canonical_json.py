@@ -123,6 +123,13 @@ class Fields:
             raise self._wrong(name, f"an integer from {low} to {high}")
         return value
 
+    def truth(self, name: str) -> bool:
+        """True or false."""
+        value = self._document[name]
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false")
+        return value
+
     def decimal(self, name: str, bits: int) -> int:
         """An unsigned integer below 2^bits, as a decimal string without leading zeros."""
         value = self._document[name]

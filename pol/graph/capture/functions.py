@@ -56,7 +56,7 @@ def capture_function(
         own = dict(zip(given, (tensor.clone() for tensor in slots), strict=True))
         with ReplacedFunctions(), CounterRandomness(number, key), fx_traceback.annotate({PHASE: "forward"}):
             results = function(own, dict(zip(known, values, strict=True)), number)
-        if not isinstance(results, Mapping) or not all(isinstance(item, Tensor) for item in results.values()):
+        if not all(torch.is_tensor(item) for item in results.values()):
             raise UnsupportedError("the function has to return tensors by name: the slots that it changes")
         returned[:] = list(results)
         return [tensor.detach() for tensor in results.values()]

@@ -1,0 +1,95 @@
+"""A worker of a synchronous training in rounds: claims, messages, receipts, and the log of the first process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pol.decentralised.exchange import Exchange
+from pol.errors import ProtocolError
+from pol.rounds.claim_author import ClaimAuthor, MadeClaim
+from pol.rounds.claim_replay import load_phase
+from pol.rounds.log_entries import DeliveryEntry, LogEntry, RosterEntry, decode_entry, encode_entry
+from pol.rounds.message import decode_message, encode_message, slots_of
+from pol.rounds.roster import Roster
+from pol.rounds.rounds_log import LogKeeper
+from pol.rounds.worker_key import WorkerKey, require_signed
+
+
+class RoundWorker:
+    """The claims of ``author`` in a group of processes, one a worker, all at the same round.
+
+    The first process has the coordinator's key: it signs rosters and keeps the log.
+    """
+
+    def __init__(self, author: ClaimAuthor, exchange: Exchange, coordinator: WorkerKey | None = None) -> None:
+        self.author, self.exchange = author, exchange
+        self._coordinator = coordinator
+        self._keeper = None if coordinator is None else LogKeeper(author.store, author.plan.digest, coordinator)
+        self._entries: list[LogEntry] = []
+        self._round = 0
+
+    def begin(self, roster: Roster) -> None:
+        """Take part in a round; every process gives the same roster, and the coordinator signs it.
+
+        Raises:
+            ProtocolError: the coordinator has signed another one.
+        """
+        author, self._round = self.author, roster.round
+        own = b"" if self._coordinator is None else self._coordinator.sign(roster.digest)
+        signature = self.exchange.gather(own)[0]
+        require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
+        author.rosters[roster.round] = roster
+        author.forget(roster.round - 1)
+        if self._coordinator is not None:
+            self._entries.append(RosterEntry(author.store.put(roster.encode()), signature))
+
+    def make(self, phase: str, part: int = 0) -> MadeClaim:
+        """Run a phase and sign its claim, which goes into the log."""
+        made = self.author.make(self._round, phase, part)
+        self._entries.append(made.entry)
+        return made
+
+    def share(self, made: MadeClaim, slots: Sequence[str]) -> list[MadeClaim]:
+        """Exchange a claim and some slots of its end with all others, and sign a receipt of each that came.
+
+        Raises:
+            ProtocolError: a message isn't what its author has signed.
+        """
+        author = self.author
+        store, plan, roster = author.store, author.plan, author.rosters[self._round]
+        numbers = slots_of(load_phase(store, plan.phases[made.entry.claim.phase]).names, slots)
+        data = encode_message(store, plan, made, numbers)
+        found = [decode_message(store, plan, message, numbers) for message in self.exchange.gather(data)]
+        for message, member in zip(found, roster.members, strict=True):
+            if message.entry.worker != member.worker or message.entry.claim.place != made.entry.claim.place:
+                raise ProtocolError(f"{member.worker} has sent a message of another worker, round or phase")
+            if member.worker != author.name:
+                author.learn(message)
+                digest = message.entry.claim.digest
+                self._entries.append(DeliveryEntry.signed(author.key, plan.digest, self._round, digest))
+        return found
+
+    def finish(self) -> None:
+        """Bring what was signed in this round into the log."""
+        joined = b"".join(_long(encode_entry(entry)) for entry in self._entries)
+        self._entries = []
+        everything = self.exchange.gather(joined)
+        if self._keeper is None:
+            return
+        for data in everything:
+            for entry in _split(data):
+                self._keeper.append(decode_entry(entry), self._round)
+        self._keeper.publish()
+
+
+def _long(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def _split(data: bytes) -> list[bytes]:
+    found, at = [], 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        found.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return found

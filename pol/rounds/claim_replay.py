@@ -1,0 +1,189 @@
+"""Replays one claim of a training in rounds from what its sources have published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pol.arithmetic.primitives import Words
+from pol.commitments import canonical_json
+from pol.commitments.program_hash import program_hash
+from pol.commitments.tensor import constants_root, state_root, tensor_root
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.executor import ExecutorFactory
+from pol.graph.node_names import ProgramNames
+from pol.graph.step_program import StepProgram
+from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.round_audit import Finding, Lie, LoggedRounds
+from pol.rounds.round_claim import INITIAL, BoundSlot
+from pol.rounds.rounds_plan import Phase, RoundsPlan
+from pol.training.storage.store import Store
+from pol.training.task import task_tensors
+from pol.training.task.published_task import PROGRAM_LIMIT
+from pol.training.task.task_source import GRAPH_LIMIT
+from pol.verification.replay.canonical_replay import replay_end
+
+
+@dataclass(frozen=True)
+class LoadedPhase:
+    """The program of a phase and its names."""
+
+    program: StepProgram
+    names: ProgramNames
+
+
+@lru_cache(maxsize=64)
+def load_phase(store: Store, phase: Phase) -> LoadedPhase:
+    """The program of a phase, checked against the plan.
+
+    Raises:
+        ProtocolError: the plan's objects aren't what it says.
+        OperationalError: the store failed.
+    """
+    program = StepProgram.from_bytes(store.get(phase.program, limit=PROGRAM_LIMIT))
+    names = ProgramNames.from_dict(canonical_json.decode(store.get(phase.names, limit=GRAPH_LIMIT), "the names"))
+    if program_hash(program) != phase.program_hash or len(names.slots) != len(program.slots):
+        raise ProtocolError(f"the plan's objects of phase {phase.name} aren't what it says: leave this training alone")
+    if len(phase.sources) != len(program.slots):
+        raise ProtocolError(f"phase {phase.name} has {len(phase.sources)} sources for {len(program.slots)} slots")
+    return LoadedPhase(program, names)
+
+
+def load_constants(store: Store, phase: Phase, seat: int) -> list[Words]:
+    """The constants of a phase for a seat, checked against the plan.
+
+    Raises:
+        ProtocolError: they aren't what it says.
+        OperationalError: the store failed.
+    """
+    loaded, entry = load_phase(store, phase), phase.constants_of(seat)
+    words = task_tensors.load(store, entry.object, loaded.names.constants, loaded.program.constants)
+    if constants_root(loaded.program.constants, words) != entry.root:
+        raise ProtocolError(f"the constants of phase {phase.name}, seat {seat}, aren't what the plan says")
+    return words
+
+
+def load_initial(store: Store, plan: RoundsPlan) -> list[Words]:
+    """The plan's initial values.
+
+    Raises:
+        ProtocolError: they aren't what it says.
+        OperationalError: the store failed.
+    """
+    types = [value.type for value in plan.initial]
+    words = task_tensors.load(store, plan.values, [value.name for value in plan.initial], types)
+    for value, found in zip(plan.initial, words, strict=True):
+        if tensor_root(value.type, found) != value.root:
+            raise ProtocolError(f"the initial value {value.name} isn't what the plan says")
+    return words
+
+
+def load_end(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
+    """The slots of the end of a claim that its author's file holds.
+
+    Raises:
+        OperationalError: it is withheld, or isn't the claimed one.
+    """
+    if not entry.tensors:
+        raise OperationalError(f"{entry.worker} hasn't published the end of its claim of round {entry.claim.round}")
+    loaded, slots = load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]), rounds.end(entry)
+    held = [place for place, slot in enumerate(slots) if slot.is_held]
+    types = [loaded.program.slots[place].type for place in held]
+    names = [loaded.names.slots[place] for place in held]
+    try:
+        words = task_tensors.load(rounds.store, entry.tensors, names, types)
+    except ProtocolError as error:
+        raise OperationalError(f"{entry.worker} has published no end of its claim: {error}") from error
+    for place, type_, found in zip(held, types, words, strict=True):
+        if tensor_root(type_, found) != slots[place].root:
+            raise OperationalError(f"{entry.worker} has published another end than the one of its claim")
+    return dict(zip(held, words, strict=True))
+
+
+def load_start(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
+    """The state that a claim starts from, out of what the authors of its sources have published.
+
+    Raises:
+        ProtocolError: the sources don't give the claimed start: the claim is false by its roots.
+        OperationalError: something is withheld.
+    """
+    tensors = _PublishedTensors(rounds)
+    found = [tensors.of(source) for source in rounds.sources(entry)]
+    types = [slot.type for slot in load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]).program.slots]
+    if state_root(types, found) != entry.claim.start:
+        raise ProtocolError(f"the sources of {entry.worker}'s claim don't give the start that it claims")
+    return found
+
+
+def replay_claim(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory) -> list[Words]:
+    """The true end of a claim.
+
+    Raises:
+        ProtocolError: as `load_start`.
+        OperationalError: as `load_start`.
+    """
+    claim, phase = entry.claim, rounds.plan.phases[entry.claim.phase]
+    roster = rounds.roster_of(entry)
+    if roster is None:
+        raise ProtocolError(f"the log has no roster for {entry.worker}'s claim of round {claim.round}")
+    constants = load_constants(rounds.store, phase, roster.members[roster.place(entry.worker)].seat)
+    program = load_phase(rounds.store, phase).program
+    start = load_start(rounds, entry)
+    return replay_end(program, executors(program, constants), start, claim.first_step, claim.steps)
+
+
+def execution_finding(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory) -> Finding | None:
+    """The lie that a replay of a claim shows, if there is one.
+
+    Raises:
+        ProtocolError: as `load_start`.
+        OperationalError: as `load_start`.
+    """
+    claim, phase = entry.claim, rounds.plan.phases[entry.claim.phase]
+    types = [slot.type for slot in load_phase(rounds.store, phase).program.slots]
+    end = state_root(types, replay_claim(rounds, entry, executors))
+    if end == claim.end:
+        return None
+    detail = f"claims the end {claim.end.hex()[:16]}, and {claim.steps} steps of its program give {end.hex()[:16]}"
+    return Finding(Lie.EXECUTION, entry.worker, claim.round, phase.name, detail, claim.digest)
+
+
+class _PublishedTensors:
+    """Tensors by their source: a file is read once."""
+
+    def __init__(self, rounds: LoggedRounds) -> None:
+        self._rounds = rounds
+        self._ends: dict[bytes, dict[int, Words]] = {}
+
+    def of(self, source: BoundSlot) -> Words:
+        """The tensor of a source; one that its claim has kept is that of the claim's own source."""
+        if source.claim == INITIAL:
+            if INITIAL not in self._ends:
+                self._ends[INITIAL] = dict(enumerate(load_initial(self._rounds.store, self._rounds.plan)))
+            return self._slot(source)
+        entry = self._rounds.claims.get(source.claim)
+        if entry is None:
+            raise OperationalError(f"claim {source.claim.hex()[:16]} isn't in these rounds of the log")
+        end = self._rounds.end(entry)
+        if source.slot < len(end) and not end[source.slot].is_held:
+            kept = self._rounds.sources(entry)[source.slot]
+            if kept.root != end[source.slot].root or kept.claim == source.claim:
+                raise OperationalError(f"{entry.worker} withholds slot {source.slot} of its claim's end")
+            return self._held(kept)
+        return self._held(source)
+
+    def _held(self, source: BoundSlot) -> Words:
+        if source.claim == INITIAL:
+            return self.of(source)
+        if source.claim not in self._ends:
+            entry = self._rounds.claims.get(source.claim)
+            if entry is None:
+                raise OperationalError(f"claim {source.claim.hex()[:16]} isn't in these rounds of the log")
+            self._ends[source.claim] = load_end(self._rounds, entry)
+        return self._slot(source)
+
+    def _slot(self, source: BoundSlot) -> Words:
+        found = self._ends[source.claim].get(source.slot)
+        if found is None:
+            raise OperationalError(f"slot {source.slot} of claim {source.claim.hex()[:16]} wasn't published")
+        return found

@@ -1,0 +1,158 @@
+"""Who takes part in a round, and draws of partners and routes from a beacon (docs/spec/rounds.md, "Roster")."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pol.commitments import canonical_json
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
+from pol.rounds.typed_message import message_digest
+from pol.rounds.worker_key import require_name
+
+KIND, VERSION = "pol/roster", 1
+ROSTER_TYPE = "Roster(bytes32 plan,uint64 round,bytes32 document)"
+MAX_MEMBERS = 4096
+
+
+@dataclass(frozen=True)
+class Member:
+    """A worker in a round. ``seat`` says which data are its own, ``joined`` is the first round that it was in."""
+
+    worker: str
+    seat: int
+    joined: int = 0
+    weight: int = 1
+    role: str = "worker"
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The members of a round, in order; of each its partner's place; of each part the places of its route."""
+
+    plan: bytes
+    round: int
+    members: tuple[Member, ...]
+    partners: tuple[int, ...] = ()
+    routes: tuple[tuple[int, ...], ...] = ()
+    beacon: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.members) <= MAX_MEMBERS:
+            raise ProtocolError(f"a roster has 1 to {MAX_MEMBERS} members, not {len(self.members)}")
+        for what, values in (
+            ("worker", [member.worker for member in self.members]),
+            ("seat", [member.seat for member in self.members]),
+        ):
+            if len(set(values)) != len(values):
+                raise ProtocolError(f"a {what} stands twice in the roster of round {self.round}")
+        if self.partners and len(self.partners) != len(self.members):
+            raise ProtocolError(f"the roster of round {self.round} gives {len(self.partners)} partners")
+        for place in (*self.partners, *(place for route in self.routes for place in route)):
+            if not 0 <= place < len(self.members):
+                raise ProtocolError(f"the roster of round {self.round} has no member {place}")
+        if any(member.joined > self.round for member in self.members):
+            raise ProtocolError(f"a member of the roster of round {self.round} joins later")
+
+    def place(self, worker: str) -> int:
+        """The place of a worker.
+
+        Raises:
+            ProtocolError: it isn't a member.
+        """
+        for place, member in enumerate(self.members):
+            if member.worker == worker:
+                return place
+        raise ProtocolError(f"{worker} is no member of round {self.round}")
+
+    def encode(self) -> bytes:
+        """The canonical bytes of the document."""
+        members = [
+            {"worker": m.worker, "role": m.role, "seat": m.seat, "weight": m.weight, "joined": m.joined}
+            for m in self.members
+        ]
+        return canonical_json.encode(
+            {
+                "kind": KIND,
+                "version": VERSION,
+                "plan": self.plan.hex(),
+                "round": self.round,
+                "members": members,
+                "partners": list(self.partners),
+                "routes": [list(route) for route in self.routes],
+                "beacon": self.beacon.hex(),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Roster:
+        """The roster in a document.
+
+        Raises:
+            ProtocolError: not the canonical bytes of a roster.
+        """
+        names = ["plan", "round", "members", "partners", "routes", "beacon"]
+        given = canonical_json.Fields.of_document(data, "the roster", KIND, VERSION, names)
+        routes = [canonical_json.Fields({"route": route}, "a route", ["route"]) for route in given.items("routes")]
+        return cls(
+            given.hash("plan"),
+            given.integer("round"),
+            tuple(map(_member, given.items("members"))),
+            tuple(given.integers("partners")),
+            tuple(tuple(route.integers("route")) for route in routes),
+            given.octets("beacon", 0, 32),
+        )
+
+    @property
+    def document(self) -> bytes:
+        """The digest of the document, which claims name."""
+        return keccak256(self.encode())
+
+    @property
+    def digest(self) -> bytes:
+        """The digest that the coordinator signs."""
+        return message_digest(ROSTER_TYPE, [self.plan, self.round, self.document])
+
+
+def drawn_order(beacon: bytes, round_: int, part: int, count: int) -> list[int]:
+    """The places 0 .. count-1 in an order that a beacon draws."""
+
+    def rank(place: int) -> bytes:
+        return keccak256(beacon + round_.to_bytes(8, "big") + part.to_bytes(4, "big") + place.to_bytes(4, "big"))
+
+    return sorted(range(count), key=rank)
+
+
+def drawn_partners(beacon: bytes, round_: int, count: int) -> tuple[int, ...]:
+    """The partner of each of ``count`` members: neighbors in the drawn order; an odd one out is its own."""
+    order = drawn_order(beacon, round_, 0, count)
+    partners = list(range(count))
+    for first, second in zip(order[::2], order[1::2], strict=False):
+        partners[first], partners[second] = second, first
+    return tuple(partners)
+
+
+def require_drawn(roster: Roster, previous: Collection[bytes] = ()) -> None:
+    """Check the partners of a roster against its beacon; ``previous`` are beacons that rounds before have used.
+
+    Raises:
+        ProtocolError: they are chosen, or a beacon is used again.
+    """
+    if not roster.partners:
+        return
+    if len(roster.beacon) != 32 or roster.beacon in previous:
+        raise ProtocolError(f"the roster of round {roster.round} draws partners without a beacon of its own")
+    if roster.partners != drawn_partners(roster.beacon, roster.round, len(roster.members)):
+        raise ProtocolError(f"the partners in round {roster.round} aren't those that its beacon draws")
+
+
+def _member(item: object) -> Member:
+    given = canonical_json.Fields(item, "a member", ["worker", "role", "seat", "weight", "joined"])
+    return Member(
+        require_name(given.text("worker"), "a member"),
+        given.integer("seat", 0, (1 << 32) - 1),
+        given.integer("joined"),
+        given.integer("weight", 0, (1 << 32) - 1),
+        given.text("role"),
+    )

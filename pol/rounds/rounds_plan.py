@@ -1,0 +1,257 @@
+"""The plan of a training in rounds: phases, rules of their sources, initial values (docs/spec/rounds.md, "Plan")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pol.commitments import canonical_json
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
+from pol.graph.tensor_type import DType, TensorType
+from pol.rounds.worker_key import require_name
+
+KIND, VERSION = "pol/rounds-plan", 1
+DOCUMENT_LIMIT = 1 << 26
+OWN, MEMBER, PARTNER, ROUTE, PART = "own", "member", "partner", "route", "part"
+NO_INITIAL = -1
+
+
+@dataclass(frozen=True)
+class SourceRule:
+    """Where a slot comes from: a slot of the end of a phase's claim, ``lag`` rounds before, by the worker ``of``.
+
+    ``of`` is `OWN`, `PART`, `PARTNER`, ``"member:2"`` or ``"route:0"``. ``initial`` is the index of the value where
+    there is no such claim, or `NO_INITIAL`. Without a phase, the slot always has its initial value. A worker that joins
+    has no claim of the round before: it takes the slot from that of the first member if it ``inherits``, else it begins
+    with the initial value.
+    """
+
+    phase: str
+    slot: int
+    of: str = OWN
+    lag: int = 0
+    initial: int = NO_INITIAL
+    inherits: bool = False
+
+    def __post_init__(self) -> None:
+        kind, _, index = self.of.partition(":")
+        is_indexed = kind in (MEMBER, ROUTE)
+        if kind not in (OWN, MEMBER, PARTNER, ROUTE, PART) or is_indexed != index.isdecimal():
+            raise ProtocolError(f"a source of {self.of!r}: it is of own, part, partner, member:K or route:K")
+        if self.lag not in (0, 1):
+            raise ProtocolError(f"a source {self.lag} rounds before: a lag is 0 or 1")
+        if not self.phase and self.initial < 0:
+            raise ProtocolError("a source without a phase has an initial value")
+
+    @property
+    def kind(self) -> str:
+        """`OWN`, `MEMBER`, `PARTNER`, `ROUTE` or `PART`."""
+        return self.of.partition(":")[0]
+
+    @property
+    def index(self) -> int:
+        """K of ``member:K`` and ``route:K``."""
+        return int(self.of.partition(":")[2] or 0)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Constants of a phase for one seat: their root, and the object that holds them."""
+
+    root: bytes
+    object: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One kind of claim. ``members`` is the size of the roster that it is for, 0 for any.
+
+    ``program`` and ``names`` are digests of objects. ``constants`` has one entry for each seat, or one for all.
+    """
+
+    name: str
+    program: str
+    program_hash: bytes
+    names: str
+    constants: tuple[Constants, ...]
+    sources: tuple[SourceRule, ...]
+    steps: int = 1
+    parts: int = 1
+    members: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.sources or not self.constants or self.steps < 1 or self.parts < 1:
+            raise ProtocolError(f"phase {self.name} needs slots with sources, constants, steps and parts")
+
+    def first_step(self, round_: int, part: int) -> int:
+        """The first step of a claim."""
+        return (round_ * self.parts + part) * self.steps
+
+    def constants_of(self, seat: int) -> Constants:
+        """The constants of a seat.
+
+        Raises:
+            ProtocolError: the plan has no such seat.
+        """
+        if len(self.constants) == 1:
+            return self.constants[0]
+        if seat >= len(self.constants):
+            raise ProtocolError(f"phase {self.name} has data for {len(self.constants)} seats, none for seat {seat}")
+        return self.constants[seat]
+
+
+@dataclass(frozen=True)
+class InitialValue:
+    """A tensor that a slot starts with where nothing gives it."""
+
+    name: str
+    type: TensorType
+    root: bytes
+
+
+@dataclass(frozen=True)
+class RoundsPlan:
+    """The plan; ``values`` is the object that holds the initial values. ``options`` are for people."""
+
+    system: str
+    nonce: bytes
+    coordinator: str
+    phases: tuple[Phase, ...]
+    initial: tuple[InitialValue, ...]
+    values: str
+    rounds: int
+    options: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for phase in self.phases:
+            for rule in phase.sources:
+                if rule.phase and not any(other.name == rule.phase for other in self.phases):
+                    raise ProtocolError(f"a slot of phase {phase.name} comes from {rule.phase}, which is no phase")
+                if rule.initial >= len(self.initial):
+                    raise ProtocolError(f"phase {phase.name} names initial value {rule.initial}, and there is none")
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The plan's name: the digest of its document."""
+        return keccak256(self.encode())
+
+    def phase_index(self, name: str, members: int) -> int:
+        """The index of the phase of this name for a roster of so many members.
+
+        Raises:
+            ProtocolError: there is none.
+        """
+        for index, phase in enumerate(self.phases):
+            if phase.name == name and phase.members in (0, members):
+                return index
+        raise ProtocolError(f"the plan has no phase {name} for {members} members")
+
+    def encode(self) -> bytes:
+        """The canonical bytes of the document."""
+        return canonical_json.encode(
+            {
+                "kind": KIND,
+                "version": VERSION,
+                "system": self.system,
+                "nonce": self.nonce.hex(),
+                "coordinator": self.coordinator,
+                "phases": [_phase_out(phase) for phase in self.phases],
+                "initial": [
+                    {
+                        "name": value.name,
+                        "dtype": value.type.dtype.name,
+                        "shape": list(value.type.shape),
+                        "root": value.root.hex(),
+                    }
+                    for value in self.initial
+                ],
+                "values": self.values,
+                "rounds": self.rounds,
+                "options": dict(self.options),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> RoundsPlan:
+        """The plan in a document.
+
+        Raises:
+            ProtocolError: not the canonical bytes of a plan.
+        """
+        names = [*cls.__dataclass_fields__]
+        given = canonical_json.Fields.of_document(data, "the plan", KIND, VERSION, names)
+        return cls(
+            given.text("system"),
+            given.octets("nonce", 32),
+            require_name(given.text("coordinator"), "the coordinator"),
+            tuple(map(_phase_in, given.items("phases"))),
+            tuple(map(_initial_in, given.items("initial"))),
+            given.digest("values"),
+            given.integer("rounds", 1),
+            given.texts("options"),
+        )
+
+
+def _phase_out(phase: Phase) -> dict[str, Any]:
+    return {
+        "name": phase.name,
+        "program": phase.program,
+        "program_hash": phase.program_hash.hex(),
+        "names": phase.names,
+        "constants": [{"root": entry.root.hex(), "object": entry.object} for entry in phase.constants],
+        "sources": [
+            {
+                "phase": rule.phase,
+                "slot": rule.slot,
+                "of": rule.of,
+                "lag": rule.lag,
+                "initial": rule.initial,
+                "inherits": rule.inherits,
+            }
+            for rule in phase.sources
+        ],
+        "steps": phase.steps,
+        "parts": phase.parts,
+        "members": phase.members,
+    }
+
+
+def _phase_in(item: object) -> Phase:
+    given = canonical_json.Fields(item, "a phase", list(Phase.__dataclass_fields__))
+    constants = [canonical_json.Fields(entry, "constants", ["root", "object"]) for entry in given.items("constants")]
+    members = list(SourceRule.__dataclass_fields__)
+    rules = [canonical_json.Fields(entry, "a source", members) for entry in given.items("sources")]
+    return Phase(
+        given.text("name"),
+        given.digest("program"),
+        given.hash("program_hash"),
+        given.digest("names"),
+        tuple(Constants(entry.hash("root"), entry.digest("object")) for entry in constants),
+        tuple(
+            SourceRule(
+                rule.text("phase"),
+                rule.integer("slot", 0, (1 << 31) - 1),
+                rule.text("of"),
+                rule.integer("lag", 0, 1),
+                rule.integer("initial", NO_INITIAL),
+                rule.truth("inherits"),
+            )
+            for rule in rules
+        ),
+        given.integer("steps", 1),
+        given.integer("parts", 1),
+        given.integer("members"),
+    )
+
+
+def _initial_in(item: object) -> InitialValue:
+    given = canonical_json.Fields(item, "an initial value", ["name", "dtype", "shape", "root"])
+    dtype = given.text("dtype")
+    if dtype not in DType.__members__:
+        raise ProtocolError(f"an initial value has the type {dtype}: it is F32 or I32")
+    return InitialValue(
+        given.text("name"), TensorType(DType[dtype], tuple(given.integers("shape"))), given.hash("root")
+    )

@@ -1,0 +1,100 @@
+"""The claim that each slot of a start must come from (docs/spec/rounds.md, "Rules of sources")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pol.errors import ProtocolError
+from pol.rounds.roster import Roster
+from pol.rounds.rounds_plan import NO_INITIAL, OWN, PART, PARTNER, ROUTE, Phase, RoundsPlan, SourceRule
+
+
+@dataclass(frozen=True)
+class ClaimPlace:
+    """Where a claim stands in a training: one claim at most."""
+
+    worker: str
+    round: int
+    phase: int
+    part: int
+
+
+@dataclass(frozen=True)
+class RequiredSource:
+    """What a slot must be bound to: slot ``slot`` of the end of the claim at ``place``, or an initial value."""
+
+    slot: int
+    place: ClaimPlace | None = None
+
+
+def required_sources(
+    plan: RoundsPlan, roster: Roster, before: Roster | None, place: ClaimPlace
+) -> list[RequiredSource]:
+    """The source of each slot of the claim at ``place``; ``before`` is the roster of the round before, if there is one.
+
+    Raises:
+        ProtocolError: the worker isn't in the roster, or the plan has no rule for this claim.
+    """
+    if not 0 <= place.phase < len(plan.phases):
+        raise ProtocolError(f"the plan has no phase {place.phase}")
+    phase = plan.phases[place.phase]
+    if place.part >= phase.parts:
+        raise ProtocolError(f"phase {phase.name} has {phase.parts} parts, none with the number {place.part}")
+    return [_required(plan, phase, rule, roster, before, place) for rule in phase.sources]
+
+
+def _required(
+    plan: RoundsPlan, phase: Phase, rule: SourceRule, roster: Roster, before: Roster | None, place: ClaimPlace
+) -> RequiredSource:
+    if not rule.phase:
+        return RequiredSource(rule.initial)
+    own = roster.place(place.worker)
+    is_joiner = roster.members[own].joined == place.round
+    lag = 1 if rule.kind == PART and place.part == 0 else rule.lag
+    if lag and before is None:
+        return _initial(rule)
+    if lag and before is not None and is_joiner and rule.kind in (OWN, PART):
+        return _inherited(plan, rule, before) if rule.inherits else _initial(rule)
+    there = before if lag and before is not None else roster
+    worker = _worker(rule, roster, there, place, own)
+    index = plan.phase_index(rule.phase, len(there.members))
+    return RequiredSource(rule.slot, ClaimPlace(worker, place.round - lag, index, _part(plan, rule, index, place, lag)))
+
+
+def _initial(rule: SourceRule) -> RequiredSource:
+    if rule.initial == NO_INITIAL:
+        raise ProtocolError(f"a slot from phase {rule.phase} has neither an initial value nor a claim before it")
+    return RequiredSource(rule.initial)
+
+
+def _inherited(plan: RoundsPlan, rule: SourceRule, before: Roster) -> RequiredSource:
+    """The source of a joiner: the claim of the first member of the round before."""
+    index = plan.phase_index(rule.phase, len(before.members))
+    last = plan.phases[index].parts - 1
+    return RequiredSource(rule.slot, ClaimPlace(before.members[0].worker, before.round, index, last))
+
+
+def _worker(rule: SourceRule, roster: Roster, there: Roster, place: ClaimPlace, own: int) -> str:
+    match rule.kind:
+        case "own" | "part":
+            return place.worker
+        case "member":
+            at = rule.index
+        case "partner":
+            at = roster.partners[own] if roster.partners else len(roster.members)
+        case _:
+            routes = roster.routes[place.part] if place.part < len(roster.routes) else ()
+            at = routes[rule.index] if rule.index < len(routes) else len(roster.members)
+    members = roster.members if rule.kind in (PARTNER, ROUTE) else there.members
+    if at >= len(members):
+        raise ProtocolError(f"the roster of round {place.round} has no {rule.of} for the phase {rule.phase}")
+    return members[at].worker
+
+
+def _part(plan: RoundsPlan, rule: SourceRule, phase: int, place: ClaimPlace, lag: int) -> int:
+    last = plan.phases[phase].parts - 1
+    if rule.kind == ROUTE:
+        return place.part
+    if rule.kind == PART:
+        return last if lag else place.part - 1
+    return last
