@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,7 +10,7 @@ from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
 from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import constants_root, state_root, tensor_root
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, PolError, ProtocolError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
@@ -61,6 +62,20 @@ def load_constants(store: Store, phase: Phase, seat: int) -> list[Words]:
     if constants_root(loaded.program.constants, words) != entry.root:
         raise ProtocolError(f"the constants of phase {phase.name}, seat {seat}, aren't what the plan says")
     return words
+
+
+def phase_constants(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
+    """The constants of the program of a claim.
+
+    Raises:
+        ProtocolError: its author isn't in its roster, or they aren't what the plan says.
+        OperationalError: the store failed.
+    """
+    roster = rounds.roster_of(entry)
+    if roster is None:
+        raise ProtocolError(f"the log has no roster for {entry.worker}'s claim of round {entry.claim.round}")
+    seat = roster.members[roster.place(entry.worker)].seat
+    return load_constants(rounds.store, rounds.plan.phases[entry.claim.phase], seat)
 
 
 def load_initial(store: Store, plan: RoundsPlan) -> list[Words]:
@@ -123,11 +138,7 @@ def replay_claim(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFac
         OperationalError: as `load_start`.
     """
     claim, phase = entry.claim, rounds.plan.phases[entry.claim.phase]
-    roster = rounds.roster_of(entry)
-    if roster is None:
-        raise ProtocolError(f"the log has no roster for {entry.worker}'s claim of round {claim.round}")
-    constants = load_constants(rounds.store, phase, roster.members[roster.place(entry.worker)].seat)
-    program = load_phase(rounds.store, phase).program
+    constants, program = phase_constants(rounds, entry), load_phase(rounds.store, phase).program
     start = load_start(rounds, entry)
     return replay_end(program, executors(program, constants), start, claim.first_step, claim.steps)
 
@@ -187,3 +198,17 @@ class _PublishedTensors:
         if found is None:
             raise OperationalError(f"slot {source.slot} of claim {source.claim.hex()[:16]} wasn't published")
         return found
+
+
+def findings_by_replay(
+    rounds: LoggedRounds, entries: Iterable[ClaimEntry], executors: ExecutorFactory
+) -> Iterator[Finding]:
+    """The lies that replays of these claims show; a claim that can't be replayed is `Lie.WITHHELD`."""
+    for entry in entries:
+        try:
+            found = execution_finding(rounds, entry, executors)
+        except PolError as error:  # false by its roots, which `findings_by_roots` says; or withheld
+            name = rounds.plan.phases[entry.claim.phase].name
+            found = Finding(Lie.WITHHELD, entry.worker, entry.claim.round, name, str(error), entry.claim.digest)
+        if found is not None:
+            yield found

@@ -1,0 +1,59 @@
+"""Workers as processes of this machine: a group over gloo that meets in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+
+from pol.decentralised.exchange import Exchange
+from pol.decentralised.round_worker import RoundWorker
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.roster import Member, Roster
+from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
+from pol.rounds.worker_key import WorkerKey
+from pol.training.storage.store import Store
+
+Round = Callable[[RoundWorker], None]
+"""What a worker does in a round, such as `pol.decentralised.diloco.diloco_round`."""
+Author = Callable[..., ClaimAuthor]
+"""`ClaimAuthor`, or one that cheats."""
+
+
+def local_key(number: int) -> WorkerKey:
+    """The key of worker ``number`` of a local run, -1 for the coordinator: known to everybody, worth nothing."""
+    return WorkerKey((number + 2).to_bytes(32, "big"))
+
+
+def run_workers(
+    folder: Path, plan: RoundsPlan, do_round: Round, workers: int, cheats: dict[int, Author] | None = None
+) -> None:
+    """Train all rounds of a plan in ``folder/store``, with one process a worker.
+
+    Functions and classes are given to processes by name: they stand in a module. ``cheats`` are authors by worker.
+    """
+    cheating = dict(cheats or {})
+    arguments = (str(folder), plan.digest.hex(), do_round, workers, cheating)
+    torch.multiprocessing.spawn(_work, arguments, nprocs=workers)  # type: ignore[no-untyped-call]  # torch has no types
+
+
+def _work(rank: int, folder: str, digest: str, do_round: Round, workers: int, cheats: dict[int, Any]) -> None:
+    torch.set_num_threads(1)
+    meeting = f"file://{folder}/meeting-{digest[:16]}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=workers)
+    store = Store(f"file://{folder}/store")
+    plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    author = cheats.get(rank, ClaimAuthor)(store, plan, local_key(rank), partial(CpuExecutor, threads=1))
+    worker = RoundWorker(author, Exchange(), local_key(-1) if rank == 0 else None)
+    members = tuple(Member(local_key(number).name, number) for number in range(workers))
+    for round_ in range(plan.rounds):
+        worker.begin(Roster(plan.digest, round_, members))
+        do_round(worker)
+        worker.finish()
+    dist.destroy_process_group()

@@ -1,0 +1,1 @@
+"""Trainings in rounds with liars, and disputes about their claims."""
