@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
+from torch.multiprocessing.spawn import spawn
 
 from pol.decentralised.exchange import Exchange
 from pol.decentralised.round_worker import RoundWorker
@@ -40,7 +40,7 @@ def run_workers(
     """
     cheating = dict(cheats or {})
     arguments = (str(folder), plan.digest.hex(), do_round, workers, cheating)
-    torch.multiprocessing.spawn(_work, arguments, nprocs=workers)  # type: ignore[no-untyped-call]  # torch has no types
+    spawn(_work, arguments, nprocs=workers)  # type: ignore[no-untyped-call]  # torch declares no types
 
 
 def _work(rank: int, folder: str, digest: str, do_round: Round, workers: int, cheats: dict[int, Any]) -> None:
