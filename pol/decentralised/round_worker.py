@@ -26,6 +26,7 @@ class RoundWorker:
         self._coordinator = coordinator
         self._keeper = None if coordinator is None else LogKeeper(author.store, author.plan.digest, coordinator)
         self._entries: list[LogEntry] = []
+        self._received: list[LogEntry] = []
         self._round = 0
 
     def begin(self, roster: Roster) -> None:
@@ -65,31 +66,37 @@ class RoundWorker:
                 raise ProtocolError(f"{member.worker} has sent a message of another worker, round or phase")
             if member.worker != author.name:
                 author.learn(message)
+                self._received.append(message.entry)
                 digest = message.entry.claim.digest
                 self._entries.append(DeliveryEntry.signed(author.key, plan.digest, self._round, digest))
         return found
 
     def finish(self) -> None:
-        """Bring what was signed in this round into the log."""
-        joined = b"".join(_long(encode_entry(entry)) for entry in self._entries)
-        self._entries = []
-        everything = self.exchange.gather(joined)
-        if self._keeper is None:
-            return
-        for data in everything:
-            for entry in _split(data):
-                self._keeper.append(decode_entry(entry), self._round)
-        self._keeper.publish()
+        """Bring what was signed in this round into the log, and what has come and its author leaves out.
+
+        A claim is false if its sources aren't in the log: nobody's claim may depend on another's entry.
+        """
+        own = [encode_entry(entry) for entry in self._entries]
+        entered = _entries_of(self.exchange.gather(_joined(own)))
+        left_out = [data for data in map(encode_entry, self._received) if data not in set(entered)]
+        entered += dict.fromkeys(_entries_of(self.exchange.gather(_joined(left_out))))
+        self._entries, self._received = [], []
+        if self._keeper is not None:
+            for data in entered:
+                self._keeper.append(decode_entry(data), self._round)
+            self._keeper.publish()
 
 
-def _long(data: bytes) -> bytes:
-    return len(data).to_bytes(4, "big") + data
+def _joined(entries: Sequence[bytes]) -> bytes:
+    return b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
 
 
-def _split(data: bytes) -> list[bytes]:
-    found, at = [], 0
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        found.append(data[at + 4 : at + 4 + size])
-        at += 4 + size
+def _entries_of(messages: Sequence[bytes]) -> list[bytes]:
+    found: list[bytes] = []
+    for data in messages:
+        at = 0
+        while at < len(data):
+            size = int.from_bytes(data[at : at + 4], "big")
+            found.append(data[at + 4 : at + 4 + size])
+            at += 4 + size
     return found

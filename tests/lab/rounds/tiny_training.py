@@ -1,0 +1,139 @@
+"""A training in rounds of one small vector, with all workers in one process: local steps, then a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pol.execution.cpu import CpuExecutor
+from pol.graph.capture import to_words
+from pol.graph.capture.functions import capture_function
+from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.log_entries import DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.plan_builder import From, PlanBuilder
+from pol.rounds.roster import Member, Roster
+from pol.rounds.round_audit import Finding, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.rounds_log import LogKeeper, load_head, require_whole
+from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.worker_key import WorkerKey
+from pol.training.storage.store import Store
+
+SIZE, ROUNDS, SEATS = 100, 4, 4
+COORDINATOR = WorkerKey(b"\xc0" * 32)
+
+
+def key(number: int) -> WorkerKey:
+    """The key of a worker."""
+    return WorkerKey(bytes([number + 1]) * 32)
+
+
+def tiny_plan(store: Store, sizes: Sequence[int] = (1, 2, 3)) -> RoundsPlan:
+    """Work: momentum descent towards the seat's target, three steps a round. Merge: the mean of the members."""
+
+    def work(state: dict[str, Tensor], constants: dict[str, Tensor], _: Tensor) -> dict[str, Tensor]:
+        moved = 0.5 * state["speed"] + (state["theta"] - constants["target"])
+        return {"speed": moved, "theta": state["theta"] - 0.1 * moved}
+
+    def merge(members: int) -> None:
+        def step(state: dict[str, Tensor], _: dict[str, Tensor], __: Tensor) -> dict[str, Tensor]:
+            total = state["from.0"]
+            for k in range(1, members):
+                total = total + state[f"from.{k}"]
+            return {"theta": total * (1 / members)}
+
+        vectors = {f"from.{k}": torch.zeros(SIZE) for k in range(members)}
+        capture = capture_function(step, {"theta": torch.zeros(SIZE), **vectors})
+        sources = {f"from.{k}": From("work", "theta", f"member:{k}") for k in range(members)}
+        own = {"theta": From("merge", "theta", lag=1, starts=True, inherits=True)}
+        builder.phase("merge", capture, {**own, **sources}, members=members)
+
+    targets = [torch.full((SIZE,), float(seat)) for seat in range(SEATS)]
+    zeros = torch.zeros(SIZE)
+    capture = capture_function(work, {"theta": zeros, "speed": zeros + 0.25}, {"target": targets[0]})
+    builder = PlanBuilder(store)
+    sources = {
+        "theta": From("merge", "theta", lag=1, starts=True, inherits=True),
+        "speed": From("work", "speed", lag=1, starts=True),
+    }
+    data = [[to_words("target", target)] for target in targets]
+    builder.phase("work", capture, sources, data=data, steps=3)
+    for members in sizes:
+        merge(members)
+    return builder.build("tiny", COORDINATOR.name, bytes(32), ROUNDS)
+
+
+@dataclass
+class TinyTraining:
+    """Authors by number, and the log; ``entries`` of a round go into the log at its end and may be changed before."""
+
+    store: Store
+    plan: RoundsPlan
+    authors: dict[int, ClaimAuthor] = field(default_factory=dict)
+    entries: list[LogEntry] = field(default_factory=list)
+    _joined: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, store: Store) -> TinyTraining:
+        """A training of the tiny plan."""
+        return cls(store, tiny_plan(store))
+
+    def author(self, number: int, kind: type[ClaimAuthor] = ClaimAuthor) -> ClaimAuthor:
+        """A worker, made when it is first asked for."""
+        if number not in self.authors:
+            self.authors[number] = kind(self.store, self.plan, key(number), CpuExecutor)
+        return self.authors[number]
+
+    def roster(self, round_: int, numbers: Sequence[int]) -> Roster:
+        """The roster of a round, entered into the log."""
+        members = []
+        for number in numbers:
+            self._joined.setdefault(number, round_)
+            members.append(Member(key(number).name, number, self._joined[number]))
+        roster = Roster(self.plan.digest, round_, tuple(members))
+        document = self.store.put(roster.encode())
+        self.entries.append(RosterEntry(document, COORDINATOR.sign(roster.digest)))
+        return roster
+
+    def play(self, round_: int, numbers: Sequence[int]) -> None:
+        """A round in which everybody works, receives all claims and merges."""
+        roster = self.roster(round_, numbers)
+        authors = [self.author(number) for number in numbers]
+        for author in authors:
+            author.rosters[round_] = roster
+            if round_ and round_ - 1 not in author.rosters:  # a joiner knows the round before, and its merges
+                first = self.authors[min(self.authors)]
+                author.rosters[round_ - 1] = first.rosters[round_ - 1]
+                for claim in list(first.known.values()):
+                    author.learn(claim)
+        made = [author.make(round_, "work") for author in authors]
+        for author in authors:
+            for claim in made:
+                if claim.entry.worker != author.name:
+                    author.learn(claim)
+                    delivered = DeliveryEntry.signed(author.key, self.plan.digest, round_, claim.entry.claim.digest)
+                    self.entries.append(delivered)
+        self.entries += [claim.entry for claim in made]
+        self.entries += [author.make(round_, "merge").entry for author in authors]
+
+    def publish(self, round_: int = 0) -> None:
+        """Bring the entries into the log."""
+        keeper = LogKeeper(self.store, self.plan.digest, COORDINATOR)
+        for entry in self.entries:
+            keeper.append(entry, round_)
+        self.entries = []
+        keeper.publish()
+
+    def read(self) -> LoggedRounds:
+        """The whole log, as a stranger reads it."""
+        plan, head = load_head(self.store)
+        require_whole(self.store, head)
+        return read_rounds(self.store, plan, head)
+
+    def findings(self) -> list[Finding]:
+        """The lies that roots show, after what is left has been published."""
+        if self.entries:
+            self.publish()
+        return list(findings_by_roots(self.read()))

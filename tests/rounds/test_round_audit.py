@@ -1,0 +1,229 @@
+"""Lies about bound inputs, rosters and receipts: found by roots alone, and never in honest rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab.rounds.claim_dispute import walked
+from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
+from pol.arithmetic.primitives import Words
+from pol.commitments.tensor import tensor_root
+from pol.dispute.position import Side
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.claim_replay import findings_by_replay, load_start
+from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
+from pol.rounds.round_audit import Finding, Lie
+from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
+from pol.rounds.source_rules import ClaimPlace
+from pol.training.storage.store import Store
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> TinyTraining:
+    return TinyTraining.of(Store(f"file://{tmp_path}/store"))
+
+
+def test_honest_rounds_with_joins_and_leaves(training: TinyTraining) -> None:
+    for round_, members in enumerate([(0, 1), (0, 1, 2), (1, 2), (2,)]):
+        training.play(round_, members)
+        training.publish(round_)
+    rounds = training.read()
+    assert not training.findings()
+    assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    joined = next(e for e in rounds.claims.values() if e.worker == key(2).name and e.claim.round == 1)
+    theta, speed = load_start(rounds, joined)
+    merged = training.authors[0].known[ClaimPlace(key(0).name, 0, 2, 0)]
+    assert np.array_equal(theta, merged.words[0])
+    assert np.all(speed.view(np.float32) == 0.25)
+
+
+def _entry(training: TinyTraining, worker: int, phase: int, round_: int = 1) -> int:
+    """The place of a claim among the entries that aren't published yet."""
+    return next(
+        at
+        for at, entry in enumerate(training.entries)
+        if isinstance(entry, ClaimEntry)
+        and (entry.worker, entry.claim.phase, entry.claim.round) == (key(worker).name, phase, round_)
+    )
+
+
+def _signed(training: TinyTraining, entry: ClaimEntry, worker: int, **changes: object) -> ClaimEntry:
+    claim = replace(entry.claim, **changes)  # type: ignore[arg-type]  # members by name
+    return replace(entry, claim=claim, signature=key(worker).sign(claim.digest))
+
+
+def _with_sources(training: TinyTraining, at: int, worker: int, slot: int, source: BoundSlot) -> None:
+    """The claim again, with another source of one slot."""
+    entry = training.entries[at]
+    assert isinstance(entry, ClaimEntry)
+    made = training.authors[worker].known[ClaimPlace(key(worker).name, *entry.claim.place)].entry
+    sources = _sources(training, made)
+    sources[slot] = source
+    changed = _signed(training, made, worker, start=start_of(sources), sources=sources_root(sources))
+    training.entries[at] = replace(changed, sources=training.store.put(encode_sources(sources)))
+
+
+def _sources(training: TinyTraining, entry: ClaimEntry) -> list[BoundSlot]:
+    data = training.store.get(entry.sources)
+    return [
+        BoundSlot(data[at : at + 32], int.from_bytes(data[at + 32 : at + 36], "big"), data[at + 36 : at + 68])
+        for at in range(0, len(data), 68)
+    ]
+
+
+def _another_start(training: TinyTraining) -> None:
+    at = _entry(training, 1, 0)
+    entry = training.entries[at]
+    assert isinstance(entry, ClaimEntry)
+    training.entries[at] = _signed(training, entry, 1, start=bytes([7]) * 32)
+
+
+def _stale_source(training: TinyTraining) -> None:
+    """Its own work of the round before instead of the merge: a worker that ignores the others."""
+    at = _entry(training, 1, 0)
+    work = training.authors[1].known[ClaimPlace(key(1).name, 0, 0, 0)]
+    _with_sources(training, at, 1, 0, BoundSlot(work.entry.claim.digest, 0, work.end[0].root))
+
+
+def _other_tensor(training: TinyTraining) -> None:
+    """The merge's claim is named, but with the root of another tensor."""
+    at = _entry(training, 1, 0)
+    entry = training.entries[at]
+    assert isinstance(entry, ClaimEntry)
+    source = _sources(training, entry)[0]
+    type_ = training.plan.initial[0].type
+    root = tensor_root(type_, np.full(type_.shape, 5, np.uint32))
+    _with_sources(training, at, 1, 0, replace(source, root=root))
+
+
+def _fewer_steps(training: TinyTraining) -> None:
+    at = _entry(training, 1, 0)
+    entry = training.entries[at]
+    assert isinstance(entry, ClaimEntry)
+    training.entries[at] = _signed(training, entry, 1, steps=1)
+
+
+def _other_data(training: TinyTraining) -> None:
+    at = _entry(training, 1, 0)
+    entry = training.entries[at]
+    assert isinstance(entry, ClaimEntry)
+    easier = training.plan.phases[0].constants_of(0).root
+    training.entries[at] = _signed(training, entry, 1, constants=easier)
+
+
+def _two_claims(training: TinyTraining) -> None:
+    at = _entry(training, 1, 0)
+    entry = training.entries[at]
+    assert isinstance(entry, ClaimEntry)
+    training.entries.append(_signed(training, entry, 1, end=bytes([9]) * 32))
+
+
+@pytest.mark.parametrize(
+    ("change", "lie"),
+    [
+        (_another_start, Lie.START),
+        (_stale_source, Lie.SOURCE),
+        (_other_tensor, Lie.SOURCE),
+        (_fewer_steps, Lie.PHASE),
+        (_other_data, Lie.PHASE),
+        (_two_claims, Lie.EQUIVOCATION),
+    ],
+)
+def test_false_by_its_roots(change: Callable[[TinyTraining], None], lie: Lie, training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    training.publish(0)
+    training.play(1, (0, 1))
+    change(training)
+    own = [found for found in training.findings() if found.lie is not Lie.OMISSION]
+    # What others have bound to the claim that was replaced isn't in the log any more; their author isn't the liar.
+    assert {(found.lie, found.worker) for found in own if found.worker == key(1).name} >= {(lie, key(1).name)}
+
+
+def test_a_jump_is_found_by_replay_and_ends_at_one_scalar(training: TinyTraining) -> None:
+    class Jumper(ClaimAuthor):
+        def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
+            end = super().run(place, start, first_step, steps)
+            if place.phase == 0 and place.round == 1:
+                end[0] = end[0].copy()
+                end[0][17] ^= 1
+            return end
+
+    training.author(1, Jumper)
+    for round_ in range(3):
+        training.play(round_, (0, 1))
+    assert not training.findings()
+    rounds = training.read()
+    (found,) = findings_by_replay(rounds, rounds.claims.values(), CpuExecutor)
+    assert (found.lie, found.worker, found.round, found.phase) == (Lie.EXECUTION, key(1).name, 1, "work")
+    assert walked(rounds, rounds.claims[found.claim]).winner is Side.CHALLENGER
+
+
+def test_a_forged_signature_blames_the_keeper(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    at = _entry(training, 1, 0, round_=0)
+    entry = training.entries[at]
+    assert isinstance(entry, ClaimEntry)
+    training.entries[at] = replace(entry, signature=key(0).sign(entry.claim.digest))
+    assert training.findings()[0].worker == COORDINATOR.name
+    assert training.findings()[0].lie is Lie.SIGNATURE
+
+
+def test_an_omitted_submission(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    omitted = training.entries.pop(_entry(training, 1, 0, round_=0))
+    assert isinstance(omitted, ClaimEntry)
+    found = [finding for finding in training.findings() if finding.lie is Lie.OMISSION]
+    assert [(finding.worker, finding.claim) for finding in found] == [(key(0).name, omitted.claim.digest)]
+
+
+def test_two_rosters_blame_the_coordinator_alone(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    other = training.roster(0, (1, 0))
+    assert isinstance(training.entries[-1], RosterEntry)
+    assert other.round == 0
+    assert {(found.lie, found.worker) for found in training.findings()} == {(Lie.EQUIVOCATION, COORDINATOR.name)}
+
+
+def test_withheld_tensors_are_no_lie(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    training.entries = [
+        replace(entry, tensors="") if isinstance(entry, ClaimEntry) and entry.claim.phase == 0 else entry
+        for entry in training.entries
+    ]
+    assert not training.findings()
+    rounds = training.read()
+    merges = [entry for entry in rounds.claims.values() if entry.claim.phase == 2]
+    assert {found.lie for found in findings_by_replay(rounds, merges, CpuExecutor)} == {Lie.WITHHELD}
+
+
+def test_a_source_that_has_not_come(training: TinyTraining) -> None:
+    roster = training.roster(0, (0, 1))
+    author = training.author(0)
+    author.rosters[0] = roster
+    author.make(0, "work")
+    with pytest.raises(ProtocolError, match="hasn't come: ask for it, or go on with a roster without its author"):
+        author.make(0, "merge")
+
+
+def test_a_cut_log_is_no_log(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    training.publish(0)
+    head = Store(training.store.url).read("rounds.json")
+    training.store.replace("rounds.json", head.replace(b'"size":', b'"size":1'))
+    with pytest.raises((ProtocolError, OperationalError)):
+        training.read()
+
+
+def test_findings_are_sentences(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    training.entries.append(DeliveryEntry.signed(key(0), training.plan.digest, 0, bytes([3]) * 32))
+    (found,) = training.findings()
+    assert isinstance(found, Finding)
+    assert str(found) == f"round 0, log: {key(0).name}: has acknowledged claim {'03' * 8}, and the log doesn't have it"
