@@ -73,6 +73,8 @@ class LoggedRounds:
     """By round; more than one is an equivocation of the coordinator."""
     claims: Mapping[bytes, ClaimEntry]
     places: Mapping[ClaimPlace, ClaimEntry]
+    is_whole: bool = True
+    """Whether all rounds were read: only then is an entry missing that isn't there."""
 
     def end(self, entry: ClaimEntry) -> list[EndSlot]:
         """The slots of the end of a claim.
@@ -124,7 +126,7 @@ def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, l
         if isinstance(entry, ClaimEntry) and entry.claim.plan == plan.digest:
             claims[entry.claim.digest] = entry
             places.setdefault(ClaimPlace(entry.worker, *entry.claim.place), entry)
-    return LoggedRounds(plan, store, entries, rosters, claims, places)
+    return LoggedRounds(plan, store, entries, rosters, claims, places, first == 0 and last is None)
 
 
 def findings_by_roots(rounds: LoggedRounds, first: int = 0, last: int | None = None) -> Iterator[Finding]:
@@ -157,8 +159,11 @@ def findings_by_roots(rounds: LoggedRounds, first: int = 0, last: int | None = N
                 name = _phase_name(rounds.plan, entry)
                 yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), entry.claim.digest)
         if isinstance(entry, DeliveryEntry) and entry.claim not in rounds.claims:
+            # Only its keeper can leave anything out of the log; a receiver could have made up what it acknowledges.
+            is_keeper = entry.receiver == coordinator and rounds.is_whole
             problem = f"has acknowledged claim {entry.claim.hex()[:16]}, and the log doesn't have it"
-            yield Finding(Lie.OMISSION, entry.receiver, round_, "log", problem, entry.claim)
+            lie = Lie.OMISSION if is_keeper else Lie.WITHHELD
+            yield Finding(lie, entry.receiver, round_, "log", problem, entry.claim)
 
 
 def claim_findings(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:
@@ -207,6 +212,8 @@ def _wrong_source(rounds: LoggedRounds, source: BoundSlot, rule: RequiredSource)
             return "has its initial value in the plan, and another source was named"
         return "" if source.root == rounds.plan.initial[rule.slot].root else "hasn't the plan's initial value"
     entry = rounds.claims.get(source.claim)
+    if entry is None and not rounds.is_whole:
+        raise OperationalError(f"claim {source.claim.hex()[:16]} isn't in these rounds of the log: read all of it")
     if entry is None:
         return f"comes from claim {source.claim.hex()[:16]}, which isn't in the log"
     where = ClaimPlace(entry.worker, *entry.claim.place)

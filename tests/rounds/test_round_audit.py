@@ -19,7 +19,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import findings_by_replay, load_start
 from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
-from pol.rounds.round_audit import Finding, Lie
+from pol.rounds.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
 from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
@@ -141,7 +141,7 @@ def test_false_by_its_roots(change: Callable[[TinyTraining], None], lie: Lie, tr
     training.publish(0)
     training.play(1, (0, 1))
     change(training)
-    own = [found for found in training.findings() if found.lie is not Lie.OMISSION]
+    own = training.findings()
     # What others have bound to the claim that was replaced isn't in the log any more; their author isn't the liar.
     assert {(found.lie, found.worker) for found in own if found.worker == key(1).name} >= {(lie, key(1).name)}
 
@@ -175,12 +175,29 @@ def test_a_forged_signature_blames_the_keeper(training: TinyTraining) -> None:
     assert training.findings()[0].lie is Lie.SIGNATURE
 
 
-def test_an_omitted_submission(training: TinyTraining) -> None:
+def test_an_omitted_submission_blames_the_keeper_by_its_receipt(training: TinyTraining) -> None:
     training.play(0, (0, 1))
-    omitted = training.entries.pop(_entry(training, 1, 0, round_=0))
+    omitted = training.entries.pop(_entry(training, 1, 2, round_=0))
     assert isinstance(omitted, ClaimEntry)
-    found = [finding for finding in training.findings() if finding.lie is Lie.OMISSION]
-    assert [(finding.worker, finding.claim) for finding in found] == [(key(0).name, omitted.claim.digest)]
+    training.entries.append(DeliveryEntry.signed(COORDINATOR, training.plan.digest, 0, omitted.claim.digest))
+    (found,) = training.findings()
+    assert (found.lie, found.worker, found.claim) == (Lie.OMISSION, COORDINATOR.name, omitted.claim.digest)
+
+
+def test_a_receiver_is_not_blamed_for_what_the_keeper_leaves_out(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    training.entries.append(DeliveryEntry.signed(key(0), training.plan.digest, 0, bytes([3]) * 32))
+    (found,) = training.findings()
+    assert found.lie is Lie.WITHHELD
+
+
+def test_rounds_that_were_read_alone_accuse_nobody_of_what_is_missing(training: TinyTraining) -> None:
+    for round_ in range(3):
+        training.play(round_, (0, 1))
+        training.publish(round_)
+    rounds = training.read()
+    late = replace(rounds, claims={d: e for d, e in rounds.claims.items() if e.claim.round > 0}, is_whole=False)
+    assert {found.lie for found in findings_by_roots(late, 1)} == {Lie.WITHHELD}
 
 
 def test_two_rosters_blame_the_coordinator_alone(training: TinyTraining) -> None:
