@@ -212,10 +212,9 @@ def _wrong_source(rounds: LoggedRounds, source: BoundSlot, rule: RequiredSource)
             return "has its initial value in the plan, and another source was named"
         return "" if source.root == rounds.plan.initial[rule.slot].root else "hasn't the plan's initial value"
     entry = rounds.claims.get(source.claim)
-    if entry is None and not rounds.is_whole:
-        raise OperationalError(f"claim {source.claim.hex()[:16]} isn't in these rounds of the log: read all of it")
-    if entry is None:
-        return f"comes from claim {source.claim.hex()[:16]}, which isn't in the log"
+    if entry is None:  # its author, or the keeper, may have kept it out: whoever has bound to it can show it
+        where_else = "its author has to show it" if rounds.is_whole else "read all of the log"
+        raise OperationalError(f"a source, claim {source.claim.hex()[:16]}, isn't in this log: {where_else}")
     where = ClaimPlace(entry.worker, *entry.claim.place)
     if where != rule.place or source.slot != rule.slot:
         return f"comes from {entry.worker}, round {where.round}; the plan's rule gives {rule.place.worker}"
