@@ -181,13 +181,15 @@ def claim_findings(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:
     other = rounds.places[ClaimPlace(entry.worker, *claim.place)]
     if other.claim != claim:
         return found(Lie.EQUIVOCATION, "has signed two claims for one place", other.claim.digest)
-    roster = rounds.roster_of(entry)
+    roster, before = rounds.roster_of(entry), rounds.before(claim.round)
     if roster is None:
-        return found(Lie.ROSTER, "names a roster that isn't in the log: it has to show one that the coordinator signed")
+        raise OperationalError("its roster isn't in this log: its author has to show one that the coordinator signed")
+    if claim.round and before is None:
+        raise OperationalError(f"the roster of round {claim.round - 1} isn't in this log: ask its keeper")
     try:
         member = roster.members[roster.place(entry.worker)]
         place = ClaimPlace(entry.worker, *claim.place)
-        required = required_sources(plan, roster, rounds.before(claim.round), place)
+        required = required_sources(plan, roster, before, place)
         phase, constants = plan.phases[claim.phase], plan.phases[claim.phase].constants_of(member.seat)
     except ProtocolError as error:
         return found(Lie.PHASE, f"makes a claim that the plan has no place for: {error}")

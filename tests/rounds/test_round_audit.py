@@ -208,6 +208,14 @@ def test_two_rosters_blame_the_coordinator_alone(training: TinyTraining) -> None
     assert {(found.lie, found.worker) for found in training.findings()} == {(Lie.EQUIVOCATION, COORDINATOR.name)}
 
 
+def test_rosters_that_the_keeper_leaves_out_blame_no_worker(training: TinyTraining) -> None:
+    for round_ in range(2):
+        training.play(round_, (0, 1))
+    rosters = [at for at, entry in enumerate(training.entries) if isinstance(entry, RosterEntry)]
+    del training.entries[rosters[0]]
+    assert {found.lie for found in training.findings()} == {Lie.WITHHELD}
+
+
 def test_withheld_tensors_are_no_lie(training: TinyTraining) -> None:
     training.play(0, (0, 1))
     training.entries = [
