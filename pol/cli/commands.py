@@ -51,6 +51,7 @@ VERBS = {
         "Bring money into the vault, take out what is free, feed the fund, enrol for seats and watches.",
     ),
     "verify": ("verification.verify", "Verify a learning proof, or that of a learning record."),
+    "worker": ("verification.pull_worker", "Replay segments for verifiers who admit this worker's key."),
     "zk": ("zk.zk", "Prove gradient steps in zero knowledge, and verify such proofs."),
 }
 """By verb: the module under ``pol.cli`` that holds its command, and its line in ``pol --help``."""

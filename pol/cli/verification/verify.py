@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.file_output import console
-from pol.cli.verification.device_option import device_option
+from pol.cli.verification.engine_options import engine_options, open_engine
 from pol.cli.verification.share_option import Share
 from pol.errors import EvidenceError, OperationalError, ProtocolError
 from pol.graph.step_program import Component
@@ -22,7 +22,6 @@ from pol.report.narrator import ConsoleNarrator
 from pol.training.record.recorded_run import is_run, open_run
 
 if TYPE_CHECKING:
-    from pol.verification.engines.engine import Engine
     from pol.verification.examination.verification_report import VerificationReport
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
@@ -87,12 +86,7 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     help="Reruns of a second look at a segment beyond the thresholds; 0: no second look.",
 )
 @click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
-@click.option("--engine", type=click.Choice(["local", "cores", "ray"]), default="local", show_default=True)
-@click.option(
-    "--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels, for each segment."
-)
-@device_option
-@click.option("--address", envvar="RAY_ADDRESS", help="Address of a Ray cluster; without it Ray starts one here.")
+@engine_options
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **options: Any) -> int:
@@ -121,9 +115,15 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
 
 
 def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> VerificationReport:
+    from pol.verification.engines.store_engine import StoreEngine
     from pol.verification.examination import verify_training as verification
 
-    begun, narrator = time.monotonic(), ConsoleNarrator(Console(stderr=True, quiet=quiet))
+    begun, terminal = time.monotonic(), Console(stderr=True, quiet=quiet)
+    narrator = ConsoleNarrator(terminal)
+
+    def tell(sentence: str, facts: dict[str, Any]) -> None:
+        terminal.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
     if digest is None:
         _require_task(path)
     sampling = verification.Sampling(
@@ -134,6 +134,7 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
         seed=None if options["seed"] is None else bytes.fromhex(options["seed"]),
         suspicious=options["suspicious"],
     )
+    engine = open_engine({**options, "store": path}, tell)
     try:
         found = verification.verify(
             path,
@@ -142,7 +143,7 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
             exact=options["exact"] or None,
             sampling=sampling,
             log_root=None if options["log_root"] is None else bytes.fromhex(options["log_root"]),
-            engine=_engine(options),
+            engine=engine,
             looks=options["looks"],
             progress=narrator.progress,
         )
@@ -150,7 +151,8 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
         raise
     except ProtocolError as error:  # of the arguments: bad evidence is an outcome
         raise click.UsageError(str(error)) from error
-    return replace(found, engine=options["engine"], seconds=time.monotonic() - begun)
+    workers = tuple(engine.workers) if isinstance(engine, StoreEngine) else ()
+    return replace(found, engine=options["engine"], seconds=time.monotonic() - begun, workers=workers)
 
 
 def _require_task(path: str) -> None:
@@ -166,24 +168,6 @@ def _require_task(path: str) -> None:
             "this record names no task, so its steps can't be replayed. `pol check RECORD` verifies its checkpoints; "
             "Recorder(..., task=) makes a record whose training can be replayed (docs/guides/record.md)"
         )
-
-
-def _engine(options: dict[str, Any]) -> Engine:
-    """The engine that was asked for; one of them needs an optional package."""
-    name, threads, device = options["engine"], options["threads"], options["device"]
-    if name == "cores":
-        if device != "cpu":
-            raise click.UsageError("--engine cores is for the processor's cores: name another one with --device")
-        from pol.verification.engines.cores import CoresEngine
-
-        return CoresEngine(threads)
-    if name == "ray":
-        from pol.verification.engines.ray_cluster import RayEngine
-
-        return RayEngine(threads, options["address"], device)
-    from pol.verification.engines.local import LocalEngine
-
-    return LocalEngine(threads, device)
 
 
 def _write(file: Path, found: VerificationReport) -> None:
@@ -204,6 +188,9 @@ def _tell(found: VerificationReport, report: Path | None) -> None:
     if found.draw is not None:
         for line in draw_reasons(found):
             terminal.print(line, soft_wrap=True)
+    for worker in found.workers:
+        fault = "" if worker.fault is None else f", {worker.fault.value}: {worker.detail}"
+        terminal.print(f"worker {worker.key.hex()}: {worker.answers} answers{fault}", soft_wrap=True)
     reasons = ", ".join(reason.value for reason in verdict.reasons)
     terminal.print(f"{verdict.outcome.name}: {verdict.detail} ({reasons})", soft_wrap=True)
     for sentence in found.advice:

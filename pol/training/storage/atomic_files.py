@@ -18,12 +18,16 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from pol.errors import OperationalError
+
 Pieces: TypeAlias = Iterable[bytes | bytearray | memoryview]
 
 WHOLE_AT_CLOSE = frozenset(
     {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "ocilake", "tos", "hf", "memory"}
 )
 """Protocols that show an object only when its upload has ended."""
+CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
+"""Those of them whose filesystem creates an object only if there is none of its name, in one request."""
 
 PIECE = 1 << 24
 """Bytes that are uploaded at a time."""
@@ -41,6 +45,14 @@ class FileWriter(Protocol):
         """As `write`, of a file below ``folder`` whose path is known only after the last piece."""
         ...
 
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a file that isn't there; False, and nothing changes, if it is. Of several writers one gets True.
+
+        Raises:
+            OperationalError: the filesystem can't do both in one.
+        """
+        ...
+
     def clean(self, root: str) -> int:
         """Remove files that dead writers have left; their number."""
         ...
@@ -48,10 +60,21 @@ class FileWriter(Protocol):
 
 def writer_for(files: Any) -> FileWriter:
     """The writer for an fsspec filesystem."""
-    protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+    protocols = _protocols(files)
     if "file" in protocols:
         return LocalWriter()
     return UploadWriter(files) if protocols & WHOLE_AT_CLOSE else MoveWriter(files)
+
+
+def _protocols(files: Any) -> set[str]:
+    return {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+
+
+def _unconditional(files: Any) -> OperationalError:
+    return OperationalError(
+        f"a store of {'/'.join(sorted(_protocols(files)))} can't create a file only if there is none: use a folder, "
+        "S3, Google Cloud Storage or Azure"
+    )
 
 
 class LocalWriter:
@@ -82,6 +105,26 @@ class LocalWriter:
                 os.unlink(temporary)
             raise
 
+    def create(self, path: str, data: bytes) -> bool:
+        """Write and flush under a temporary name, link to the final one: that fails if there is one."""
+        folder = os.path.dirname(path)
+        _make_folder(folder)
+        descriptor, temporary = _open_temporary(folder)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+                os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            # The first error is raised; `clean` removes the file if this fails.
+            with suppress(OSError):
+                os.unlink(temporary)
+        _flush_folder(folder)
+        return True
+
     def clean(self, root: str) -> int:
         """Remove temporary files that nobody holds a lock on."""
         found = [p for pattern in (".*", "??/.*") for p in Path(root).glob(pattern) if _TEMPORARY.fullmatch(p.name)]
@@ -108,6 +151,16 @@ class UploadWriter:
                 file.write(piece)
             file.seek(0)
             self.write(path(), iter(lambda: file.read(PIECE), b""))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Upload on the condition that there is none."""
+        if not CONDITIONAL & _protocols(self._files):
+            raise _unconditional(self._files)
+        try:
+            self._files.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            return False
+        return True
 
     def clean(self, root: str) -> int:
         """Nothing is left."""
@@ -138,6 +191,10 @@ class MoveWriter:
             with suppress(Exception):
                 self._files.rm_file(temporary)
             raise
+
+    def create(self, path: str, data: bytes) -> bool:
+        """A move may replace."""
+        raise _unconditional(self._files)
 
     def clean(self, root: str) -> int:
         """Nothing is removed."""

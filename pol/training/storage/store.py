@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 import fsspec
@@ -250,8 +250,23 @@ class Store:
         with _operational(f"write {name} to {self.url}"):
             self._writer.write(f"{self._root}/{_mutable(name)}", [data])
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that may change unless it is there; of several writers at the same time one gets True.
+
+        Raises:
+            OperationalError: the store failed, or can't do both in one: folders, S3, Google's and Azure's stores can.
+        """
+        with _operational(f"create {name} in {self.url}"):
+            return self._writer.create(f"{self._root}/{_mutable(name)}", data)
+
+    def remove(self, name: str) -> None:
+        """Remove a file that may change, if it is there."""
+        path = f"{self._root}/{_mutable(name)}"
+        with _operational(f"remove {name} from {self.url}"), suppress(FileNotFoundError):
+            self._files.rm_file(path)
+
     def read(self, name: str, *, limit: int = LIMIT) -> bytes:
-        """The content of a file written by `replace`.
+        """The content of a file written by `replace` or `create`.
 
         Raises:
             ProtocolError: longer than ``limit`` bytes.
@@ -265,7 +280,7 @@ class Store:
                 raise ProtocolError(f"{name} has more than the {limit} bytes expected at most") from error
 
     def holds(self, name: str) -> bool:
-        """Whether a file written by `replace` is there."""
+        """Whether a file written by `replace` or `create` is there."""
         with _operational(f"look for {name} in {self.url}"):
             return self._exists(f"{self._root}/{_mutable(name)}")
 

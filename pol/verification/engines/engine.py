@@ -130,9 +130,9 @@ def forget_task() -> None:
     _prepare.cache_clear()
 
 
-def lost_segment(job: ReplayJob, how: str) -> ExaminedSegment:
+def lost_segment(job: ReplayJob, how: str, attempts: int = ATTEMPTS) -> ExaminedSegment:
     """The result of a job whose process ended without one in every attempt."""
-    detail = f"the process that replayed the segment ended {ATTEMPTS} times: {how}"
+    detail = f"the process that replayed the segment ended {attempts} times: {how}"
     return ExaminedSegment(Verdict(job.segment, Outcome.INCONCLUSIVE, (Reason.WORKER_LOST,), detail))
 
 

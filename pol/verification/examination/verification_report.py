@@ -14,6 +14,7 @@ from pol.claims.segment_claim import Three
 from pol.execution import _kernels
 from pol.graph.step_program import Component
 from pol.verification.engines.engine import ExaminedSegment
+from pol.verification.engines.worker_standing import WorkerStanding
 from pol.verification.examination.proof_examination import ExaminedProof, ProofVerdict, SegmentDraw
 from pol.verification.examination.screening import Suspicion
 from pol.verification.examination.verdict_advice import advice, frequent_second_looks, pairs_apart
@@ -55,6 +56,8 @@ class VerificationReport:
     sketched: bytes = b""
     seconds: float = 0.0
     machine: Mapping[str, str] = field(default_factory=fingerprint)
+    workers: tuple[WorkerStanding, ...] = ()
+    """Those of strangers, if segments were replayed by them."""
 
     @property
     def is_exact(self) -> bool:
@@ -145,6 +148,15 @@ def document(found: VerificationReport) -> dict[str, Any]:
         "environment": dict(found.machine),
         "solver_environment": {} if subject is None else dict(subject.proof.environment),
         "engine": found.engine,
+        "workers": [
+            {
+                "key": worker.key.hex(),
+                "answers": worker.answers,
+                "fault": None if worker.fault is None else worker.fault.value,
+                "detail": worker.detail,
+            }
+            for worker in found.workers
+        ],
         "seconds": round(found.seconds, 3),
     }
 

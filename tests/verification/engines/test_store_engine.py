@@ -1,0 +1,218 @@
+"""Workers in processes of their own, some of which lie: every verdict is that of one's own replay, liars are named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from exact_case import FALSE, ExactCase, exact_case
+
+from pol.commitments import canonical_json
+from pol.errors import OperationalError, ProtocolError
+from pol.training.record.signed_heads import public_bytes
+from pol.verification.engines.engine import ExaminedSegment, ReplayJob
+from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.redundancy import Redundancy
+from pol.verification.engines.replay_job_document import PostedJob
+from pol.verification.engines.replay_queue import Lease, ReplayQueue
+from pol.verification.engines.replay_result_document import decode_result, encode_result
+from pol.verification.engines.signed_result import opened_result, sign_result
+from pol.verification.engines.store_engine import StoreEngine
+from pol.verification.engines.worker_standing import WorkerFault
+from pol.verification.examination.verification_report import segment_document
+from pol.verification.verdict.verdict import Outcome
+
+HERE = Path(__file__).parent
+NEVER, ALWAYS = Fraction(0), Fraction(1)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> ExactCase:
+    return exact_case(tmp_path_factory.mktemp("store"))
+
+
+class Workers:
+    """Processes of workers of one queue, which is the store of the case."""
+
+    def __init__(self, case: ExactCase, folder: Path):
+        self._case, self._folder = case, folder
+        self.keys: list[bytes] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *kinds: str) -> list[bytes]:
+        """The keys of new workers."""
+        for kind in kinds:
+            key = Ed25519PrivateKey.generate()
+            file = self._folder / f"{len(self.keys)}.pem"
+            file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+            self.keys.append(public_bytes(key))
+            command = [sys.executable, HERE / "hostile_workers.py", kind, self._case.store.url, file]
+            self.processes.append(subprocess.Popen(command))
+        return self.keys
+
+
+@pytest.fixture
+def workers(case: ExactCase, tmp_path: Path) -> Iterator[Workers]:
+    started = Workers(case, tmp_path)
+    yield started
+    for process in started.processes:
+        process.kill()
+        process.wait()
+
+
+def engine(
+    case: ExactCase, keys: list[bytes], copies: int = 2, audited: Fraction = NEVER, lease: int = 60, wait: float = 5
+) -> StoreEngine:
+    return StoreEngine(case.store, keys, Redundancy(copies, audited), LocalEngine(threads=1), lease, wait, poll=0.05)
+
+
+def told(results: list[ExaminedSegment]) -> list[bytes]:
+    return [canonical_json.encode(segment_document(result)) for result in results]
+
+
+def here(jobs: list[ReplayJob]) -> list[bytes]:
+    return told(list(LocalEngine(threads=1).run(jobs)))
+
+
+def faults(used: StoreEngine) -> list[WorkerFault | None]:
+    return [worker.fault for worker in used.workers]
+
+
+def test_honest_workers_give_the_bytes_of_one_process(case: ExactCase, workers: Workers) -> None:
+    jobs = case.jobs(case.honest, 2, 7, 11)
+    used = engine(case, workers.start("honest", "honest"))
+    found = list(used.run(jobs))
+    assert told(found) == here(jobs)
+    assert [worker.answers for worker in used.workers] == [3, 3]
+    assert faults(used) == [None, None]
+    # Leases are gone, and a solver who left a step out is rejected, by a replay of one's own.
+    assert not list(Path(case.store.url.removeprefix("file://")).glob("lease-*"))
+    dishonest = case.jobs(case.dishonest, FALSE)
+    events: list[str] = []
+    again = StoreEngine(
+        case.store,
+        workers.keys,
+        Redundancy(2, NEVER),
+        LocalEngine(threads=1),
+        poll=0.05,
+        tell=lambda sentence, facts: events.append(facts["event"]),
+    )
+    found = list(again.run(dishonest))
+    assert told(found) == here(dishonest)
+    assert found[0].verdict.outcome is Outcome.REJECTED
+    assert events.count("answered") == 2
+    assert events.count("replayed") == 1
+
+
+def test_one_liar_of_two_is_named(case: ExactCase, workers: Workers) -> None:
+    """The solver's accomplice accepts the false segment; equality fails, and one's own replay decides."""
+    jobs = case.jobs(case.dishonest, 2, FALSE)
+    used = engine(case, workers.start("honest", "lazy"))
+    assert told(list(used.run(jobs))) == here(jobs)
+    assert faults(used) == [None, WorkerFault.LIED]
+    assert "isn't that of a replay" in used.workers[1].detail
+
+
+def test_two_colluding_liars_pass_until_a_replay_is_drawn(case: ExactCase, workers: Workers) -> None:
+    jobs = case.jobs(case.dishonest, FALSE)
+    keys = workers.start("lazy", "lazy")
+    passed = list(engine(case, keys).run(jobs))
+    assert passed[0].verdict.outcome is Outcome.ACCEPTED, "no replay was drawn: this is what redundancy alone misses"
+    used = engine(case, keys, audited=ALWAYS)
+    assert told(list(used.run(jobs))) == here(jobs)
+    assert faults(used) == [WorkerFault.LIED, WorkerFault.LIED]
+
+
+def test_a_liar_s_earlier_answers_count_no_more(case: ExactCase, workers: Workers) -> None:
+    """Two lie about everything; the first drawn job finds them, and no other job stays accepted on their word."""
+    jobs = case.jobs(case.dishonest, FALSE, 8, 9)
+    keys = workers.start("lazy", "lazy", "honest")
+    drawn = iter([False, False, True, *[False] * 50])
+
+    class Draws(Redundancy):
+        def is_audited(self, entropy: bytes) -> bool:
+            return next(drawn)
+
+    used = StoreEngine(case.store, keys, Draws(2, NEVER), LocalEngine(threads=1), 60, 1, poll=0.05)
+    found = told(list(used.run(jobs)))
+    assert found == here(jobs)
+    assert WorkerFault.LIED in faults(used)
+    assert used.workers[2].fault is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault", "detail"),
+    [
+        ("accuser", WorkerFault.LIED, "isn't that of a replay"),
+        ("forger", WorkerFault.REFUSED, "signed by 0 of the 1 keys"),
+        ("repeater", WorkerFault.REFUSED, "other checkpoints"),
+        ("silent", WorkerFault.SILENT, "within 1 s"),
+        ("dying", None, ""),
+        ("blind", None, ""),
+    ],
+)
+def test_what_a_worker_may_do(
+    case: ExactCase, workers: Workers, kind: str, fault: WorkerFault | None, detail: str
+) -> None:
+    """Its jobs are done by others, or here; the outcome is never its own."""
+    jobs = case.jobs(case.honest, 4)
+    used = engine(case, workers.start(kind), copies=1, lease=1, wait=0.3)
+    assert told(list(used.run(jobs))) == here(jobs)
+    assert (used.workers[0].fault, detail in used.workers[0].detail) == (fault, True)
+    assert not list(Path(case.store.url.removeprefix("file://")).glob("lease-*"))
+
+
+def test_an_old_result_is_refused(case: ExactCase) -> None:
+    """A signed and sealed result of an earlier verification of the same segment, put in the place of the new one."""
+    (job,) = case.jobs(case.honest, 4)
+    first, second = PostedJob(job, b"1" * 32), PostedJob(job, b"2" * 32)
+    assert first.digest != second.digest
+    key, verifier = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
+    recipient = verifier.public_key().public_bytes_raw()
+    (result,) = LocalEngine(threads=1).run([job])
+    old = sign_result(encode_result(first.digest, result), key, recipient)
+    payload = opened_result(old, public_bytes(key), verifier)
+    assert decode_result(payload, first.digest, job).verdict == result.verdict
+    with pytest.raises(ProtocolError, match=f"that of job {first.digest}, not of {second.digest}"):
+        decode_result(payload, second.digest, job)
+    with pytest.raises(OperationalError, match="sealed"):
+        opened_result(old, public_bytes(key), X25519PrivateKey.generate())
+
+
+def test_a_worker_that_is_killed_gives_its_job_to_another(case: ExactCase, workers: Workers) -> None:
+    jobs = case.jobs(case.honest, 2, 3, 4)
+    used = engine(case, workers.start("dying", "honest"), copies=1, wait=30)
+    assert told(list(used.run(jobs))) == here(jobs)
+    assert faults(used) == [None, None]
+    assert used.workers[1].answers >= 2
+
+
+def test_no_worker_is_there(case: ExactCase) -> None:
+    key = public_bytes(Ed25519PrivateKey.generate())
+    with pytest.raises(OperationalError, match="no admitted worker is there: start `pol worker STORE"):
+        list(engine(case, [key], copies=1, wait=0.2).run(case.jobs(case.honest, 1)))
+    with pytest.raises(ProtocolError, match="by 2 keys, and 1 are admitted"):
+        engine(case, [key])
+    with pytest.raises(ProtocolError, match="none stands there twice"):
+        engine(case, [key, key])
+
+
+def test_the_lease_of_another_verifier_is_left_alone(case: ExactCase, workers: Workers) -> None:
+    """A lease is created only if there is none; one of a verifier that is gone is worked off first."""
+    other, mine = case.jobs(case.honest, 5, 6)
+    queue, key = ReplayQueue(case.store), workers.start("honest")[0]
+    stale = Lease(queue.post(PostedJob(other, b"o" * 32)), 60)
+    assert queue.grant(key, stale) or queue.answered(stale.job, key)
+    queue.end_lease(key, Lease("ab" * 32, 60))
+    assert queue.has_lease(key, stale) or queue.answered(stale.job, key), "only one's own lease is ended"
+    used = engine(case, [key], copies=1, wait=30)
+    assert told(list(used.run([mine]))) == here([mine])
+    assert used.workers[0].answers == 1
+    assert queue.answered(stale.job, key) is not None
