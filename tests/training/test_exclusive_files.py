@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
+import subprocess
+import sys
 from pathlib import Path
 
 import boto3
@@ -17,24 +16,28 @@ from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import Store
 
 NAME = "lease.json"
+RACE = """
+import sys
+from pol.training.storage.store import Store
 
-
-def writes(url: str, number: int) -> bool:
-    return Store(url).create(NAME, bytes([number]) * 1000)
+url, own = sys.argv[1:]
+store = Store(url)
+print(*(int(store.create(f"lease-{number:064x}.json", own.encode() * 1000)) for number in range(100)))
+"""
 
 
 def test_one_of_many_processes_wins(tmp_path: Path) -> None:
     url = f"file://{tmp_path}/new/folder"
-    with ProcessPoolExecutor(4, get_context("spawn")) as pool:
-        won = [number for number, is_first in enumerate(pool.map(partial(writes, url), range(16))) if is_first]
-    assert len(won) == 1
+    processes = [
+        subprocess.Popen([sys.executable, "-c", RACE, url, str(own)], stdout=subprocess.PIPE, text=True)
+        for own in range(3)
+    ]
+    won = [[int(word) for word in process.communicate()[0].split()] for process in processes]
+    assert [sum(each) for each in zip(*won, strict=True)] == [1] * 100
     store = Store(url)
-    assert store.read(NAME) == bytes(won) * 1000
-    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == [NAME], "no temporary file is left"
-    store.remove(NAME)
-    store.remove(NAME)
-    assert not store.holds(NAME)
-    assert store.create(NAME, b"again")
+    for number, each in enumerate(zip(*won, strict=True)):
+        assert store.read(f"lease-{number:064x}.json") == str(each.index(1)).encode() * 1000
+    assert len(list((tmp_path / "new" / "folder").iterdir())) == 100, "no temporary file is left"
 
 
 def test_memory() -> None:
