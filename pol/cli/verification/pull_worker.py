@@ -48,8 +48,9 @@ def worker(
     Tensors come from STORE alone, whatever a job says; jobs, leases and results lie there too, or in --queue, which has
     to be writable. Nothing that a job names is executed.
     """
+    from pol.training.record.signed_heads import public_bytes
     from pol.verification.engines.replay_queue import ReplayQueue
-    from pol.verification.engines.replay_worker import ReplayWorker, public_bytes, replay_posted
+    from pol.verification.engines.replay_worker import ReplayWorker, replay_posted
 
     def tell(sentence: str, facts: dict[str, Any]) -> None:
         click.echo(json.dumps(facts) if as_json else sentence)

@@ -217,22 +217,19 @@ class StoreEngine:
             return
         holders = sum(given.shared is shared for given in self._given.values())
         lacking = self._redundancy.copies - len(self._valid(shared)) - holders
-        able = [
-            worker
-            for worker in self.workers
-            if worker.fault is None and worker.key not in shared.asked and worker.is_present(self._clock())
-        ]
-        if holders or able:
+        able = [worker for worker in self.workers if worker.fault is None and worker.key not in shared.asked]
+        there = [worker for worker in able if worker.is_present(self._clock())]
+        if holders or there:
             shared.seen = self._clock()
-        elif self._clock() - shared.seen >= self._wait:
-            if not any(worker.changed for worker in self.workers):
+        elif not able or self._clock() - shared.seen >= self._wait:
+            if all(worker.changed is None for worker in self.workers):
                 raise OperationalError(
                     f"no admitted worker is there: start `pol worker STORE --key FILE` with the queue {self._queue.url}"
                     ", or use another engine"
                 )
             self._replay(shared, "no other key is there to do it")
             return
-        free = [worker for worker in able if worker.key not in self._given]
+        free = [worker for worker in there if worker.key not in self._given]
         while lacking > 0 and free:
             drawn = free.pop(int.from_bytes(self._entropy(8), "big") % len(free))
             lease = Lease(shared.digest, self._lease)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -55,6 +56,9 @@ class Workers:
             self.keys.append(public_bytes(key))
             command = [sys.executable, HERE / "hostile_workers.py", kind, self._case.store.url, file]
             self.processes.append(subprocess.Popen(command))
+        queue = ReplayQueue(self._case.store)
+        while any(queue.last_beat(key) is None for key in self.keys):
+            time.sleep(0.05)
         return self.keys
 
 
@@ -68,7 +72,7 @@ def workers(case: ExactCase, tmp_path: Path) -> Iterator[Workers]:
 
 
 def engine(
-    case: ExactCase, keys: list[bytes], copies: int = 2, audited: Fraction = NEVER, lease: int = 60, wait: float = 5
+    case: ExactCase, keys: list[bytes], copies: int = 2, audited: Fraction = NEVER, lease: int = 60, wait: float = 30
 ) -> StoreEngine:
     return StoreEngine(case.store, keys, Redundancy(copies, audited), LocalEngine(threads=1), lease, wait, poll=0.05)
 
@@ -140,7 +144,7 @@ def test_a_liar_s_earlier_answers_count_no_more(case: ExactCase, workers: Worker
         def is_audited(self, entropy: bytes) -> bool:
             return next(drawn)
 
-    used = StoreEngine(case.store, keys, Draws(2, NEVER), LocalEngine(threads=1), 60, 1, poll=0.05)
+    used = StoreEngine(case.store, keys, Draws(2, NEVER), LocalEngine(threads=1), 60, 30, poll=0.05)
     found = told(list(used.run(jobs)))
     assert found == here(jobs)
     assert WorkerFault.LIED in faults(used)
@@ -163,7 +167,7 @@ def test_what_a_worker_may_do(
 ) -> None:
     """Its jobs are done by others, or here; the outcome is never its own."""
     jobs = case.jobs(case.honest, 4)
-    used = engine(case, workers.start(kind), copies=1, lease=1, wait=0.3)
+    used = engine(case, workers.start(kind), copies=1, lease=1 if kind == "silent" else 60)
     assert told(list(used.run(jobs))) == here(jobs)
     assert (used.workers[0].fault, detail in used.workers[0].detail) == (fault, True)
     assert not list(Path(case.store.url.removeprefix("file://")).glob("lease-*"))
@@ -188,7 +192,7 @@ def test_an_old_result_is_refused(case: ExactCase) -> None:
 
 def test_a_worker_that_is_killed_gives_its_job_to_another(case: ExactCase, workers: Workers) -> None:
     jobs = case.jobs(case.honest, 2, 3, 4)
-    used = engine(case, workers.start("dying", "honest"), copies=1, wait=30)
+    used = engine(case, workers.start("dying", "honest"), copies=1)
     assert told(list(used.run(jobs))) == here(jobs)
     assert faults(used) == [None, None]
     assert used.workers[1].answers >= 2
@@ -212,7 +216,7 @@ def test_the_lease_of_another_verifier_is_left_alone(case: ExactCase, workers: W
     assert queue.grant(key, stale) or queue.answered(stale.job, key)
     queue.end_lease(key, Lease("ab" * 32, 60))
     assert queue.has_lease(key, stale) or queue.answered(stale.job, key), "only one's own lease is ended"
-    used = engine(case, [key], copies=1, wait=30)
+    used = engine(case, [key], copies=1)
     assert told(list(used.run([mine]))) == here([mine])
     assert used.workers[0].answers == 1
     assert queue.answered(stale.job, key) is not None
