@@ -57,6 +57,12 @@ class ReplayJob:
         """The number of the segment, or of the pair."""
         return self.start.index // 2 if self.is_pair else self.start.index
 
+    @property
+    def named(self) -> str:
+        """The same for people."""
+        first = self.start.index
+        return f"segments {first} and {first + 1}" if self.is_pair else f"segment {first}"
+
 
 @dataclass(frozen=True)
 class ExaminedSegment:

@@ -58,22 +58,30 @@ def liars(answers: Mapping[bytes, ExaminedSegment], own: ExaminedSegment) -> lis
     return [key for key, answer in answers.items() if not are_same_replay(answer, own)]
 
 
-def escape_probability(keys: int, colluding: int, false: int, redundancy: Redundancy) -> Fraction:
-    """The probability that all lies about ``false`` segments pass if ``colluding`` of the keys agree on them.
+def escape_probability(keys: int, colluding: int, redundancy: Redundancy) -> Fraction:
+    """The probability that a lie about one segment passes if ``colluding`` of the keys agree on it.
 
     The keys of each segment are drawn without replacement, and apart from those of other segments.
 
     Raises:
         ProtocolError: impossible counts.
     """
-    if not 0 <= colluding <= keys or false < 0 or redundancy.copies > keys:
-        raise ProtocolError(
-            f"no such draw: {redundancy.copies} of {keys} keys, {colluding} of them colluding, {false} false segments"
-        )
-    all_collude = Fraction(comb(colluding, redundancy.copies), comb(keys, redundancy.copies))
-    return (all_collude * (1 - redundancy.audited)) ** false
+    if not 0 <= colluding <= keys or redundancy.copies > keys:
+        raise ProtocolError(f"no such draw: {redundancy.copies} of {keys} keys, {colluding} of them colluding")
+    return Fraction(comb(colluding, redundancy.copies), comb(keys, redundancy.copies)) * (1 - redundancy.audited)
 
 
-def replays_per_segment(redundancy: Redundancy) -> Fraction:
-    """The work that honest keys cause, in replays of each segment; those of the verifier included."""
-    return redundancy.copies + redundancy.audited
+def detection_rate(segments: int, false: int, draws: int, escape: Fraction) -> Fraction:
+    """The probability that a training with ``false`` segments is rejected if ``draws`` of them are replayed.
+
+    A false one that is drawn passes with probability ``escape``; 0 is a replay of one's own
+    (`pol.claims.sample_size.detection_probability`).
+
+    Raises:
+        ProtocolError: impossible counts.
+    """
+    if not (0 <= false <= segments and 0 <= draws <= segments):
+        raise ProtocolError(f"no such draw: {draws} of {segments} segments, {false} of them false")
+    hits = range(max(0, draws + false - segments), min(false, draws) + 1)
+    missed = sum(comb(false, hit) * comb(segments - false, draws - hit) * escape**hit for hit in hits)
+    return 1 - missed / Fraction(comb(segments, draws))

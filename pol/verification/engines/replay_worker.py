@@ -109,12 +109,12 @@ class ReplayWorker:
         self._queue.answer(lease.job, self._public, sign_result(payload, self._key, posted.recipient))
         outcome, seconds = result.verdict.outcome.name.lower(), time.monotonic() - begun
         self._tell(
-            f"segment {posted.job.segment} of task {posted.job.task[:8]}: {outcome}, {seconds:.1f} s",
+            f"{posted.job.named} of task {posted.job.task[:8]}: {outcome}, {seconds:.1f} s",
             {
                 "event": "answered",
                 "job": lease.job,
                 "task": posted.job.task,
-                "segment": posted.job.segment,
+                **facts_of(posted.job),
                 "outcome": outcome,
                 "seconds": round(seconds, 3),
             },
@@ -145,6 +145,11 @@ class ReplayWorker:
         finally:
             ended.set()
             thread.join()
+
+
+def facts_of(job: ReplayJob) -> dict[str, Any]:
+    """What a job is about, for programs."""
+    return {"segment": job.segment, "is_pair": job.is_pair}
 
 
 def _replayed(job: ReplayJob, threads: int, device: str) -> ExaminedSegment:

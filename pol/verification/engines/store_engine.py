@@ -21,7 +21,7 @@ from pol.verification.engines.redundancy import Redundancy, liars, needs_referee
 from pol.verification.engines.replay_job_document import KEY, NONCE, PostedJob
 from pol.verification.engines.replay_queue import Lease, ReplayQueue
 from pol.verification.engines.replay_result_document import decode_result
-from pol.verification.engines.replay_worker import POLL_SECONDS, Tell
+from pol.verification.engines.replay_worker import POLL_SECONDS, Tell, facts_of
 from pol.verification.engines.signed_result import opened_result
 from pol.verification.engines.worker_standing import WorkerFault, WorkerStanding
 from pol.verification.verdict.verdict import Outcome
@@ -136,7 +136,7 @@ class StoreEngine:
                     # A worker answers first, and ends its lease then.
                     data = self._queue.answered(given.shared.digest, worker.key)
                     if data is None:
-                        self._say(worker, f"gives segment {given.shared.job.segment} back", "gave-back", given.shared)
+                        self._say(worker, f"gives {given.shared.job.named} back", "gave-back", given.shared)
                         self._given.pop(worker.key)
             except ProtocolError as error:
                 self._blame(worker, WorkerFault.REFUSED, str(error))
@@ -152,10 +152,10 @@ class StoreEngine:
         try:
             result = decode_result(opened_result(data, worker.key, recipient), shared.digest, shared.job)
         except (ProtocolError, OperationalError) as error:
-            self._blame(worker, WorkerFault.REFUSED, f"segment {shared.job.segment}: {error}")
+            self._blame(worker, WorkerFault.REFUSED, f"{shared.job.named}: {error}")
             return
         outcome = result.verdict.outcome
-        self._say(worker, f"segment {shared.job.segment}: {outcome.name.lower()}", "answered", shared)
+        self._say(worker, f"{shared.job.named}: {outcome.name.lower()}", "answered", shared)
         if outcome is not Outcome.INCONCLUSIVE:  # one that couldn't look has given the job back
             worker.answers += 1
             shared.answers[worker.key] = result
@@ -185,13 +185,13 @@ class StoreEngine:
 
     def _replay(self, shared: _SharedJob, why: str) -> None:
         """One's own replay, which names the keys whose answers aren't the same."""
-        segment = shared.job.segment
-        self._tell(f"segment {segment} is replayed here: {why}", {"event": "replayed", "segment": segment, "why": why})
-        (shared.own,) = self._referee.run([shared.job])
+        job = shared.job
+        self._tell(f"replay of {job.named} here: {why}", {"event": "replayed", "why": why, **facts_of(job)})
+        (shared.own,) = self._referee.run([job])
         false = liars(shared.answers, shared.own)
         for worker in self.workers:
             if worker.key in false:
-                self._blame(worker, WorkerFault.LIED, f"its answer about segment {segment} isn't that of a replay")
+                self._blame(worker, WorkerFault.LIED, f"its answer about {job.named} isn't that of a replay")
 
     def _end_leases(self) -> None:
         """Take leases back whose time is over, or whose worker is gone."""
@@ -203,10 +203,10 @@ class StoreEngine:
                 self._blame(
                     worker,
                     WorkerFault.SILENT,
-                    f"no answer about segment {given.shared.job.segment} within {given.lease.seconds} s",
+                    f"no answer about {given.shared.job.named} within {given.lease.seconds} s",
                 )
             elif not worker.is_present(self._clock()):
-                self._say(worker, f"is gone, and gives segment {given.shared.job.segment} back", "gone", given.shared)
+                self._say(worker, f"is gone, and gives {given.shared.job.named} back", "gone", given.shared)
             elif worker.fault is None:
                 continue
             self._withdraw(worker.key, given)
@@ -259,5 +259,5 @@ class StoreEngine:
             self._say(worker, f"{fault.value}: {detail}", fault.value)
 
     def _say(self, worker: WorkerStanding, what: str, event: str, shared: _SharedJob | None = None) -> None:
-        segment = {} if shared is None else {"segment": shared.job.segment}
-        self._tell(f"worker {worker.key.hex()[:16]} {what}", {"event": event, "worker": worker.key.hex(), **segment})
+        about = {} if shared is None else facts_of(shared.job)
+        self._tell(f"worker {worker.key.hex()[:16]} {what}", {"event": event, "worker": worker.key.hex(), **about})

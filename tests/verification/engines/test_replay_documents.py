@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
+from math import floor
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,12 @@ import numpy as np
 import pytest
 from exact_case import FALSE, ExactCase, exact_case
 
+from pol.claims.sample_size import detection_probability
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.verification.engines.engine import ExaminedSegment, ReplayJob
 from pol.verification.engines.local import LocalEngine
-from pol.verification.engines.redundancy import (
-    Redundancy,
-    escape_probability,
-    liars,
-    needs_referee,
-    replays_per_segment,
-)
+from pol.verification.engines.redundancy import Redundancy, detection_rate, escape_probability, liars, needs_referee
 from pol.verification.engines.replay_job_document import PostedJob
 from pol.verification.engines.replay_result_document import are_equal, are_same_replay, decode_result, encode_result
 from pol.verification.verdict.verdict import Outcome, Reason
@@ -162,25 +158,32 @@ def test_what_a_comparison_shows(results: list[ExaminedSegment]) -> None:
 
 
 def test_the_odds_of_a_lie() -> None:
-    assert escape_probability(10, 1, 1, Redundancy(1, Fraction(0))) == Fraction(1, 10)
-    assert escape_probability(10, 1, 1, Redundancy(2, Fraction(0))) == 0
-    assert escape_probability(10, 2, 1, Redundancy(2, Fraction(0))) == Fraction(1, 45)
-    assert escape_probability(10, 10, 3, Redundancy(2, Fraction(1, 2))) == Fraction(1, 8)
-    assert escape_probability(10, 2, 0, Redundancy()) == 1
-    assert replays_per_segment(Redundancy(2, Fraction(1, 20))) == Fraction(41, 20)
-    for keys, colluding, false, copies in ((1, 2, 1, 1), (3, 1, -1, 1), (1, 1, 1, 2)):
+    assert escape_probability(10, 1, Redundancy(1, Fraction(0))) == Fraction(1, 10)
+    assert escape_probability(10, 1, Redundancy(2, Fraction(0))) == 0
+    assert escape_probability(10, 2, Redundancy(2, Fraction(0))) == Fraction(1, 45)
+    assert escape_probability(10, 10, Redundancy(2, Fraction(1, 20))) == Fraction(19, 20)
+    for keys, colluding, copies in ((1, 2, 1), (3, -1, 1), (1, 1, 2)):
         with pytest.raises(ProtocolError, match="no such draw"):
-            escape_probability(keys, colluding, false, Redundancy(copies))
+            escape_probability(keys, colluding, Redundancy(copies))
     for copies, audited in ((0, Fraction(0)), (17, Fraction(0)), (1, Fraction(2))):
         with pytest.raises(ProtocolError, match="impossible"):
             Redundancy(copies, audited)
 
 
-def test_the_odds_are_those_of_all_draws() -> None:
-    """Every pair of keys for each of two segments, counted."""
-    pairs = [(a, b) for a in range(5) for b in range(a)]
-    passed = sum(all(max(pair) < 3 for pair in both) for both in product(pairs, repeat=2))
-    assert escape_probability(5, 3, 2, Redundancy(2, Fraction(0))) == Fraction(passed, len(pairs) ** 2)
+def test_the_rate_of_detection_is_that_of_all_draws() -> None:
+    """Segments, pairs of keys and audits, counted."""
+    for draws, false in product(range(6), repeat=2):
+        assert detection_rate(5, false, draws, Fraction(0)) == detection_probability(5, false, draws)
+        drawn = list(combinations(range(5), draws))
+        missed = sum(Fraction(1, 3) ** sum(segment < false for segment in each) for each in drawn)
+        assert detection_rate(5, false, draws, Fraction(1, 3)) == 1 - missed / len(drawn)
+    pairs = list(combinations(range(5), 2))
+    passed = [all(max(pair) < 3 for pair in both) for both in product(pairs, repeat=2)]
+    assert detection_rate(2, 2, 2, escape_probability(5, 3, Redundancy(2, Fraction(0)))) == 1 - Fraction(
+        sum(passed), len(passed)
+    )
+    with pytest.raises(ProtocolError, match="no such draw"):
+        detection_rate(2, 3, 1, Fraction(0))
 
 
 def test_a_share_is_audited() -> None:
@@ -192,3 +195,21 @@ def test_a_share_is_audited() -> None:
 def test_documents_have_no_path(case: ExactCase, jobs: list[ReplayJob]) -> None:
     """A job tells neither where its verifier's store lies nor anything to run."""
     assert str(Path(case.store.url.removeprefix("file://"))).encode() not in PostedJob(jobs[0], NONCE).encode()
+
+
+def test_the_table_of_the_guide() -> None:
+    """Ten keys, 1,000 segments; percent, rounded down."""
+    guide = Path(__file__).parents[3] / "docs" / "guides" / "engines.md"
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in guide.read_text().splitlines()
+        if line.startswith(("| 90 ", "| 1000 "))
+    ]
+    assert len(rows) == 10
+    for drawn, copies, audited, workers, own, *rates in rows:
+        share, is_own = Fraction(int(audited), 100), copies == "oneself"
+        assert Fraction(workers) == (0 if is_own else Fraction(int(drawn) * int(copies), 1000))
+        assert Fraction(own) == Fraction(int(drawn), 1000) * (1 if is_own else share)
+        for rate, (colluding, false) in zip(rates, product((1, 2, 10), (1, 50)), strict=True):
+            escape = Fraction(0) if is_own else escape_probability(10, colluding, Redundancy(int(copies), share))
+            assert Fraction(rate) == Fraction(floor(detection_rate(1000, false, int(drawn), escape) * 10_000), 100)
