@@ -186,7 +186,9 @@ def test_a_bot_operator_needs_no_torch() -> None:
         "pol.cli.market.explain, pol.cli.verification.verify, pol.report.verification_page, "
         "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.whistleblower_decisions, "
         "pol.training.record.proof_of_record, pol.verification.profile.profile_document, "
-        "pol.verification.engines.cores, pol.verification.examination.proof_examination, "
+        "pol.cli.verification.pull_worker, pol.verification.engines.cores, "
+        "pol.verification.engines.command_engine, pol.verification.engines.store_engine, "
+        "pol.verification.examination.proof_examination, "
         "pol.verification.examination.screening"
     )
     check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"
