@@ -64,29 +64,57 @@ _OPTIONS = (
     device_option,
     click.option("--address", envvar="RAY_ADDRESS", help="Address of a Ray cluster; without it Ray starts one here."),
     click.option("--command", metavar="LINE", help="Run this for each segment: 'srun {worker}', 'ssh host {shell}'."),
-    click.option("--parallel", type=click.IntRange(1), default=1, metavar="N", help="Commands at the same time."),
-    click.option("--attempts", type=click.IntRange(1), default=3, metavar="N", help="Runs of a command that fails."),
+    click.option(
+        "--parallel",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Commands at the same time.",
+    ),
+    click.option(
+        "--attempts",
+        type=click.IntRange(1),
+        default=3,
+        show_default=True,
+        metavar="N",
+        help="Runs of a command that fails.",
+    ),
     click.option("--queue", metavar="STORE", help="Where jobs and results lie, if not beside the tensors."),
     click.option(
         "--job-seconds",
         type=click.IntRange(1, 7 * 24 * 3600),
         default=3600,
+        show_default=True,
         metavar="N",
         help="A segment that takes longer is begun again, by somebody else if there is one.",
     ),
     click.option(
         "--admit", "admitted", multiple=True, callback=_keys, metavar="KEY", help="A worker's key, or a file of keys."
     ),
-    click.option("--redundancy", type=click.IntRange(1, 16), default=2, metavar="K", help="Workers for each segment."),
+    click.option(
+        "--redundancy",
+        type=click.IntRange(1, 16),
+        default=2,
+        show_default=True,
+        metavar="K",
+        help="Workers for each segment.",
+    ),
     click.option(
         "--audit",
         default="0.05",
+        show_default=True,
         callback=_audit,
         metavar="F",
         help="Replay this share of segments here, though the workers agree.",
     ),
     click.option(
-        "--wait", type=click.FloatRange(0), default=60.0, metavar="S", help="Seconds without a worker for a segment."
+        "--wait",
+        type=click.FloatRange(0),
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="Seconds without a worker for a segment, until it is replayed here.",
     ),
 )
 
