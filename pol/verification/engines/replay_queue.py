@@ -104,6 +104,10 @@ class ReplayQueue:
         if self.has_lease(key, lease):
             self._store.remove(_of_key("lease", key))
 
+    def clear(self, key: bytes) -> None:
+        """Remove what lies in the place of a key's lease and isn't one."""
+        self._store.remove(_of_key("lease", key))
+
     def beat(self, key: bytes, beat: Beat) -> None:
         """Show that a worker is there."""
         self._store.replace(_of_key("worker", key), beat.encode())

@@ -212,14 +212,23 @@ class StoreEngine:
             self._withdraw(worker.key, given)
 
     def _give(self, shared: _SharedJob) -> None:
-        """Lease a job to as many drawn keys as it lacks answers."""
+        """Lease a job to as many drawn keys as it lacks answers; replay it if for some time nobody can take it."""
         if self._is_settled(shared):
             return
-        holders = sum(given.shared is shared for given in self._given.values())
-        lacking = self._redundancy.copies - len(self._valid(shared)) - holders
         able = [worker for worker in self.workers if worker.fault is None and worker.key not in shared.asked]
         there = [worker for worker in able if worker.is_present(self._clock())]
-        if holders or there:
+        free = [worker for worker in there if worker.key not in self._given]
+        is_waiting = len(free) < len(there)  # for a key that does another job of this verification
+        holders = sum(given.shared is shared for given in self._given.values())
+        lacking = self._redundancy.copies - len(self._valid(shared)) - holders
+        while lacking > 0 and free:
+            drawn = free.pop(int.from_bytes(self._entropy(8), "big") % len(free))
+            lease = Lease(shared.digest, self._lease)
+            if self._queue.grant(drawn.key, lease):  # else it works for another verifier
+                self._given[drawn.key] = _Given(lease, shared, self._clock())
+                shared.asked.add(drawn.key)
+                lacking, holders = lacking - 1, holders + 1
+        if holders or is_waiting:
             shared.seen = self._clock()
         elif not able or self._clock() - shared.seen >= self._wait:
             if all(worker.changed is None for worker in self.workers):
@@ -228,15 +237,6 @@ class StoreEngine:
                     ", or use another engine"
                 )
             self._replay(shared, "no other key is there to do it")
-            return
-        free = [worker for worker in there if worker.key not in self._given]
-        while lacking > 0 and free:
-            drawn = free.pop(int.from_bytes(self._entropy(8), "big") % len(free))
-            lease = Lease(shared.digest, self._lease)
-            if self._queue.grant(drawn.key, lease):  # else it works for another verifier
-                self._given[drawn.key] = _Given(lease, shared, self._clock())
-                shared.asked.add(drawn.key)
-                lacking -= 1
 
     def _is_settled(self, shared: _SharedJob) -> bool:
         if shared.own is not None:

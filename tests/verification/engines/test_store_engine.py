@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -24,6 +26,7 @@ from pol.verification.engines.redundancy import Redundancy
 from pol.verification.engines.replay_job_document import PostedJob
 from pol.verification.engines.replay_queue import Lease, ReplayQueue
 from pol.verification.engines.replay_result_document import decode_result, encode_result
+from pol.verification.engines.replay_worker import ReplayWorker
 from pol.verification.engines.signed_result import opened_result, sign_result
 from pol.verification.engines.store_engine import StoreEngine
 from pol.verification.engines.worker_standing import WorkerFault
@@ -220,3 +223,60 @@ def test_the_lease_of_another_verifier_is_left_alone(case: ExactCase, workers: W
     assert told(list(used.run([mine]))) == here([mine])
     assert used.workers[0].answers == 1
     assert queue.answered(stale.job, key) is not None
+
+
+def test_a_worker_goes_on_after_what_is_no_job(case: ExactCase) -> None:
+    """Whoever can write in the queue can put anything there: a worker says so, and waits for the next lease."""
+    queue, key = ReplayQueue(case.store), Ed25519PrivateKey.generate()
+    own, verifier = public_bytes(key), X25519PrivateKey.generate()
+    (job,) = case.jobs(case.honest, 3)
+    posted = PostedJob(job, b"n" * 32, verifier.public_key().public_bytes_raw())
+    later = replace(job, start=replace(job.start, index=1 << 52), end=replace(job.end, index=(1 << 52) + 1))
+    file = f"lease-{own.hex()}.json"
+
+    def lease(digest: str) -> None:
+        assert queue.grant(own, Lease(digest, 60))
+
+    def malformed() -> None:
+        case.store.replace(file, b"{}")
+
+    def too_long() -> None:
+        case.store.replace(file, b" " * 5000)
+
+    turns = iter(
+        [
+            malformed,
+            too_long,
+            lambda: lease(case.task.digest),
+            lambda: lease("ab" * 32),
+            lambda: lease(queue.post(PostedJob(later, b"n" * 32))),
+            lambda: lease(queue.post(posted)),
+        ]
+    )
+    told: list[dict[str, Any]] = []
+    worker = ReplayWorker(queue, case.store.url, key, 1, every=60, tell=lambda sentence, facts: told.append(facts))
+    worker.serve(1, sleep=lambda seconds: next(turns)())
+    assert [facts["event"] for facts in told] == ["failed", "failed", "refused", "failed", "refused", "answered"]
+    assert not case.store.holds(file)
+    data = queue.answered(posted.digest, own)
+    assert data is not None
+    found = decode_result(opened_result(data, own, verifier), posted.digest, job)
+    assert found.verdict.outcome is Outcome.ACCEPTED
+    # Nobody else can read it, and under another name it is worth nothing.
+    with pytest.raises(OperationalError, match="sealed"):
+        opened_result(data, own, X25519PrivateKey.generate())
+    with pytest.raises(ProtocolError, match="signed by 0 of the 1 keys"):
+        opened_result(data, public_bytes(Ed25519PrivateKey.generate()), verifier)
+
+
+def test_a_key_that_is_never_free_keeps_nobody_waiting(case: ExactCase, workers: Workers) -> None:
+    """It says that it is there, and holds a lease of somebody else for ever."""
+    queue, key = ReplayQueue(case.store), workers.start("silent")[0]
+    (other,) = case.jobs(case.honest, 5)
+    assert queue.grant(key, stale := Lease(queue.post(PostedJob(other, b"o" * 32)), 60))
+    jobs = case.jobs(case.honest, 6)
+    used = engine(case, [key], copies=1, wait=3)
+    assert told(list(used.run(jobs))) == here(jobs)
+    assert (used.workers[0].answers, used.workers[0].fault) == (0, None)
+    assert queue.has_lease(key, stale)
+    queue.end_lease(key, stale)
