@@ -273,7 +273,8 @@ def test_a_key_that_is_never_free_keeps_nobody_waiting(case: ExactCase, workers:
     """It says that it is there, and holds a lease of somebody else for ever."""
     queue, key = ReplayQueue(case.store), workers.start("silent")[0]
     (other,) = case.jobs(case.honest, 5)
-    assert queue.grant(key, stale := Lease(queue.post(PostedJob(other, b"o" * 32)), 60))
+    stale = Lease(queue.post(PostedJob(other, b"o" * 32)), 60)
+    assert queue.grant(key, stale)
     jobs = case.jobs(case.honest, 6)
     used = engine(case, [key], copies=1, wait=3)
     assert told(list(used.run(jobs))) == here(jobs)
