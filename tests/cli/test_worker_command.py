@@ -151,7 +151,7 @@ def test_usage(case: Case, tmp_path: Path) -> None:
         (("--engine", "store"), "needs the keys of its workers: --admit KEY"),
         (("--engine", "store", "--admit", key), "replayed by 2 keys, and 1 are admitted"),
         (("--engine", "store", "--admit", "nobody"), "neither a key"),
-        (("--engine", "store", "--admit", key, "--audit", "2"), "isn't above 0"),
+        (("--engine", "store", "--admit", key, "--audit", "2"), "isn't from 0 and up to 1"),
         (("--engine", "command"), "needs --command LINE"),
         (("--engine", "command", "--command", "srun {wroker}"), "unknown placeholder"),
         (("--parallel", "2"), "--parallel has no effect here: it is for --engine command"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pol.cli.verification.device_option import device_option
+from pol.cli.verification.share_option import Share
 from pol.errors import ProtocolError
 from pol.training.record.recorded_run import open_store
 
@@ -48,12 +48,6 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     if wrong:
         raise click.BadParameter(f"{wrong[0][:80]!r} isn't a key: 64 hexadecimal digits, as pol worker prints")
     return [bytes.fromhex(key) for key in dict.fromkeys(found)]
-
-
-def _audit(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
-    from pol.cli.verification.share_option import Share
-
-    return Fraction(0) if value.strip().rstrip("%") in {"0", "0.0"} else Share().convert(value, param, ctx)
 
 
 _OPTIONS = (
@@ -104,7 +98,7 @@ _OPTIONS = (
         "--audit",
         default="0.05",
         show_default=True,
-        callback=_audit,
+        type=Share(zero=True),
         metavar="F",
         help="Replay this share of segments here, though the workers agree.",
     ),

@@ -23,8 +23,8 @@ def sign_result(payload: bytes, key: Ed25519PrivateKey, recipient: bytes) -> byt
     return b"".join(seal([envelope], [recipient])) if recipient else envelope
 
 
-def opened_result(data: bytes, signer: bytes, recipient: X25519PrivateKey) -> bytes:
-    """The payload that ``signer`` has signed.
+def opened_envelope(data: bytes, signer: bytes, recipient: X25519PrivateKey) -> Envelope:
+    """The envelope that ``signer`` has signed; its payload is a result.
 
     Raises:
         ProtocolError: not sealed, an envelope of something else, or not signed by this key.
@@ -34,4 +34,4 @@ def opened_result(data: bytes, signer: bytes, recipient: X25519PrivateKey) -> by
     if envelope.payload_type != PAYLOAD_TYPE:
         raise ProtocolError(f"the envelope holds {envelope.payload_type!r}, no result of a replay")
     envelope.verify([Ed25519PublicKey.from_public_bytes(signer)])
-    return envelope.payload
+    return envelope

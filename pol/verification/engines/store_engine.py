@@ -22,7 +22,7 @@ from pol.verification.engines.replay_job_document import KEY, NONCE, PostedJob
 from pol.verification.engines.replay_queue import Lease, ReplayQueue
 from pol.verification.engines.replay_result_document import decode_result
 from pol.verification.engines.replay_worker import POLL_SECONDS, Tell, facts_of
-from pol.verification.engines.signed_result import opened_result
+from pol.verification.engines.signed_result import opened_envelope
 from pol.verification.engines.worker_standing import WorkerFault, WorkerStanding
 from pol.verification.verdict.verdict import Outcome
 
@@ -41,6 +41,8 @@ class _SharedJob:
     """The time at which some key had it or could have got it."""
     asked: set[bytes] = field(default_factory=set)
     answers: dict[bytes, ExaminedSegment] = field(default_factory=dict)
+    envelopes: dict[bytes, bytes] = field(default_factory=dict)
+    """What the keys have signed."""
     own: ExaminedSegment | None = None
     is_drawn: bool | None = None
 
@@ -150,7 +152,8 @@ class StoreEngine:
     def _take(self, worker: WorkerStanding, shared: _SharedJob, data: bytes, recipient: X25519PrivateKey) -> None:
         """Note the answer of a worker, or what is wrong with it."""
         try:
-            result = decode_result(opened_result(data, worker.key, recipient), shared.digest, shared.job)
+            envelope = opened_envelope(data, worker.key, recipient)
+            result = decode_result(envelope.payload, shared.digest, shared.job)
         except (ProtocolError, OperationalError) as error:
             self._blame(worker, WorkerFault.REFUSED, f"{shared.job.named}: {error}")
             return
@@ -159,6 +162,7 @@ class StoreEngine:
         if outcome is not Outcome.INCONCLUSIVE:  # one that couldn't look has given the job back
             worker.answers += 1
             shared.answers[worker.key] = result
+            shared.envelopes[worker.key] = envelope.encode()
 
     def _look(self) -> None:
         """Look who is there."""
@@ -190,7 +194,8 @@ class StoreEngine:
         (shared.own,) = self._referee.run([job])
         false = liars(shared.answers, shared.own)
         for worker in self.workers:
-            if worker.key in false:
+            if worker.key in false and worker.fault is None:
+                worker.evidence = self._queue.keep(shared.envelopes[worker.key])
                 self._blame(worker, WorkerFault.LIED, f"its answer about {job.named} isn't that of a replay")
 
     def _end_leases(self) -> None:

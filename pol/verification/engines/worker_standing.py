@@ -32,6 +32,8 @@ class WorkerStanding:
     answers: int = 0
     fault: WorkerFault | None = None
     detail: str = ""
+    evidence: str = ""
+    """Of one that lied: the digest of the signed result, which lies in the queue unsealed."""
     beat: Beat | None = None
     changed: float | None = None
     """The time at which the sign of life was seen to change; None: it never did."""

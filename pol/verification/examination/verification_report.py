@@ -154,6 +154,7 @@ def document(found: VerificationReport) -> dict[str, Any]:
                 "answers": worker.answers,
                 "fault": None if worker.fault is None else worker.fault.value,
                 "detail": worker.detail,
+                "evidence": worker.evidence or None,
             }
             for worker in found.workers
         ],

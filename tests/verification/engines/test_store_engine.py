@@ -12,22 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from exact_case import FALSE, ExactCase, exact_case
 
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
+from pol.training.record.dsse_envelope import Envelope
 from pol.training.record.signed_heads import public_bytes
 from pol.verification.engines.engine import ExaminedSegment, ReplayJob
 from pol.verification.engines.local import LocalEngine
 from pol.verification.engines.redundancy import Redundancy
 from pol.verification.engines.replay_job_document import PostedJob
 from pol.verification.engines.replay_queue import Lease, ReplayQueue
-from pol.verification.engines.replay_result_document import decode_result, encode_result
+from pol.verification.engines.replay_result_document import are_same_replay, decode_result, encode_result
 from pol.verification.engines.replay_worker import ReplayWorker
-from pol.verification.engines.signed_result import opened_result, sign_result
+from pol.verification.engines.signed_result import opened_envelope, sign_result
 from pol.verification.engines.store_engine import StoreEngine
 from pol.verification.engines.worker_standing import WorkerFault
 from pol.verification.examination.verification_report import segment_document
@@ -125,6 +126,13 @@ def test_one_liar_of_two_is_named(case: ExactCase, workers: Workers) -> None:
     assert told(list(used.run(jobs))) == here(jobs)
     assert faults(used) == [None, WorkerFault.LIED]
     assert "isn't that of a replay" in used.workers[1].detail
+    # The evidence needs no trust in the verifier: what the key has signed, and the job to replay.
+    envelope = Envelope.decode(case.store.get(used.workers[1].evidence))
+    envelope.verify([Ed25519PublicKey.from_public_bytes(used.workers[1].key)])
+    signed = canonical_json.decode(envelope.payload, "the lie")
+    posted = ReplayQueue(case.store).job(signed["job"], case.store.url)
+    lie = decode_result(envelope.payload, signed["job"], posted.job)
+    assert not are_same_replay(lie, next(iter(LocalEngine(threads=1).run([posted.job]))))
 
 
 def test_two_colluding_liars_pass_until_a_replay_is_drawn(case: ExactCase, workers: Workers) -> None:
@@ -185,12 +193,12 @@ def test_an_old_result_is_refused(case: ExactCase) -> None:
     recipient = verifier.public_key().public_bytes_raw()
     (result,) = LocalEngine(threads=1).run([job])
     old = sign_result(encode_result(first.digest, result), key, recipient)
-    payload = opened_result(old, public_bytes(key), verifier)
+    payload = opened_envelope(old, public_bytes(key), verifier).payload
     assert decode_result(payload, first.digest, job).verdict == result.verdict
     with pytest.raises(ProtocolError, match=f"that of job {first.digest}, not of {second.digest}"):
         decode_result(payload, second.digest, job)
     with pytest.raises(OperationalError, match="sealed"):
-        opened_result(old, public_bytes(key), X25519PrivateKey.generate())
+        opened_envelope(old, public_bytes(key), X25519PrivateKey.generate())
 
 
 def test_a_worker_that_is_killed_gives_its_job_to_another(case: ExactCase, workers: Workers) -> None:
@@ -260,13 +268,13 @@ def test_a_worker_goes_on_after_what_is_no_job(case: ExactCase) -> None:
     assert not case.store.holds(file)
     data = queue.answered(posted.digest, own)
     assert data is not None
-    found = decode_result(opened_result(data, own, verifier), posted.digest, job)
+    found = decode_result(opened_envelope(data, own, verifier).payload, posted.digest, job)
     assert found.verdict.outcome is Outcome.ACCEPTED
     # Nobody else can read it, and under another name it is worth nothing.
     with pytest.raises(OperationalError, match="sealed"):
-        opened_result(data, own, X25519PrivateKey.generate())
+        opened_envelope(data, own, X25519PrivateKey.generate())
     with pytest.raises(ProtocolError, match="signed by 0 of the 1 keys"):
-        opened_result(data, public_bytes(Ed25519PrivateKey.generate()), verifier)
+        opened_envelope(data, public_bytes(Ed25519PrivateKey.generate()), verifier)
 
 
 def test_a_key_that_is_never_free_keeps_nobody_waiting(case: ExactCase, workers: Workers) -> None:
