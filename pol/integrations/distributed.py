@@ -13,9 +13,9 @@ it: only subtree roots and a few border bytes are exchanged (docs/spec/complete_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -25,12 +25,12 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from pol.commitments.array import Array, ArrayType, array_root
-from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
-from pol.commitments.distributed_array import ArrayPart, describe_part, root_of_parts
-from pol.commitments.keccak import keccak256
+from pol.commitments.array import Array, ArrayType
+from pol.commitments.complete_state import CompleteState, complete_root
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.integrations import exchanged_state
 from pol.integrations.distributed_state import DistributedState, gather
+from pol.integrations.exchanged_state import ExchangedState
 from pol.training.record.learning_record import HEAD, RecordedCheckpoint
 from pol.training.recorder.recorder import Recorder
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints
@@ -44,15 +44,6 @@ from pol.training.storage.stored_checkpoint import StoredCheckpoint
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class _ProcessPart:
-    """A process's part of a state as the others see it: roots, and elements only at borders of leaves."""
-
-    documents: bytes
-    parts: Mapping[str, tuple[ArrayType, Rows, ArrayPart]]
-    wholes: tuple[StateEntry, ...]
-
-
 class DistributedRecorder(Recorder):
     """The recorder of each process of a group; all processes call the same methods at the same time.
 
@@ -60,10 +51,12 @@ class DistributedRecorder(Recorder):
     and the environment are recorded for each process. All processes must reach the store. The training waits while a
     checkpoint is stored, in the background too: the recorder's collectives must not mix with the training's.
 
-    group: the processes; all if None. options: those of `Recorder`.
+    group: the processes; all if None. per_process: components that differ between processes, and are recorded for
+    each: "parameters", "buffers", "optimizer" and others of workers that go apart between two averages, or a part such
+    as a residual. options: those of `Recorder`.
 
     Raises:
-        UnsupportedError: an option for one process only.
+        UnsupportedError: an option for one process only, or a name in per_process that isn't a component's.
     """
 
     def __init__(
@@ -73,6 +66,7 @@ class DistributedRecorder(Recorder):
         optimizer: Optimizer | None = None,
         *,
         group: dist.ProcessGroup | None = None,
+        per_process: Collection[str] = (),
         checkpoints: Checkpoints = DEFAULT,
         **options: Any,
     ):
@@ -81,13 +75,13 @@ class DistributedRecorder(Recorder):
         if options.get("start") is not None or options.get("task") is not None:
             raise UnsupportedError("start= and task= are for one process: load the weights first, on all processes")
         model = model.module if isinstance(model, DistributedDataParallel) else model
-        super().__init__(store, model, optimizer, checkpoints=replace(checkpoints, background=False), **options)
         self._group = group
+        super().__init__(store, model, optimizer, checkpoints=replace(checkpoints, background=False), **options)
         self._rank = dist.get_rank(group)
         self._rows: dict[str, tuple[ArrayType, Rows]] = {}
         plain = self.state
         self.state: DistributedState = DistributedState(
-            model, plain.parts, plain.random, gradients=plain.gradients, group=group
+            model, plain.parts, plain.random, gradients=plain.gradients, group=group, per_process=per_process
         )
 
     def resume(self) -> int:
@@ -96,28 +90,37 @@ class DistributedRecorder(Recorder):
         Raises:
             ProtocolError: as there, or an object restored another state than it gave.
         """
+        return super().resume()
+
+    def _resume(self) -> int:
         if self._rank == 0:
             self.store.clean()
         found = self._gather(self.store.holds(HEAD))  # after the first process has cleaned
         if len(set(found)) != 1:
             raise ProtocolError(f"{self.store.url} isn't the same store on all processes: give one that all reach")
         if found[0]:
-            self._together(super().resume)
+            self._together(super()._resume)
         else:
-            super().resume()
+            super()._resume()
         newest = stored_checkpoint.load_document(self.store, self.record.checkpoints[-1].object)
         known = {entry.name: entry for entry in newest.entries}
         state = self._now()
-        restored = {entry.name: entry for entry in self._entries(self._exchange(state), state)}
-        # Versions and hardware may have changed.
+        restored = {entry.name: entry for entry in self._exchange(state).entries()}
         differing = {name for name in known.keys() | restored.keys() if known.get(name) != restored.get(name)}
-        if wrong := sorted(differing - {"environment"}):
+        # Versions and hardware may have changed.
+        if wrong := sorted(name for name in differing if name.partition("/")[0] != "environment"):
             raise ProtocolError(
                 f"{wrong[0]} isn't what the checkpoint of step {newest.step} commits to, after it was put back: a file "
                 "is corrupt, an object restores another state than it gave, or it is spread differently from its "
                 "parameter"
             )
         return self.epoch
+
+    def _first_process(self) -> int | None:
+        return dist.get_process_group_ranks(self._group)[0]
+
+    def _note_restored(self, loaded: Mapping[str, object]) -> None:
+        """`resume` compares the roots of what all processes have restored."""
 
     @contextmanager
     def _read(self, store: Store, saved: StoredCheckpoint) -> Iterator[CompleteState]:
@@ -146,6 +149,12 @@ class DistributedRecorder(Recorder):
         if any(placement.is_partial() for placement in tensor.placements):
             raise UnsupportedError(f"{path} is a sum that the processes haven't added up: record it after the step")
         spread: DTensor = tensor
+        component = path.partition("/")[0]
+        if component in self.state.per_process:
+            raise UnsupportedError(
+                f"{path} is spread over several processes, and per_process= says that each has {component} of its own: "
+                "give each worker of several processes a recorder of its own, with group="
+            )
         cut = [dim for dim, placement in enumerate(spread.placements) if not placement.is_replicate()]
         if not cut:
             return tensors.of_tensor(spread.to_local(), path)
@@ -163,15 +172,17 @@ class DistributedRecorder(Recorder):
         return local
 
     def _store(self, steps: int, state: CompleteState) -> None:
-        shared = self._exchange(state)
-        entries = self._entries(shared, state)
+        exchanged = self._exchange(state)
+        if self._rehearsal is not None:
+            self._rehearsal.note_parted(steps, exchanged.parted(state))
+        entries = exchanged.entries()
         root = complete_root(entries)
-        files = _files(shared)
+        files = exchanged.files()
         pieces = {rows: state.arrays[rows.array] for rows in files[self._rank]}
         self._together(lambda: sharded_files.write(self.store, root, pieces) if pieces else None)
 
         def publish() -> None:
-            saved = StoredCheckpoint(steps, tuple(entries), state.documents, sharded_files.describe(root, files))
+            saved = StoredCheckpoint(steps, tuple(entries), exchanged.documents, sharded_files.describe(root, files))
             self._publish(RecordedCheckpoint(steps, root, self.store.put(saved.encode())))
 
         known = self.record
@@ -188,39 +199,15 @@ class DistributedRecorder(Recorder):
             known = known.with_head(signer, head)
         self.record = known
 
-    def _exchange(self, state: CompleteState) -> list[_ProcessPart]:
-        """The parts of all processes."""
-        shared = self._gather(self._describe(state))
-        if len({other.documents for other in shared}) != 1:
-            raise ProtocolError(
-                "the processes disagree about state that isn't spread over them, such as the schedule or the groups of "
-                "the optimizer: all have to do the same steps"
-            )
-        return shared
-
-    def _entries(self, shared: list[_ProcessPart], state: CompleteState) -> list[StateEntry]:
-        entries = [
-            *shared[0].wholes,
-            *(StateEntry(name, None, document_root(d)) for name, d in state.documents.items()),
-        ]
-        for name, (type_, _, _) in shared[0].parts.items():
-            entries.append(StateEntry(name, type_, root_of_parts(type_, [other.parts[name][2] for other in shared])))
-        return sorted(entries, key=lambda entry: entry.name.encode())
-
-    def _describe(self, state: CompleteState) -> _ProcessPart:
-        parts = {}
-        for name, (type_, rows) in self._rows.items():
-            part = describe_part(rows.first_byte(type_), state.arrays[name].data, state.threads)
-            parts[name] = (type_, rows, part)
-        wholes: tuple[StateEntry, ...] = ()
-        if self._rank == 0:
-            wholes = tuple(
-                StateEntry(name, array.type, array_root(array))
-                for name, array in state.arrays.items()
-                if name not in parts
-            )
-        documents = b"".join(keccak256(name.encode()) + keccak256(d) for name, d in sorted(state.documents.items()))
-        return _ProcessPart(keccak256(documents), parts, wholes)
+    def _exchange(self, state: CompleteState) -> ExchangedState:
+        """The state of all processes; ProtocolError if they disagree about what they have alike."""
+        per_process = self.state.per_process
+        shared = self._gather(exchanged_state.describe(state, self._rows, self._rank, per_process))
+        if (found := exchanged_state.first_disagreeing(shared)) is not None:
+            rank, odd = found
+            documents = self._gather({name: data for name, data in state.documents.items() if name in odd})
+            raise ProtocolError(exchanged_state.disagreement(rank, documents[0], documents[rank]))
+        return exchanged_state.join(shared, state.documents)
 
     def _gather(self, value: T) -> list[T]:
         return gather(value, self._group)
@@ -235,16 +222,3 @@ class DistributedRecorder(Recorder):
         for rank, found in enumerate(self._gather(failure)):
             if found is not None:
                 raise found[0](f"process {rank}: {found[1]}")
-
-
-def _files(shared: list[_ProcessPart]) -> list[list[Rows]]:
-    """The file of each process: its rows, unless an earlier one has the same; the first one adds plain tensors."""
-    files: list[list[Rows]] = [[] for _ in shared]
-    files[0] = [Rows(entry.name) for entry in shared[0].wholes]
-    taken = set()
-    for file, other in zip(files, shared, strict=True):
-        for _, rows, _ in other.parts.values():
-            if rows.count and rows not in taken:
-                taken.add(rows)
-                file.append(rows)
-    return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 import torch.distributed as dist
@@ -10,17 +10,24 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.optim import Optimizer
 
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
+from pol.integrations.exchanged_state import RANKS, ranked
 from pol.training.state.random_state import RandomSources
-from pol.training.state.trainer_state import Stateful, TrainerState
+from pol.training.state.trainer_state import OWN, Stateful, TrainerState
 
-PER_PROCESS = ("random", "cursor", "environment")
-"""Components that each process has of its own."""
+ALWAYS = frozenset({"random", "cursor", "environment"})
+"""Components that each process has of its own in every training."""
 T = TypeVar("T")
 
 
 class DistributedState(TrainerState):
-    """A trainer's state on several processes; `components` and `load` are called on all of them."""
+    """A trainer's state on several processes; `load` is called on all of them.
+
+    per_process: components that each process has of its own, beside random generators, cursor and environment.
+
+    Raises:
+        UnsupportedError: a name that no such component has.
+    """
 
     def __init__(
         self,
@@ -30,16 +37,24 @@ class DistributedState(TrainerState):
         *,
         gradients: bool = False,
         group: dist.ProcessGroup | None = None,
+        per_process: Collection[str] = (),
     ):
         super().__init__(model, parts, random, gradients=gradients)
         self._group = group
+        known = {"parameters", "buffers", *(["gradients"] if gradients else []), *self.parts}
+        if odd := sorted(set(per_process) - known):
+            raise UnsupportedError(
+                f"per_process names {odd[0]!r}, and a process can have of its own: {', '.join(sorted(known))}"
+            )
+        self.per_process = ALWAYS | set(per_process)
         self.by_rows = False
         """Whether a loaded state holds only this process's rows of spread tensors."""
 
     def is_cut_into_rows(self) -> bool:
         """Whether every spread tensor is cut into rows over all processes of the group, in their order."""
         others = [part.state_dict() for part in self.parts.values() if not isinstance(part, Optimizer)]
-        held = [*self.model.parameters(), *self.model.buffers(), *_spread_tensors(others)]
+        updated = [p for part in self.parts.values() if isinstance(part, Optimizer) for p in _updated(part)]
+        held = [*self.model.parameters(), *self.model.buffers(), *updated, *_spread_tensors(others)]
         return all(
             tensor.device_mesh.ndim == 1
             and tensor.device_mesh.get_local_rank() == dist.get_rank(self._group)
@@ -50,10 +65,10 @@ class DistributedState(TrainerState):
         )
 
     def components(self) -> dict[str, object]:
-        """As `TrainerState.components`; components of each process are listed by rank."""
+        """As `TrainerState.components`; of components of each process, only this one's place is filled."""
+        size, rank = dist.get_world_size(self._group), dist.get_rank(self._group)
         found = super().components()
-        everywhere = gather({name: found[name] for name in PER_PROCESS}, self._group)
-        return {**found, **{name: {"ranks": [other[name] for other in everywhere]} for name in PER_PROCESS}}
+        return {**found, **{name: ranked(found[name], rank, size) for name in self.per_process}}
 
     def load(self, components: Mapping[str, Any]) -> None:
         """As `TrainerState.load`; every process takes its rows of spread tensors.
@@ -63,11 +78,19 @@ class DistributedState(TrainerState):
         """
         found = dict(components)
         size, rank = dist.get_world_size(self._group), dist.get_rank(self._group)
-        for name in PER_PROCESS:
-            ranks = found[name].get("ranks", [])
+        for name, value in components.items():
+            ranks = value[RANKS] if isinstance(value, Mapping) and value.keys() == {RANKS} else None
+            is_ranked = isinstance(ranks, list)
+            if is_ranked != (name in self.per_process):
+                raise ProtocolError(
+                    f"the checkpoint holds {name} {'of each process' if is_ranked else 'once'}: resume with the "
+                    "recorder's per_process= of that run"
+                )
+            if not isinstance(ranks, list):
+                continue
             if len(ranks) != size:
                 raise ProtocolError(
-                    f"the state was recorded on {len(ranks) or 'one'} processes, these are {size}: resume on as many"
+                    f"the state was recorded on {len(ranks)} processes, these are {size}: resume on as many"
                 )
             found[name] = ranks[rank]
         parameters = dict(self.model.named_parameters())
@@ -80,12 +103,14 @@ class DistributedState(TrainerState):
             state = found[name]["state"]
             if isinstance(part, Optimizer):
                 # A new optimizer has no state yet, so the placement is that of the parameter.
-                order = [parameters.get(n) for group in found[name]["names"] for n in group]
+                order = dict(enumerate(_updated(part)))
                 placed = {
-                    i: {key: spread(value, order[i]) for key, value in values.items()}
+                    i: {key: spread(value, order.get(i)) for key, value in values.items()}
                     for i, values in state["state"].items()
                 }
                 state = {**state, "state": placed}
+                if OWN in found[name]:
+                    found[name] = {**found[name], OWN: _spread_like(found[name][OWN], self.own(part), spread)}
             else:
                 state = _spread_like(state, part.state_dict(), spread)
             found[name] = {**found[name], "state": state}
@@ -97,6 +122,11 @@ def gather(value: T, group: dist.ProcessGroup | None) -> list[T]:
     values: list[Any] = [None] * dist.get_world_size(group)
     dist.all_gather_object(values, value, group=group)
     return values
+
+
+def _updated(optimizer: Optimizer) -> list[Tensor]:
+    """The tensors of an optimizer in the order in which it counts them."""
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]
 
 
 def _spread_tensors(value: Any) -> Iterator[DTensor]:

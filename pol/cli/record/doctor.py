@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
     from pol.verification.runs.resume_check import ProgramExit, ResumeReport
 
 PATHS_SHOWN = 8
-OUTPUT_SHOWN = 2000
+OUTPUT_SHOWN, OUTPUT_READ = 2000, 1 << 16
+LAUNCHER = re.compile(r"^[EWI]\d{4} .*torch/distributed/elastic/", re.MULTILINE)
+"""Where torchrun begins to say that a process has failed."""
+PATIENCE = 10
+"""Seconds for a launcher to end its processes."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -38,6 +43,9 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
 
     The program has to use pol.training.Recorder or one of the integrations. It records every step into a folder of
     this command, whatever the program sets; other files that it writes stay.
+
+    COMMAND may be torchrun on this machine: every process then has a DistributedRecorder or a Recorder of its own, and
+    findings name the rank.
     """
     from pol.verification.runs.resume_check import EXACT, check_resumption
 
@@ -87,12 +95,22 @@ def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> 
         except subprocess.TimeoutExpired as error:
             raise OperationalError(f"the program ran longer than {timeout} seconds: give fewer --steps") from error
         finally:
+            if process.poll() is None:
+                process.terminate()  # a launcher's processes are in sessions of their own: it ends them
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE)
             # Workers of a data loader may outlive a killed trainer; they must not touch the next run.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        output.seek(max(0, output.tell() - OUTPUT_SHOWN))
-        return ProgramExit(code, output.read().decode(errors="replace").strip())
+        output.seek(max(0, output.tell() - OUTPUT_READ))
+        return ProgramExit(code, _said_by_program(output.read().decode(errors="replace")))
+
+
+def _said_by_program(output: str) -> str:
+    """The end of what a program has written, without the words of a launcher about its failure."""
+    said = LAUNCHER.split(output, maxsplit=1)[0]
+    return said.strip()[-OUTPUT_SHOWN:] or output.strip()[-OUTPUT_SHOWN:]
 
 
 @contextmanager
@@ -122,7 +140,8 @@ def _lines(found: ResumeReport, keep: Path | None) -> Iterator[str]:
     }
     yield verdicts[found.verdict]
     if (difference := found.difference) is not None:
-        yield f"first differences: {', '.join(difference.components)}"
+        where = "" if found.process is None else f" in the record of rank {found.process}"
+        yield f"first differences{where}: {', '.join(difference.components)}"
         for change in difference.changes[:PATHS_SHOWN]:
             yield f"  {change.path}: {change.before or '-'} / {change.after or '-'}"
         tensors = [entry.name for entry in difference.entries if "/" in entry.name]
@@ -138,7 +157,8 @@ def _lines(found: ResumeReport, keep: Path | None) -> Iterator[str]:
         yield f"note: {note}"
     if found.difference is not None and keep is not None:
         other = {"not deterministic": "again", "not exact elsewhere": "other"}.get(found.verdict, "cut")
-        yield f"compare the runs: pol diff {keep}/whole/store@{found.step} {keep}/{other}/store@{found.step}"
+        store = "store" if found.process is None else f"store/rank{found.process}"
+        yield f"compare the runs: pol diff {keep}/whole/{store}@{found.step} {keep}/{other}/{store}@{found.step}"
 
 
 def _document(found: ResumeReport) -> dict[str, Any]:
@@ -152,6 +172,7 @@ def _document(found: ResumeReport) -> dict[str, Any]:
         if difference is None
         else {
             "step": found.step,
+            "rank": found.process,
             "components": difference.components,
             "tensors": [entry.name for entry in difference.entries if "/" in entry.name],
             "values": [{"path": c.path, "a": c.before, "b": c.after} for c in difference.changes],

@@ -13,6 +13,7 @@ from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
 from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
+from pol.graph.captured_step import Capture
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee
 from pol.roles.party.proof_pins import pin_of
@@ -23,6 +24,7 @@ from pol.training.task import published_task, task_source
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_source import TaskStep
 from pol.training.task.task_start import GIVEN, TaskStart
+from pol.verification.profile.discontinuous_updates import require_continuous_update
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profiling import (
     PROFILED,
@@ -113,6 +115,7 @@ class Submitter(Role):
         Raises:
             ProtocolError: the terms miss the market's bounds; the message says which. Or they admit a distance, and
                 the step is a circuit's.
+            UnsupportedError: they admit a distance, and an update jumps (docs/spec/profile.md, "Jumps").
             OperationalError: the node failed.
         """
         if isinstance(step, NetworkStep) and offer.margin:
@@ -120,6 +123,8 @@ class Submitter(Role):
                 f"the offer has a margin of {offer.margin}, and a circuit's steps have the same bits everywhere: ask "
                 "for exact training, by a margin of 0"
             )
+        if isinstance(step, Capture) and offer.margin:
+            require_continuous_update(step.aten)
         return self.quote_of(terms_of(step_work(step.program), offer))
 
     def quote_of(self, terms: Terms) -> Quote:
@@ -159,7 +164,8 @@ class Submitter(Role):
         Raises:
             ProtocolError: the terms miss the market's bounds, this party has less than the escrow free in the vault,
                 or the verifier's circuit computes another step; nothing is published.
-            UnsupportedError: no profile of the task has thresholds, so no solver could be accepted; nothing is locked.
+            UnsupportedError: an update jumps, or no profile of the task has thresholds, so that no solver could be
+                accepted; nothing is locked.
             OperationalError: the node or the store failed.
         """
         task_source.require_steps(task_source.source_of(capture), capture.program, capture.names, offer.steps)

@@ -5,6 +5,9 @@ POL_DOCTOR_EVERY   steps between checkpoints, in place of the number in the prog
 POL_DOCTOR_STOP    after this step, once all due checkpoints are stored, the program ends with SystemExit(0)
 POL_DOCTOR_KILL    after this step, once all due checkpoints are stored, the process is killed by SIGKILL
 POL_DOCTOR_REPORT  a file that gets a line of JSON after each step: digests of unrecorded state
+
+Of several processes (RANK and WORLD_SIZE, as torchrun sets them) each has a report of its own, with `.rank1` in its
+name, and the store is a folder in that store: `rank1`, after the first process that records into it.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from pol.errors import ProtocolError, UnsupportedError
+from pol.errors import PolError, ProtocolError, UnsupportedError
 from pol.training.recorder.unrecorded_state import unrecorded
 from pol.training.state import components
 from pol.training.state.trainer_state import TrainerState
@@ -25,18 +30,22 @@ from pol.training.storage.commitment import compare
 from pol.training.storage.store import Store
 
 PREFIX = "POL_DOCTOR_"
+PATIENCE = 60.0
+"""Seconds that a process waits for others at the end of a rehearsal."""
 _BEGUN_LATER = frozenset({"random", "cursor", "environment"})
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The values of the variables."""
+    """The values of the variables. ``rank`` is that of this process among ``size``."""
 
     store: str
     every: int
     stop: int | None = None
     kill: int | None = None
     report: Path | None = None
+    rank: int = 0
+    size: int = 1
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Rehearsal | None:
@@ -51,54 +60,95 @@ class Rehearsal:
         if not all(value.isdecimal() or (not value and name != "EVERY") for name, value in numbers.items()):
             raise ProtocolError(f"{PREFIX}STORE is set, but not with step numbers as `pol doctor` sets them: unset it")
         stop, kill = (int(numbers[name]) if numbers[name] else None for name in ("STOP", "KILL"))
-        # Only one of several processes reports, so that lines don't mix.
-        report = environ.get(f"{PREFIX}REPORT") if environ.get("RANK", "0") == "0" else None
-        return cls(environ[f"{PREFIX}STORE"], int(numbers["EVERY"]), stop, kill, Path(report) if report else None)
+        report = environ.get(f"{PREFIX}REPORT")
+        places = [environ.get(name, "") for name in ("RANK", "WORLD_SIZE")]
+        rank, size = (int(place) for place in places) if all(place.isdecimal() for place in places) else (0, 1)
+        return cls(
+            environ[f"{PREFIX}STORE"], int(numbers["EVERY"]), stop, kill, Path(report) if report else None, rank, size
+        )
 
     def environment(self) -> dict[str, str]:
         """The variables of this rehearsal."""
         said = {"STORE": self.store, "EVERY": self.every, "STOP": self.stop, "KILL": self.kill, "REPORT": self.report}
         return {f"{PREFIX}{name}": str(value) for name, value in said.items() if value is not None}
 
+    def report_of(self, rank: int) -> Path | None:
+        """The report of a process."""
+        if self.report is None or self.size == 1:
+            return self.report
+        return self.report.with_name(f"{self.report.stem}.rank{rank}{self.report.suffix}")
+
+    def store_of(self, first: int | None = None) -> str:
+        """The store of a recorder of several processes that begin with ``first``, or of this process alone."""
+        return self.store if self.size == 1 else f"{self.store}/rank{self.rank if first is None else first}"
+
+    def begin(self) -> None:
+        """Report that this process records."""
+        self._note({"size": self.size})
+
     def note_restored(self, loaded: Mapping[str, object], now: Mapping[str, object]) -> None:
         """Report state that differs from the checkpoint right after it has been loaded.
 
         Generators and the cursor are restored with the first batch, and the environment isn't loaded.
         """
-        if self.report is None:
-            return
         states = [{n: value for n, value in found.items() if n not in _BEGUN_LATER} for found in (loaded, now)]
         try:
             lost = [m.name for m in compare(*(components.encode(found).entries for found in states))]
         except UnsupportedError:  # spread over several processes: the following steps are compared anyway
             return
-        with self.report.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"lost": lost}) + "\n")
+        self._note({"lost": lost})
+
+    def note_parted(self, step: int, names: Sequence[str]) -> None:
+        """Report arrays of which this process holds another replica than the first one."""
+        if names:
+            self._note({"at": step, "parted": list(names)})
 
     def note(self, step: int, state: TrainerState) -> None:
         """Report the digests of unrecorded state."""
         if self.report is not None:
-            with self.report.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, "beside": unrecorded(state)}) + "\n")
+            self._note({"step": step, "beside": unrecorded(state)})
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Report an error on its way out: a launcher's own messages would bury it."""
+        try:
+            yield
+        except PolError as error:
+            self._note({"failed": str(error)})
+            raise
 
     def is_over(self, step: int) -> bool:
         """Whether the program ends after this step."""
         return step in (self.stop, self.kill)
 
     def end(self, step: int) -> NoReturn:
-        """End the program as asked; all due checkpoints are stored."""
+        """End the program as asked; all due checkpoints are stored, those of the other processes too."""
+        deadline = time.monotonic() + PATIENCE
+        others = [report for rank in range(self.size) if (report := self.report_of(rank)) is not None]
+        while self.size > 1 and time.monotonic() < deadline and not all(_has_come(other, step) for other in others):
+            time.sleep(0.02)
         if step == self.kill:
             os.kill(os.getpid(), signal.SIGKILL)
         raise SystemExit(0)
 
+    def _note(self, line: Mapping[str, object]) -> None:
+        report = self.report_of(self.rank)
+        if report is not None:
+            with report.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
 
-def store_of(store: Store | str) -> Store:
-    """The store of a training: the given one, or that of a rehearsal.
+
+def _has_come(report: Path, step: int) -> bool:
+    return report.exists() and f'{{"step": {step}, ' in report.read_text(encoding="utf-8")
+
+
+def store_of(store: Store | str, first: int | None = None) -> Store:
+    """The store of a training: the given one, or that of a rehearsal; ``first`` as in `Rehearsal.store_of`.
 
     Raises:
         OperationalError: there is no such store.
     """
     rehearsal = Rehearsal.of(os.environ)
     if rehearsal is not None:
-        return Store(rehearsal.store)
+        return Store(rehearsal.store_of(first))
     return store if isinstance(store, Store) else Store(store)

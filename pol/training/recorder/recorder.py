@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -91,7 +91,7 @@ class Recorder:
             raise ProtocolError("a task says what it begins with: leave out the start")
         if task is not None and sealing is not None:
             raise ProtocolError("every verifier of a task reads its checkpoints: leave out sealing=")
-        self.store = store_of(store)
+        self.store = store_of(store, self._first_process())
         if sealing is not None:
             self.store = sealing.over(self.store)
         self._exact = next((part for part in (parts or {}).values() if isinstance(part, ExactStep)), None)
@@ -121,6 +121,12 @@ class Recorder:
             ProtocolError: the record of another trainer, or a checkpoint that doesn't fit the record.
             OperationalError: the store failed.
         """
+        with self._reporting():
+            return self._resume()
+
+    def _resume(self) -> int:
+        if self._rehearsal is not None:
+            self._rehearsal.begin()
         self.store.clean()
         found = newest_checkpoint.load_newest_checkpoint(self.store, self._read)
         if found is None:
@@ -143,8 +149,7 @@ class Recorder:
         if self._task is not None:
             self._task.load(state.pop(COMPONENT, None))
         self.state.load(state)
-        if self._rehearsal is not None:
-            self._rehearsal.note_restored(state, self.state.components())
+        self._note_restored(state)
         return self.epoch
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
@@ -163,10 +168,11 @@ class Recorder:
                 "call resume() before the first step: it records the start, or goes on from a checkpoint"
             )
         self.steps += 1
-        if self._background is not None:
-            self._background.check()
-        if self.steps % self.every == 0:
-            self._checkpoint()
+        with self._reporting():
+            if self._background is not None:
+                self._background.check()
+            if self.steps % self.every == 0:
+                self._checkpoint()
         if self._rehearsal is not None:
             self._rehearse(self._rehearsal)
 
@@ -221,11 +227,25 @@ class Recorder:
         else:
             self.flush()
 
+    def _first_process(self) -> int | None:
+        """The first of several processes that record together; None if this one records alone."""
+        return None
+
+    def _reporting(self) -> AbstractContextManager[None]:
+        """Errors inside are reported to `pol doctor`."""
+        return nullcontext() if self._rehearsal is None else self._rehearsal.reporting()
+
+    def _note_restored(self, loaded: Mapping[str, object]) -> None:
+        if self._rehearsal is not None:
+            self._rehearsal.note_restored(loaded, self.state.components())
+
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Report to `pol doctor` after a step, and end the program if it asks."""
-        rehearsal.note(self.steps, self.state)
-        if rehearsal.is_over(self.steps):
+        is_over = rehearsal.is_over(self.steps)
+        if is_over:
             self.flush()
+        rehearsal.note(self.steps, self.state)
+        if is_over:
             rehearsal.end(self.steps)
 
     def _checkpoint(self) -> None:

@@ -16,6 +16,9 @@ from pol.training.state.random_state import RandomSources
 
 RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "cursor", "environment"})
 
+OWN = "own"
+"""What an optimizer updates and nothing else of the state holds."""
+
 
 @runtime_checkable
 class Stateful(Protocol):
@@ -78,8 +81,22 @@ class TrainerState:
         if self.gradients:
             components["gradients"] = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         for name, part in self.parts.items():
-            components[name] = {"state": part.state_dict(), "names": _names(part, parameters)}
+            own = self.own(part)
+            components[name] = {"state": part.state_dict(), "names": _names(part, parameters)} | (
+                {OWN: own} if own else {}
+            )
         return components
+
+    def own(self, part: Stateful) -> dict[str, Tensor]:
+        """Tensors that an optimizer updates, by number, and that neither the model nor a module among the parts holds:
+        the weights at the beginning of a round, or copies in another precision.
+        """
+        if not isinstance(part, Optimizer):
+            return {}
+        modules = [self.model, *(other for other in self.parts.values() if isinstance(other, nn.Module))]
+        held = {id(tensor) for module in modules for tensor in module.parameters()}
+        updated = [tensor for group in part.param_groups for tensor in group["params"]]
+        return {str(number): tensor for number, tensor in enumerate(updated) if id(tensor) not in held}
 
     def updated(self, name: str) -> list[str]:
         """Names of the parameters that an optimizer updates, in its order."""
@@ -112,6 +129,8 @@ class TrainerState:
             module.set_extra_state(components["model"]["extra"][name])
         for name, part in self.parts.items():
             part.load_state_dict(components[name]["state"])
+            if isinstance(part, Optimizer):
+                _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
         if self.gradients:
             for name, parameter in parameters.items():
                 gradient = components["gradients"].get(name)

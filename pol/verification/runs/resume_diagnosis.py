@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pol.verification.runs.run_comparison import StateComparison
 
@@ -12,7 +12,10 @@ GENERATOR, MODULE, STATEFUL, ATTRIBUTE, GRADIENTS = "generator", "module", "stat
 TENSOR, LOADER = "tensor", "loader"
 """Kinds of unrecorded state (`pol.training.recorder.unrecorded_state`); a plain variable has another."""
 
-_SCHEDULED = re.compile(r"optimizer/state/param_groups/\d+/(lr|initial_lr|momentum|betas/\d+|weight_decay)")
+_RANKED = re.compile(r"([^/]+/)ranks/(\d+)/(.+)")
+_SCHEDULED = re.compile(
+    r"optimizer/(ranks/\d+/)?state/param_groups/\d+/(lr|initial_lr|momentum|betas/\d+|weight_decay)"
+)
 SEEDS = {
     "python": "import random; random.seed(0)",
     "numpy": "import numpy; numpy.random.seed(0)",
@@ -33,11 +36,15 @@ class Advice:
 
 @dataclass(frozen=True)
 class UnrecordedState:
-    """State of the program that isn't recorded: where it is, what it is, and its digest or its value."""
+    """State of the program that isn't recorded: where it is, what it is, and its digest or its value.
+
+    where: words for the process that has it, if it is one of several.
+    """
 
     name: str
     kind: str
     value: str
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,18 +52,20 @@ class RunDifference:
     """The facts about the first step at which two runs differ.
 
     paths: tensors and values that differ, by component. follows_data: whether the recorder saw any batch. beside:
-    unrecorded state that differs at that step. lost: entries that weren't as
+    unrecorded state that differs at that step. lost: by process in words, entries that weren't as
     recorded right after the resumption. pending: the checkpoint resumed from lies between backward passes that
-    add up, and holds no gradients. loaders: variables of the loop that hold a loader.
+    add up, and holds no gradients. loaders: variables of the loop that hold a loader. where: words for the process
+    whose record differs, if several have their own.
     """
 
     difference: StateComparison
     paths: Mapping[str, Sequence[str]]
     follows_data: bool
     beside: Sequence[UnrecordedState]
-    lost: Sequence[str] = ()
+    lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pending: bool = False
     loaders: Sequence[str] = ()
+    where: str = ""
 
     @property
     def components(self) -> set[str]:
@@ -73,13 +82,22 @@ def explain_resumption(facts: RunDifference) -> list[Advice]:
     """Why a resumed run differs from an uninterrupted one; the likeliest cause first."""
     return list(_resumption(facts)) or [
         Advice(
-            f"{', '.join(sorted(facts.components))} differ after the resumption",
+            f"{', '.join(sorted(facts.components))}{facts.where} differ after the resumption",
             "compare the two runs with pol diff, from the first step that differs",
         )
     ]
 
 
-def explain_lost(beside: Sequence[UnrecordedState], lost: Sequence[str]) -> list[Advice]:
+def explain_failure(code: int, said: str) -> Advice:
+    """A resumed program that doesn't go on."""
+    if _SCHEDULED.search(said) or "about the scheduler" in said:
+        remedy = "give the recorder of every process scheduler=scheduler, and set none of it anew after resume()"
+    else:
+        remedy = "make it run on from its checkpoint"
+    return Advice(f"the resumed program ended with code {code}: {said}", remedy)
+
+
+def explain_lost(beside: Sequence[UnrecordedState], lost: Mapping[str, Sequence[str]]) -> list[Advice]:
     """State that no recorded one depends on so far, and that a resumption loses all the same."""
     return [*_unrestored(lost), *(_give(found) for found in beside if found.kind in _HELD)]
 
@@ -96,7 +114,7 @@ def explain_different_runs(facts: RunDifference) -> list[Advice]:
     elif "random" in found and first:
         advice.append(
             Advice(
-                f"random generators begin in another state: {_some(facts.paths['random'])}",
+                f"random generators begin in another state: {some(facts.paths['random'])}",
                 "seed each of them: random.seed, numpy.random.seed, torch.manual_seed",
             )
         )
@@ -146,19 +164,22 @@ def _resumption(facts: RunDifference) -> Iterator[Advice]:
         yield _unseen_data(facts)
     elif _has(facts, "cursor", "cursor/seen"):
         yield Advice(
-            "the batches after the resumption are others",
+            f"the batches after the resumption{facts.where} are others",
             "give recorder.batches the loader itself, and what it draws from as parts={'data': generator}",
         )
     scheduled = [path for path in facts.paths.get("optimizer", ()) if _SCHEDULED.fullmatch(path)]
     if scheduled and not facts.trained:
-        yield Advice(f"a schedule starts anew: {_some(scheduled)} differs", "give the recorder scheduler=scheduler")
+        yield Advice(
+            f"a schedule starts anew{facts.where}: {some(scheduled)} differs",
+            f"give the recorder{facts.where} scheduler=scheduler",
+        )
         held = [item for item in held if item.kind != STATEFUL]
     elif facts.pending:
         yield _pending()
     yield from (_give(item) for item in held)
     if "random" in found and facts.follows_data and not held:
         yield Advice(
-            f"generators are in another state: {_some(facts.paths['random'])}",
+            f"generators are in another state{facts.where}: {some(facts.paths['random'])}",
             "draw nothing between resume() and the first batch that an uninterrupted run doesn't draw there, and give "
             "generators of your own as parts={'name': generator}",
         )
@@ -171,9 +192,10 @@ def _resumption(facts: RunDifference) -> Iterator[Advice]:
         and not facts.pending
     ):
         variables = [item.name for item in facts.beside if item.kind not in (*_HELD, GRADIENTS)]
-        hint = f"; these variables differ: {_some(variables)}" if variables else ""
+        hint = f"; these variables differ: {some(variables)}" if variables else ""
         yield Advice(
-            f"the model differs while data and generators are the same: the step depends on something unrecorded{hint}",
+            f"the model{facts.where} differs while data and generators are the same: the step depends on something "
+            f"unrecorded{hint}",
             "make it a buffer of the model, or an object with state_dict given as parts={'name': object}",
         )
 
@@ -189,7 +211,7 @@ def _unseen_data(facts: RunDifference) -> Advice:
     kept = [item.name for item in facts.beside if item.kind == TENSOR]
     if kept:
         return Advice(
-            f"the batches are drawn by hand, and {_some(kept)} are in hand when a step is over: a checkpoint doesn't "
+            f"the batches are drawn by hand, and {some(kept)} are in hand when a step is over: a checkpoint doesn't "
             "have them, and a resumption draws others",
             "draw the batch at the beginning of each step, after recorder.resume(), or give the batch that is drawn "
             "ahead as parts={'ahead': object} (docs/guides/record.md, \"Batches drawn by hand\")",
@@ -206,7 +228,7 @@ def explain_unseeded(entries: Sequence[str]) -> Advice:
 
     entries: names of a complete state, below ``random/``.
     """
-    sources = list(dict.fromkeys(entry.split("/")[1] for entry in entries))
+    sources = list(dict.fromkeys(_RANKED.sub(r"\1\3", entry).split("/")[1] for entry in entries))
     lines = [SEEDS.get(source, "seed each generator that is given to the recorder") for source in sources]
     return Advice(
         f"the generators {', '.join(sources)} begin in another state in every launch. Nothing draws from them, but "
@@ -215,13 +237,14 @@ def explain_unseeded(entries: Sequence[str]) -> Advice:
     )
 
 
-def _unrestored(lost: Sequence[str]) -> Iterator[Advice]:
-    for component in sorted({name.partition("/")[0] for name in lost}):
-        names = [name for name in lost if name.partition("/")[0] == component]
-        yield Advice(
-            f"{component} doesn't come back as it was recorded: {_some(names)}",
-            f"let load_state_dict of {component} restore all that its state_dict gives",
-        )
+def _unrestored(lost: Mapping[str, Sequence[str]]) -> Iterator[Advice]:
+    for where, every in lost.items():
+        for component in sorted({name.partition("/")[0] for name in every}):
+            names = [name for name in every if name.partition("/")[0] == component]
+            yield Advice(
+                f"{component}{where} doesn't come back as it was recorded: {some(names)}",
+                f"let load_state_dict of {component} restore all that its state_dict gives",
+            )
 
 
 def _pending() -> Advice:
@@ -241,19 +264,21 @@ def _give(item: UnrecordedState) -> Advice:
         ATTRIBUTE: "make it a buffer, or return it from the module's get_extra_state",
     }
     what = item.name if item.kind == ATTRIBUTE else f"{item.kind} {item.name}"
-    return Advice(f"{what} isn't recorded, and differs after the resumption", remedies[item.kind])
+    return Advice(f"{what}{item.where} isn't recorded, and differs after the resumption", remedies[item.kind])
 
 
 def _environment(facts: RunDifference) -> Advice:
     return Advice(
-        f"the environment differs: {_some(facts.paths['environment'])}",
+        f"the environment differs: {some(facts.paths['environment'])}",
         "set modes and threads before the recorder is made, the same in every run",
     )
 
 
 def _has(facts: RunDifference, component: str, path: str) -> bool:
-    return path in facts.paths.get(component, ())
+    return path in {_RANKED.sub(r"\1\3", found) for found in facts.paths.get(component, ())}
 
 
-def _some(paths: Sequence[str]) -> str:
+def some(paths: Sequence[str]) -> str:
+    """The first paths in words."""
+    paths = [_RANKED.sub(r"\1\3 of rank \2", path) for path in paths]
     return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
