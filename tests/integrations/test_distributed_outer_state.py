@@ -2,14 +2,15 @@
 
 import json
 import os
+import runpy
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forked_programs import PROCESSES
 from pol.commitments.complete_state import complete_root
 from pol.training.record import newest_checkpoint
 from pol.training.record.recorded_run import open_run
@@ -24,19 +25,22 @@ SCRIPT = Path(__file__).parent / "diloco_ranks.py"
 def run(folder: Path, kind: str, count: int, kill: int = 0, width: int = 40) -> list[dict[str, Any]]:
     """What each process found; nothing if it was killed."""
     processes = [
-        subprocess.Popen(
-            [sys.executable, SCRIPT, folder, kind, str(kill), str(width)],
-            env={**os.environ, "WORLD_SIZE": str(count), "RANK": str(rank), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        PROCESSES.Process(target=program, args=(rank, count, str(folder), kind, str(kill), str(width)))
         for rank in range(count)
     ]
-    outputs = [process.communicate(timeout=200)[0] for process in processes]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(100)
     expected = -signal.SIGKILL if kill else 0
-    assert [process.returncode for process in processes] == [expected] * count, "\n".join(outputs)
+    assert [process.exitcode for process in processes] == [expected] * count
     return [] if kill else [json.loads((folder / f"{kind}.{rank}.json").read_text()) for rank in range(count)]
+
+
+def program(rank: int, count: int, *arguments: str) -> None:
+    os.environ.update({"RANK": str(rank), "WORLD_SIZE": str(count)})
+    sys.argv = [str(SCRIPT), *arguments]
+    runpy.run_path(str(SCRIPT), run_name="__main__")
 
 
 def killed_and_resumed(folder: Path, kind: str, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
