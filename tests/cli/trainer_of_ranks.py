@@ -60,10 +60,11 @@ def main(kind: str, fault: str) -> None:
     else:
         own = ["residual"] if fault == "residual of each" else []
         recorder = DistributedRecorder("memory://all", model, optimizer, scheduler=schedule, per_process=own, **options)
-    for epoch in range(recorder.resume(), 3):
-        if kind == "together" and fault == "schedule" and is_last and recorder.steps:
-            for group in optimizer.param_groups:
-                group["lr"] = group["initial_lr"]
+    begin = recorder.resume()
+    if kind == "together" and fault == "schedule" and is_last and recorder.steps:
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+    for epoch in range(begin, 3):
         for inputs, targets in recorder.batches(loader):
             noisy = inputs + 0.1 * torch.randn(inputs.shape, generator=noise)
             loss = ((model(noisy) - targets) ** 2).mean()
