@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
 from pol.demo import digits
 from pol.errors import UnsupportedError
@@ -18,6 +18,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.aten_graph import AtenGraph
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.optimizers.lion import Lion
+from pol.training import with_int8_products
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish
 from pol.verification.profile.discontinuous_updates import jump_of, name_of, require_continuous_update
@@ -92,6 +93,62 @@ def test_updates_that_jump_are_found(name: str) -> None:
         require_continuous_update(graph(build))
 
 
+def of_greatest(gradient: Tensor) -> Tensor:
+    """The top k as messages of a few numbers and their places."""
+    flat = gradient.flatten()
+    places = flat.abs().topk(2).indices
+    return torch.zeros_like(flat).scatter(0, places, flat.gather(0, places)).view_as(gradient)
+
+
+class ErrorFeedback(Optimizer):
+    """Sends a few numbers of a gradient, and keeps the rest for later: as DeMo and other compressions do."""
+
+    def __init__(self, params: Iterable[Any], decay: float) -> None:
+        super().__init__(params, {"decay": decay})
+        for parameter in (entry for group in self.param_groups for entry in group["params"]):
+            self.state[parameter]["residual"] = torch.zeros_like(parameter)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                residual = self.state[parameter]["residual"].mul_(group["decay"]).add_(parameter.grad)
+                sent = of_greatest(residual)
+                residual.sub_(sent)
+                parameter.sub_(sent, alpha=1e-3)
+
+
+@pytest.mark.parametrize(
+    "build", [partial(Own, direction=of_greatest, averages=False), partial(ErrorFeedback, decay=0.9)]
+)
+def test_compressed_gradients_are_found(build: Callable[..., Optimizer]) -> None:
+    found = jump_of(graph(build))
+    assert found is not None
+    assert name_of(found.node) == "topk"
+
+
+class Straight(nn.Module):
+    """Weights of a few levels, with a gradient as if they weren't."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(10, 64) / 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        levels = functional.linear(x, self.weight + ((self.weight * 7).round() / 7 - self.weight).detach())
+        return levels
+
+
+@pytest.mark.parametrize("kind", ["int8", "levels"])
+def test_quantized_networks_are_found(kind: str) -> None:
+    torch.manual_seed(0)
+    model = with_int8_products(nn.Sequential(nn.Linear(64, 10))) if kind == "int8" else Straight()
+    optimizer = AdamW(model.parameters())
+    found = capture(model, functional.cross_entropy, optimizer, digits.dataset(), digits.order(1, 4), Loop())
+    with pytest.raises(UnsupportedError, match=r"^round \(node .*test_discontinuous|^round \(node .*int8_linear"):
+        require_continuous_update(found.aten)
+
+
 CONTINUOUS: dict[str, Callable[..., Optimizer]] = {
     "sgd": partial(SGD, lr=0.1, momentum=0.9, weight_decay=1e-3),
     "adam": Adam,
@@ -99,6 +156,8 @@ CONTINUOUS: dict[str, Callable[..., Optimizer]] = {
     "rmsprop": partial(RMSprop, momentum=0.5, centered=True),
     "adagrad": Adagrad,
     "adafactor": Adafactor,
+    "radam": RAdam,
+    "nadam": NAdam,
     "tanh of an average": partial(Own, direction=torch.tanh),
 }
 
@@ -117,6 +176,54 @@ def test_jumps_of_the_network_are_kinks_of_it() -> None:
 
     assert jump_of(graph(Adam, loss=loss)) is None
     assert jump_of(graph(Adam, loop=Loop(clip_norm=0.5))) is None
+
+
+class Image(nn.Module):
+    """Kinks and choices of networks: pooling, dropout, normalization, a router, places that are computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(1, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.turn = nn.Linear(64, 6)
+        self.router = nn.Linear(64, 3)
+        self.experts = nn.Parameter(torch.randn(3, 64, 10) / 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        image = x.view(-1, 1, 8, 8)
+        grid = functional.affine_grid(self.turn(x).view(-1, 2, 3), [len(x), 1, 8, 8], align_corners=False)
+        image = image + functional.grid_sample(image, grid, align_corners=False)
+        hidden = functional.max_pool2d(functional.relu(self.norm(self.convolution(image))), 2).flatten(1)
+        hidden = functional.dropout(functional.hardtanh(hidden), 0.2)
+        choice = self.router(hidden).softmax(1).topk(1)
+        output = torch.bmm(hidden.unsqueeze(1), self.experts[choice.indices[:, 0]]).squeeze(1)
+        return output * choice.values
+
+
+def test_kinks_and_choices_of_a_network_are_accepted() -> None:
+    torch.manual_seed(0)
+    model = Image()
+    optimizer = AdamW(model.parameters())
+    loop = Loop(clip_norm=1.0)
+    found = capture(model, functional.cross_entropy, optimizer, digits.dataset(), digits.order(1, 4), loop)
+    require_continuous_update(found.aten)
+
+
+def test_embeddings_and_clipped_values_are_accepted() -> None:
+    class Clipped(SGD):
+        @torch.no_grad()
+        def step(self, closure: Any = None) -> Any:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.sub_(parameter.grad.clamp(-0.01, 0.01), alpha=group["lr"])
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(17, 6), nn.Flatten(), nn.ReLU(), nn.Linear(6 * 5, 3))
+    tokens = torch.randint(0, 17, (40, 5), dtype=torch.int32)
+    data = (tokens, (tokens.sum(1) % 3).to(torch.int32))
+    order = torch.arange(16).view(4, 4)
+    found = capture(model, functional.cross_entropy, Clipped(model.parameters(), lr=0.1), data, order, Loop())
+    require_continuous_update(found.aten)
 
 
 def test_low_precision_in_the_network_is_none_of_the_update() -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 PATHS_SHOWN = 8
 OUTPUT_SHOWN, OUTPUT_READ = 2000, 1 << 16
-LAUNCHER = re.compile(r"^[EWI]\d{4} .*torch/distributed/elastic/", re.MULTILINE)
+ADVICE_OF_LAUNCHER = re.compile(r"^W\d{4} .*torch/distributed/run.*\n", re.MULTILINE)
+END_OF_LAUNCHER = re.compile(r"^[EWI]\d{4} .*torch/distributed/elastic/", re.MULTILINE)
 """Where torchrun begins to say that a process has failed."""
 PATIENCE = 10
 """Seconds for a launcher to end its processes."""
@@ -109,7 +110,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], timeout: int) -> 
 
 def _said_by_program(output: str) -> str:
     """The end of what a program has written, without the words of a launcher about its failure."""
-    said = LAUNCHER.split(output, maxsplit=1)[0]
+    said = END_OF_LAUNCHER.split(ADVICE_OF_LAUNCHER.sub("", output), maxsplit=1)[0]
     return said.strip()[-OUTPUT_SHOWN:] or output.strip()[-OUTPUT_SHOWN:]
 
 
