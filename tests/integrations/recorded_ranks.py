@@ -1,5 +1,6 @@
 """A training on some processes that is recorded, cut and resumed; test_distributed.py runs one per rank."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
+from pol.integrations.distributed_state import gather
 from pol.training.record import learning_record, newest_checkpoint
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
@@ -78,7 +80,8 @@ def train(store: str, sharded: bool, stop: int | None = None, warm: bool = False
         optimizer.zero_grad()
     recorder = DistributedRecorder(store, model, optimizer, every=3, scheduler=scheduler, parts={"average": average})
     epoch = recorder.resume()
-    assert recorder.state.by_rows == (sharded and recorder.steps > 0)  # each process has read its rows only
+    # Each process has read the first one's file and its own, unless a tensor is cut otherwise than by rows.
+    assert recorder.state.by_rows == (sharded and recorder.steps > 0)
     for _ in range(epoch, -(-STEPS // len(loader))):
         for inputs, targets in recorder.batches(loader):
             loss = ((model(inputs) - targets) ** 2).mean()
@@ -99,7 +102,11 @@ def train(store: str, sharded: bool, stop: int | None = None, warm: bool = False
 def gathered(recorder: DistributedRecorder) -> Iterator[tuple[str, object]]:
     """The complete state as one process would have it, every tensor whole."""
     for name, value in recorder.state.components().items():
-        yield name, full(value)
+        if name in recorder.state.per_process:
+            everywhere = gather(value, None)
+            yield name, {"ranks": [other["ranks"][rank] for rank, other in enumerate(everywhere)]}
+        else:
+            yield name, full(value)
     yield "progress", {"steps": recorder.steps}
 
 
@@ -175,7 +182,8 @@ def corrupt(folder: str, rank: int) -> None:
         saved = stored_checkpoint.load_document(store, learning_record.load_record(store).checkpoints[0].object)
         (path,) = Path(f"{folder}/corrupt").rglob(list(stored_checkpoint.sizes(saved))[1])
         data = bytearray(path.read_bytes())
-        data[-1] ^= 1
+        begin = 8 + int.from_bytes(data[:8], "little")
+        data[begin + json.loads(data[8:begin])["parameters/weight"]["data_offsets"][0]] ^= 1
         path.write_bytes(data)
     dist.barrier()
     with pytest.raises(ProtocolError, match="parameters/weight isn't what the checkpoint of step 0 commits to"):

@@ -158,7 +158,10 @@ def test_a_task_that_no_profile_admits_is_not_submitted(submitter: Submitter) ->
         model, digits.loss_function, Lion(model.parameters(), 1e-3), digits.dataset(), digits.order(1, STEPS)
     )
     free = submitter.market.vault.free(submitter.wallet.address)
-    with pytest.raises(UnsupportedError, match="use exact mode"):
+    words = r"^sign \(node .*Lion \(.*\)\) decides how .* is updated: .*use exact mode"
+    with pytest.raises(UnsupportedError, match=words):
+        submitter.quote(step, OFFER)
+    with pytest.raises(UnsupportedError, match=words):
         submitter.submit(step, OFFER)
     assert submitter.market.vault.free(submitter.wallet.address) == free
     assert submitter.submit(step, replace(OFFER, margin=0, looks=0, rerun_count=0, profiled=0))
