@@ -121,7 +121,7 @@ OWN_JSON = {
     "pol/chain/artifacts.py": "files of the package",
     "pol/verification/profile/torch_reruns.py": "lines of a process that pol has started",
     "pol/verification/profile/torch_worker.py": "the job that pol gave its process",
-    "pol/verification/runs/resume_check.py": "what the recorder wrote beside the user's own program",
+    "pol/verification/runs/rehearsed_run.py": "what the recorder wrote beside the user's own program",
     "pol/zk/native_process.py": "the answer of a process that pol has started",
     "pol/zk/ezkl/worker.py": "the request of the process that started it, and what EZKL wrote for it",
     "pol/zk/ezkl/ezkl_prover.py": "what EZKL wrote into a folder of this process",
