@@ -11,6 +11,7 @@ WIDTH = 90
 PACKAGES = {
     "pol": "What a trainer, a submitter and a verifier need.",
     "pol.training": "More about records: options of the recorder, lineage, signed heads, sealed stores.",
+    "pol.collectives": "Sums over processes whose every bit is defined.",
     "pol.graph": "Extensions of capture.",
     "pol.execution": "Executors of step programs.",
     "pol.verification": "Rounds of drand.",

@@ -1,0 +1,103 @@
+"""Integers in place of floats: chunks that share a power of two (docs/spec/collectives.md, "Integers").
+
+The words of a chunk are q = round_half_even(x / 2^e), of ``bits`` bits with sign. Sums of them are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pol.collectives.rank_order import Operation
+
+CHUNK = 1024
+"""Elements that share an exponent; a tensor's last chunk may be shorter."""
+INFINITY = 0x7F800000
+
+
+def largest(bits: int) -> int:
+    """The greatest integer of a chunk: 2^(bits-1) - 1; the least one is its negative."""
+    return (1 << bits - 1) - 1
+
+
+def magnitudes(chunks: Tensor) -> Tensor:
+    """By chunk the pattern of its greatest absolute value, as int32; patterns are ordered as values are, NaN last.
+
+    chunks: float32 [number, CHUNK].
+    """
+    words = chunks.view(torch.int32) & 0x7FFFFFFF
+    return words.amax(1) if len(words) else words.new_empty(0)
+
+
+@dataclass(frozen=True)
+class ChunkScales:
+    """The powers of two of all chunks, which all processes agree on: one column each, to multiply rows by."""
+
+    bits: int
+    quantum: Tensor
+    """2^e, float32 [number, 1]; e is from -126 to 126, so no factor is subnormal or infinite."""
+    inverse: Tensor
+    """2^-e."""
+    poisoned: Tensor
+    """Whether a process has an infinity or NaN in the chunk."""
+
+    @staticmethod
+    def of(magnitudes: Tensor, bits: int) -> ChunkScales:
+        """The scales for the greatest magnitudes m of any process: m < 2^(e + bits - 1), e as small as that allows."""
+        exponents = ((magnitudes >> 23) - (125 + bits)).clamp_(-126, 126).unsqueeze_(1)
+        return ChunkScales(
+            bits,
+            ((exponents + 127) << 23).view(torch.float32),
+            ((127 - exponents) << 23).view(torch.float32),
+            (magnitudes >= INFINITY).unsqueeze_(1),
+        )
+
+    def quantize(self, chunks: Tensor) -> Tensor:
+        """The integers of the chunks, still as float32; zeros where the chunk is poisoned."""
+        limit = largest(self.bits)
+        return (chunks * self.inverse).round_().clamp_(-limit, limit).masked_fill_(self.poisoned, 0)
+
+    def restore(self, sums: Tensor, operation: Operation, ranks: int) -> Tensor:
+        """Float32 of the integers' sum: rounded once to float32, times 1/n for a mean, times 2^e; NaN if poisoned."""
+        values = sums.to(torch.float32)
+        if operation == "mean":
+            values *= 1 / ranks
+        return values.mul_(self.quantum).masked_fill_(self.poisoned, float("nan"))
+
+    def rest(self, chunks: Tensor, quantized: Tensor) -> Tensor:
+        """What the integers leave out, exact: x - q 2^e; zeros where the chunk is poisoned."""
+        return (chunks - quantized * self.quantum).masked_fill_(self.poisoned, 0)
+
+
+@dataclass(frozen=True)
+class ChunkLayout:
+    """How tensors are cut into chunks: each on its own, so what travels together changes no bit."""
+
+    sizes: Sequence[int]
+
+    def _rows(self, size: int) -> int:
+        return -(-size // CHUNK)
+
+    def chunks(self, tensors: Sequence[Tensor]) -> Tensor:
+        """The elements as float32 [number, CHUNK], zeros where a last chunk is shorter."""
+        return self._spread([tensor.reshape(-1).float() for tensor in tensors])
+
+    def spread(self, flat: Tensor) -> Tensor:
+        """Elements in a row as chunks."""
+        return self._spread(flat[: sum(self.sizes)].split(list(self.sizes)))
+
+    def pieces(self, chunks: Tensor) -> list[Tensor]:
+        """By tensor its elements, without the zeros."""
+        parts = chunks.split([self._rows(size) for size in self.sizes])
+        return [part.reshape(-1)[:size] for part, size in zip(parts, self.sizes, strict=True)]
+
+    def _spread(self, parts: Sequence[Tensor]) -> Tensor:
+        if len(parts) == 1 and self.sizes[0] % CHUNK == 0:
+            return parts[0].contiguous().view(-1, CHUNK)
+        chunks = parts[0].new_zeros(sum(map(self._rows, self.sizes)), CHUNK)
+        for piece, part in zip(self.pieces(chunks), parts, strict=True):
+            piece.copy_(part)  # a view
+        return chunks

@@ -1,0 +1,103 @@
+"""Sums and means over processes through integers: exact in any order, so the same bits by any algorithm and backend.
+
+Chunks of elements share a power of two, which the processes agree on by the greatest magnitude of any of them; elements
+become integers of a few bits, whose sums fit 32 bits (docs/spec/collectives.md, "Integers").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pol.collectives.agreement import agree
+from pol.collectives.chunk_quantization import ChunkLayout, ChunkScales, largest, magnitudes
+from pol.collectives.flat_tensors import flatten
+from pol.collectives.rank_order import Operation
+from pol.collectives.slice_exchange import SliceExchange
+from pol.errors import ProtocolError
+
+Transport = Literal["slices", "all_reduce"]
+
+
+@torch.no_grad()
+def integer_all_reduce(
+    tensors: Tensor | Sequence[Tensor],
+    operation: Operation = "mean",
+    *,
+    bits: int = 8,
+    group: dist.ProcessGroup | None = None,
+    residuals: Tensor | Sequence[Tensor] | None = None,
+    transport: Transport = "slices",
+    check: bool = True,
+) -> int:
+    """The sum or mean of the tensors as integers of ``bits`` bits, in place; returns the bytes that were sent.
+
+    tensors: one, or several of one type; each is cut into chunks of its own. A chunk in which a process has an infinity
+    or NaN becomes NaN on all. residuals: float32 of the same shapes, zeros at first; they are added before the
+    rounding, and hold what it left out afterwards (error feedback), zeros where a chunk is NaN. transport: slices of
+    the narrowest integers, which a process adds and all gather; or the backend's own sum of int32. Both give the same
+    bits. check: as in `ordered_all_reduce`.
+
+    Raises:
+        ProtocolError: on all processes: they give different tensors or options, options that don't exist, or sums that
+            may not fit 32 bits. On this one: residuals that don't fit the tensors.
+        UnsupportedError: on all processes: another type of elements.
+        OperationalError: the backend has failed.
+    """
+    parts = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    exchange = SliceExchange(group)
+    agree(
+        exchange,
+        parts,
+        collective="integer_all_reduce",
+        operation=operation,
+        bits=bits,
+        transport=transport,
+        check=check,
+    )
+    layout = ChunkLayout([part.numel() for part in parts])
+    chunks = layout.chunks(parts)
+    rests = [residuals] if isinstance(residuals, Tensor) else list(residuals or ())
+    if rests:
+        if [rest.shape for rest in rests] != [part.shape for part in parts]:
+            raise ProtocolError("the residuals don't have the shapes of the tensors: begin with torch.zeros_like")
+        chunks = chunks + layout.chunks(rests)
+    greatest = magnitudes(chunks)
+    exchange.maximum(greatest)
+    scales = ChunkScales.of(greatest, bits)
+    quantized = scales.quantize(chunks)
+    if rests:
+        for rest, left in zip(rests, layout.pieces(scales.rest(chunks, quantized)), strict=True):
+            rest.copy_(left.view(rest.shape))
+    pieces = layout.pieces(quantized)
+    add = _add_slices if transport == "slices" else _add_by_backend
+    restored = scales.restore(layout.spread(add(exchange, pieces, largest(bits))), operation, exchange.ranks)
+    for part, piece in zip(parts, layout.pieces(restored), strict=True):
+        part.copy_(piece.view(part.shape))
+    return exchange.sent
+
+
+def _add_slices(exchange: SliceExchange, pieces: Sequence[Tensor], limit: int) -> Tensor:
+    integers = flatten([piece.to(_narrowest(limit)) for piece in pieces], exchange.ranks)
+    first, *others = exchange.scatter(integers)
+    total = first.to(_narrowest(limit * exchange.ranks))
+    for row in others:
+        total += row
+    sums = total.new_empty(len(integers))
+    exchange.gather(total, sums)
+    return sums
+
+
+def _add_by_backend(exchange: SliceExchange, pieces: Sequence[Tensor], limit: int) -> Tensor:
+    sums = flatten([piece.to(torch.int32) for piece in pieces], 1)
+    exchange.add(sums)
+    return sums
+
+
+def _narrowest(limit: int) -> torch.dtype:
+    """The narrowest type of integers that holds all from -limit to limit."""
+    return next(kind for kind in (torch.int8, torch.int16, torch.int32) if limit <= torch.iinfo(kind).max)

@@ -1,0 +1,71 @@
+"""What the processes of a group send each other: slices of bytes, and the greatest of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pol.errors import OperationalError
+
+
+class SliceExchange:
+    """One call's exchanges over a process group, on the device of the tensors, without copies to the host.
+
+    Every method is called by all processes, with tensors of the same size. Slice r of a tensor is process r's part.
+
+    Raises:
+        OperationalError: the backend has failed; a process may have ended.
+    """
+
+    def __init__(self, group: dist.ProcessGroup | None):
+        self.group = group
+        self.ranks = dist.get_world_size(group)
+        self.rank = dist.get_rank(group)
+        self.sent = 0
+        """Bytes that this process has sent; sums and maxima by the backend as a ring sends them."""
+
+    def scatter(self, whole: Tensor) -> list[Tensor]:
+        """This process's slice of every process's tensor. whole: contiguous, of a multiple of n elements."""
+        received = torch.empty_like(whole)
+        if whole.numel():
+            with _of_peers():
+                # Bytes: not every backend knows every type.
+                dist.all_to_all_single(received.view(torch.uint8), whole.view(torch.uint8), group=self.group)
+            self.sent += whole.nbytes // self.ranks * (self.ranks - 1)
+        return list(received.view(self.ranks, -1).unbind())
+
+    def gather(self, part: Tensor, whole: Tensor) -> None:
+        """Writes all processes' parts, in the order of their ranks, to a contiguous tensor."""
+        if part.numel():
+            with _of_peers():
+                dist.all_gather_into_tensor(whole.view(torch.uint8), part.view(torch.uint8), group=self.group)
+            self.sent += part.nbytes * (self.ranks - 1)
+
+    def maximum(self, integers: Tensor) -> None:
+        """The greatest value of any process, in place: the same in any order."""
+        self._reduce(integers, dist.ReduceOp.MAX)
+
+    def add(self, integers: Tensor) -> None:
+        """The sum over all processes, in place: exact, so the same in any order."""
+        self._reduce(integers, dist.ReduceOp.SUM)
+
+    def _reduce(self, integers: Tensor, operation: dist.ReduceOp.RedOpType) -> None:
+        if integers.numel():
+            with _of_peers():
+                dist.all_reduce(integers, operation, group=self.group)
+            self.sent += 2 * integers.nbytes * (self.ranks - 1) // self.ranks
+
+
+@contextmanager
+def _of_peers() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise OperationalError(
+            f"the exchange between processes failed ({reason}): see whether all of them are alive, then resume"
+        ) from error

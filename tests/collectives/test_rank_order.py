@@ -1,0 +1,47 @@
+"""The order of additions over ranks: the package's fold against NumPy's, bit by bit."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy_collectives import ordered
+
+from pol.collectives.rank_order import OPERATIONS, ORDERS, Operation, Order, fold_ranks, scale_and_settle
+
+words = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0x3F800000])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+@given(rows=st.integers(1, 9).flatmap(lambda n: st.lists(st.tuples(*[words] * 5), min_size=n, max_size=n)))
+def test_every_bit_is_the_definition_s(order: Order, operation: Operation, rows: list[tuple[int, ...]]) -> None:
+    floats = [np.array(row, np.uint32).view(np.float32) for row in rows]
+    given_rows = [torch.from_numpy(row.copy()) for row in floats]
+    found = scale_and_settle(fold_ranks(given_rows, order), operation, len(rows)).numpy()
+    assert found.view(np.uint32).tolist() == ordered(floats, operation, order).view(np.uint32).tolist()
+    for row, before in zip(given_rows, floats, strict=True):
+        assert row.numpy().tobytes() == before.tobytes()  # operands are only read
+
+
+def test_orders_differ_and_are_those_of_the_specification() -> None:
+    """1 + 2^-24 is 1, but two of these small numbers together aren't lost."""
+    rows = [torch.tensor([x]) for x in (1.0, 2.0**-24, 2.0**-24, 2.0**-24, 1.0)]
+    assert fold_ranks(rows, "ascending").item() == 2.0
+    named = [torch.tensor([x]) for x in (2.0**24, 1.0, 1.0, 1.0, 1.0, 1.0)]
+    # ((g0 + g1) + (g2 + g3)) + (g4 + g5)
+    assert fold_ranks(named, "tree").item() == 2.0**24 + 4
+    assert fold_ranks(named, "ascending").item() == 2.0**24
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_narrow_floats_are_added_in_float32(kind: torch.dtype) -> None:
+    rows = [torch.tensor([1.0], dtype=kind), *[torch.tensor([2.0**-12], dtype=kind)] * 4]
+    assert fold_ranks(rows).item() == 1 + 2.0**-10
+    assert fold_ranks(rows).dtype == torch.float32
+
+
+@pytest.mark.parametrize("ranks", [*range(1, 200), 1023, 4097])
+def test_one_over_n_is_rounded_once(ranks: int) -> None:
+    one = scale_and_settle(torch.ones(9), "mean", ranks)
+    assert (one.numpy() == np.float32(1) / np.float32(ranks)).all()
