@@ -49,7 +49,7 @@ def train(model: nn.Module) -> list[bytes]:
         with torch.no_grad():
             for parameter in parameters:
                 assert parameter.grad is not None
-                parameter -= RATE * parameter.grad
+                parameter.sub_(RATE * parameter.grad)
                 parameter.grad = None
     return found + [whole(parameter) for parameter in parameters]
 
@@ -70,7 +70,7 @@ def alone(order: str) -> list[bytes]:
             for parameter, *terms in zip(parameters, *gradients, strict=True):
                 mean = torch.from_numpy(ordered([term.numpy() for term in terms], "mean", order))
                 found.append(whole(mean))
-                parameter -= RATE * mean
+                parameter.sub_(RATE * mean)
     return found + [whole(parameter) for parameter in parameters]
 
 

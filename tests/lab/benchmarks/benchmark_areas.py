@@ -334,6 +334,13 @@ def gpu_area() -> dict[str, Figure]:
     return gpu_figures()
 
 
+def collective_area() -> dict[str, Figure]:
+    """Sums over processes with a defined order beside gloo's all-reduce: time and bytes."""
+    from lab.benchmarks.collective_costs import collective_figures
+
+    return collective_figures()
+
+
 AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "demo": demo_figures,
     "bits": lambda: {**bits_figures(), **model_bits_figures()},
@@ -352,6 +359,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "incentives": incentive_figures,
     "roles": role_figures,
     "zk": zk_area,
+    "collectives": collective_area,
     "gpu": gpu_area,
     "code": code_figures,
     "setup": setup_figures,
