@@ -103,7 +103,7 @@ def _plain(text: str) -> str:
     text = re.sub(r" = (\w+)\((?=\w+=)[^()]*(?:\([^()]*\)[^()]*)*\)", r" = \1(...)", text)
     text = re.sub(r"<function (?:\w+\.)*<?(\w+)>? at 0x[0-9a-f]+>", r"\1", text)
     text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)
-    return re.sub(r"'([^'=]*?)'(?=[,)\s]|$| =)", r"\1", text)
+    return re.sub(r"'([^'=]*?)'(?=[,)\]\s]|$| =)", r"\1", text)
 
 
 def _annotation(annotation: object) -> str:
