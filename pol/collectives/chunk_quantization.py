@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pol.collectives.rank_order import Operation
+from pol.collectives.rank_order import Operation, scaled
 
 CHUNK = 1024
 """Elements that share an exponent; a tensor's last chunk may be shorter."""
@@ -62,9 +62,7 @@ class ChunkScales:
 
     def restore(self, sums: Tensor, operation: Operation, ranks: int) -> Tensor:
         """Float32 of the integers' sum: rounded once to float32, times 1/n for a mean, times 2^e; NaN if poisoned."""
-        values = sums.to(torch.float32)
-        if operation == "mean":
-            values *= 1 / ranks
+        values = scaled(sums.to(torch.float32), operation, ranks)
         return values.mul_(self.quantum).masked_fill_(self.poisoned, float("nan"))
 
     def rest(self, chunks: Tensor, quantized: Tensor) -> Tensor:

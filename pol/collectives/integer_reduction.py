@@ -16,7 +16,7 @@ from torch import Tensor
 from pol.collectives.agreement import agree
 from pol.collectives.chunk_quantization import ChunkLayout, ChunkScales, largest, magnitudes
 from pol.collectives.flat_tensors import flatten
-from pol.collectives.rank_order import Operation
+from pol.collectives.rank_order import Operation, settled
 from pol.collectives.slice_exchange import SliceExchange
 from pol.errors import ProtocolError
 
@@ -77,7 +77,7 @@ def integer_all_reduce(
     add = _add_slices if transport == "slices" else _add_by_backend
     restored = scales.restore(layout.spread(add(exchange, pieces, largest(bits))), operation, exchange.ranks)
     for part, piece in zip(parts, layout.pieces(restored), strict=True):
-        part.copy_(piece.view(part.shape))
+        part.copy_(settled(piece, part.dtype).view(part.shape))
     return exchange.sent
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pol.collectives.agreement import agree
 from pol.collectives.flat_tensors import flatten, write_back
-from pol.collectives.rank_order import Operation, Order, fold_ranks, scale_and_settle
+from pol.collectives.rank_order import Operation, Order, fold_ranks, scaled, settled
 from pol.collectives.slice_exchange import SliceExchange
 from pol.errors import ProtocolError
 
@@ -101,4 +101,4 @@ def _owned(
     """The result of this process's slice, which this process answers for."""
     rows = exchange.scatter(whole)
     total = fold_ranks([rows[rank] for rank in roster] if roster else rows, order)
-    return scale_and_settle(total, operation, exchange.ranks).to(whole.dtype)
+    return settled(scaled(total, operation, exchange.ranks), whole.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 Order = Literal["ascending", "tree"]
@@ -30,11 +31,16 @@ def fold_ranks(rows: Sequence[Tensor], order: Order = "ascending") -> Tensor:
     return level[0].clone() if len(rows) == 1 else level[0]
 
 
-def scale_and_settle(total: Tensor, operation: Operation, ranks: int) -> Tensor:
-    """A sum times 1/n (rounded to binary32) if it's a mean, and every NaN as 0x7fc00000. In place.
+def scaled(total: Tensor, operation: Operation, ranks: int) -> Tensor:
+    """The sum itself, or for a mean the sum times 1/n, in place.
 
-    A product, as a division by a scalar is one on some devices and none on others.
+    A product with 1/n rounded to binary32, as a division by a scalar is a product on some devices.
     """
-    if operation == "mean":
-        total *= 1 / ranks
-    return total.masked_fill_(total.isnan(), float("nan"))
+    return total.mul_(1 / ranks) if operation == "mean" else total
+
+
+def settled(values: Tensor, kind: torch.dtype) -> Tensor:
+    """The values in a type of floats, rounded once, every NaN the canonical one: 0x7fc00000, 0x7fc0 or 0x7e00."""
+    narrow = values.to(kind)
+    # After the conversion: that of torch makes other NaNs, by instruction set.
+    return narrow.masked_fill_(narrow.isnan(), float("nan"))

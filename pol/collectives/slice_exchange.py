@@ -11,6 +11,9 @@ from torch import Tensor
 
 from pol.errors import OperationalError
 
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+"""Torch 2.13 has renamed it, and warns of the old name."""
+
 
 class SliceExchange:
     """One call's exchanges over a process group, on the device of the tensors, without copies to the host.
@@ -33,8 +36,7 @@ class SliceExchange:
         received = torch.empty_like(whole)
         if whole.numel():
             with _of_peers():
-                # Bytes: not every backend knows every type.
-                dist.all_to_all_single(received.view(torch.uint8), whole.view(torch.uint8), group=self.group)
+                dist.all_to_all_single(_as_bytes(received), _as_bytes(whole), group=self.group)
             self.sent += whole.nbytes // self.ranks * (self.ranks - 1)
         return list(received.view(self.ranks, -1).unbind())
 
@@ -42,7 +44,7 @@ class SliceExchange:
         """Writes all processes' parts, in the order of their ranks, to a contiguous tensor."""
         if part.numel():
             with _of_peers():
-                dist.all_gather_into_tensor(whole.view(torch.uint8), part.view(torch.uint8), group=self.group)
+                _all_gather(_as_bytes(whole), _as_bytes(part), group=self.group)
             self.sent += part.nbytes * (self.ranks - 1)
 
     def maximum(self, integers: Tensor) -> None:
@@ -58,6 +60,11 @@ class SliceExchange:
             with _of_peers():
                 dist.all_reduce(integers, operation, group=self.group)
             self.sent += 2 * integers.nbytes * (self.ranks - 1) // self.ranks
+
+
+def _as_bytes(tensor: Tensor) -> Tensor:
+    """The memory of a contiguous tensor: not every backend knows every type."""
+    return tensor.view(-1).view(torch.uint8)
 
 
 @contextmanager

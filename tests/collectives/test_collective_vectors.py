@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from numpy_collectives import CHUNK, integers, ordered
 
 from pol.collectives.chunk_quantization import ChunkLayout, ChunkScales, magnitudes
-from pol.collectives.rank_order import OPERATIONS, fold_ranks, scale_and_settle
+from pol.collectives.rank_order import OPERATIONS, fold_ranks, scaled, settled
 
 FILE = Path(__file__).resolve().parent.parent.parent / "fixtures" / "vectors" / "collectives.json"
 EDGES = (0, 1 << 31, 1, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00001, 0x3F800000)
@@ -74,8 +74,8 @@ def test_the_package_computes_them() -> None:
     for case in cases["ordered"]:
         for result in case["results"]:
             rows = [torch.from_numpy(read(case["ranks"][rank])) for rank in result["roster"]]
-            total = scale_and_settle(fold_ranks(rows, result["order"]), result["operation"], len(rows))
-            assert told(total.numpy()) == result["result"]
+            total = scaled(fold_ranks(rows, result["order"]), result["operation"], len(rows))
+            assert told(settled(total, torch.float32).numpy()) == result["result"]
     for case in cases["integers"]:
         rows = [torch.from_numpy(read(text)) for text in case["ranks"]]
         layout = ChunkLayout([len(rows[0])])

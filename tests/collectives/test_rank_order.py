@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy_collectives import ordered
 
-from pol.collectives.rank_order import OPERATIONS, ORDERS, Operation, Order, fold_ranks, scale_and_settle
+from pol.collectives.rank_order import OPERATIONS, ORDERS, Operation, Order, fold_ranks, scaled, settled
 
 words = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0x3F800000])
 
@@ -18,7 +18,7 @@ words = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1 << 31, 1, 0x7F800000, 
 def test_every_bit_is_the_definition_s(order: Order, operation: Operation, rows: list[tuple[int, ...]]) -> None:
     floats = [np.array(row, np.uint32).view(np.float32) for row in rows]
     given_rows = [torch.from_numpy(row.copy()) for row in floats]
-    found = scale_and_settle(fold_ranks(given_rows, order), operation, len(rows)).numpy()
+    found = settled(scaled(fold_ranks(given_rows, order), operation, len(rows)), torch.float32).numpy()
     assert found.view(np.uint32).tolist() == ordered(floats, operation, order).view(np.uint32).tolist()
     for row, before in zip(given_rows, floats, strict=True):
         assert row.numpy().tobytes() == before.tobytes()  # operands are only read
@@ -43,5 +43,5 @@ def test_narrow_floats_are_added_in_float32(kind: torch.dtype) -> None:
 
 @pytest.mark.parametrize("ranks", [*range(1, 200), 1023, 4097])
 def test_one_over_n_is_rounded_once(ranks: int) -> None:
-    one = scale_and_settle(torch.ones(9), "mean", ranks)
+    one = scaled(torch.ones(9), "mean", ranks)
     assert (one.numpy() == np.float32(1) / np.float32(ranks)).all()
