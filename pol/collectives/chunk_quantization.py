@@ -5,8 +5,10 @@ The words of a chunk are q = round_half_even(x / 2^e), of ``bits`` bits with sig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -28,8 +30,10 @@ def magnitudes(chunks: Tensor) -> Tensor:
 
     chunks: float32 [number, CHUNK].
     """
-    words = chunks.view(torch.int32) & 0x7FFFFFFF
-    return words.amax(1) if len(words) else words.new_empty(0)
+    found = chunks.new_empty(len(chunks), dtype=torch.int32)
+    for rows in _blocks(chunks):
+        torch.amax(chunks[rows].view(torch.int32) & 0x7FFFFFFF, 1, out=found[rows])
+    return found
 
 
 @dataclass(frozen=True)
@@ -55,19 +59,38 @@ class ChunkScales:
             (magnitudes >= INFINITY).unsqueeze_(1),
         )
 
-    def quantize(self, chunks: Tensor) -> Tensor:
-        """The integers of the chunks, still as float32; zeros where the chunk is poisoned."""
+    def quantize(self, chunks: Tensor, kind: torch.dtype) -> Tensor:
+        """The integers of the chunks in a type that holds them; zeros where the chunk is poisoned."""
         limit = largest(self.bits)
-        return (chunks * self.inverse).round_().clamp_(-limit, limit).masked_fill_(self.poisoned, 0)
+        found = torch.empty_like(chunks, dtype=kind)
+        for rows in _blocks(chunks):
+            found[rows] = self._fill((chunks[rows] * self.inverse[rows]).round_().clamp_(-limit, limit), rows, 0)
+        return found
 
-    def restore(self, sums: Tensor, operation: Operation, ranks: int) -> Tensor:
+    def restore(self, sums: Tensor, operation: Operation, ranks: int, result: Tensor) -> None:
         """Float32 of the integers' sum: rounded once to float32, times 1/n for a mean, times 2^e; NaN if poisoned."""
-        values = scaled(sums.to(torch.float32), operation, ranks)
-        return values.mul_(self.quantum).masked_fill_(self.poisoned, float("nan"))
+        for rows in _blocks(sums):
+            values = scaled(sums[rows].to(torch.float32), operation, ranks)
+            torch.mul(values, self.quantum[rows], out=result[rows])
+            self._fill(result[rows], rows, math.nan)
 
-    def rest(self, chunks: Tensor, quantized: Tensor) -> Tensor:
+    def rest(self, chunks: Tensor, integers: Tensor) -> Tensor:
         """What the integers leave out, exact: x - q 2^e; zeros where the chunk is poisoned."""
-        return (chunks - quantized * self.quantum).masked_fill_(self.poisoned, 0)
+        return self._fill(chunks - integers * self.quantum, slice(None), 0)
+
+    def _fill(self, values: Tensor, rows: slice, value: float) -> Tensor:
+        return values.masked_fill_(self.poisoned[rows], value) if self._has_poison else values
+
+    @cached_property
+    def _has_poison(self) -> bool:
+        """Whether to look at `poisoned`; true on devices for which it would be waited."""
+        return self.poisoned.device.type != "cpu" or bool(self.poisoned.any())
+
+
+def _blocks(chunks: Tensor) -> Iterator[slice]:
+    """Rows that a processor's cache holds through several operations; on other devices all of them."""
+    count = 64 if chunks.device.type == "cpu" else max(len(chunks), 1)
+    return (slice(begin, begin + count) for begin in range(0, len(chunks), count))
 
 
 @dataclass(frozen=True)

@@ -69,22 +69,27 @@ def integer_all_reduce(
     greatest = magnitudes(chunks)
     exchange.maximum(greatest)
     scales = ChunkScales.of(greatest, bits)
-    quantized = scales.quantize(chunks)
+    limit = largest(bits)
+    integers = scales.quantize(chunks, narrowest(limit) if transport == "slices" else torch.int32)
     if rests:
-        for rest, left in zip(rests, layout.pieces(scales.rest(chunks, quantized)), strict=True):
+        for rest, left in zip(rests, layout.pieces(scales.rest(chunks, integers)), strict=True):
             rest.copy_(left.view(rest.shape))
-    pieces = layout.pieces(quantized)
-    add = _add_slices if transport == "slices" else _add_by_backend
-    restored = scales.restore(layout.spread(add(exchange, pieces, largest(bits))), operation, exchange.ranks)
-    for part, piece in zip(parts, layout.pieces(restored), strict=True):
-        part.copy_(settled(piece, part.dtype).view(part.shape))
+    if transport == "slices":
+        sums = _added(exchange, flatten(layout.pieces(integers), exchange.ranks), narrowest(limit * exchange.ranks))
+    else:
+        sums = flatten(layout.pieces(integers), 1)
+        exchange.add(sums)
+    scales.restore(layout.spread(sums), operation, exchange.ranks, chunks)
+    for part, piece in zip(parts, layout.pieces(chunks), strict=True):
+        if part.data_ptr() != piece.data_ptr() or not part.is_contiguous():
+            part.copy_(settled(piece, part.dtype).view(part.shape))
     return exchange.sent
 
 
-def _add_slices(exchange: SliceExchange, pieces: Sequence[Tensor], limit: int) -> Tensor:
-    integers = flatten([piece.to(_narrowest(limit)) for piece in pieces], exchange.ranks)
+def _added(exchange: SliceExchange, integers: Tensor, kind: torch.dtype) -> Tensor:
+    """Sums of all processes' integers, in a type that holds them: each process adds a slice, and all gather."""
     first, *others = exchange.scatter(integers)
-    total = first.to(_narrowest(limit * exchange.ranks))
+    total = first.to(kind)
     for row in others:
         total += row
     sums = total.new_empty(len(integers))
@@ -92,12 +97,6 @@ def _add_slices(exchange: SliceExchange, pieces: Sequence[Tensor], limit: int) -
     return sums
 
 
-def _add_by_backend(exchange: SliceExchange, pieces: Sequence[Tensor], limit: int) -> Tensor:
-    sums = flatten([piece.to(torch.int32) for piece in pieces], 1)
-    exchange.add(sums)
-    return sums
-
-
-def _narrowest(limit: int) -> torch.dtype:
+def narrowest(limit: int) -> torch.dtype:
     """The narrowest type of integers that holds all from -limit to limit."""
     return next(kind for kind in (torch.int8, torch.int16, torch.int32) if limit <= torch.iinfo(kind).max)

@@ -42,10 +42,24 @@ class SliceExchange:
 
     def gather(self, part: Tensor, whole: Tensor) -> None:
         """Writes all processes' parts, in the order of their ranks, to a contiguous tensor."""
-        if part.numel():
-            with _of_peers():
+        if not part.numel():
+            return
+        with _of_peers():
+            if part.device.type == "cpu":
+                self._gather_from_each(_as_bytes(part), _as_bytes(whole).view(self.ranks, -1))
+            else:
                 _all_gather(_as_bytes(whole), _as_bytes(part), group=self.group)
-            self.sent += part.nbytes * (self.ranks - 1)
+        self.sent += part.nbytes * (self.ranks - 1)
+
+    def _gather_from_each(self, part: Tensor, rows: Tensor) -> None:
+        """Straight into place: gloo's own all-gather copies all of it once more, a third of its time."""
+        rows[self.rank] = part
+        others = [(self.rank + distance) % self.ranks for distance in range(1, self.ranks)]
+        sends = [dist.P2POp(dist.isend, part, group=self.group, group_peer=peer) for peer in others]
+        receipts = [dist.P2POp(dist.irecv, rows[peer], group=self.group, group_peer=peer) for peer in others]
+        if others:
+            for work in dist.batch_isend_irecv(sends + receipts):
+                work.wait()
 
     def maximum(self, integers: Tensor) -> None:
         """The greatest value of any process, in place: the same in any order."""

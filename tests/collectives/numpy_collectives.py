@@ -55,7 +55,7 @@ def integers(
             # frexp: greatest = m 2^k with 1/2 <= m < 1. A chunk below 2^-126 counts as one of 2^-126.
             k = int(np.frexp(max(greatest, 2.0**-126))[1])
             e = max(k - (bits - 1), -126)
-            wide = [np.clip(np.rint(part.astype(np.float64) * 2.0**-e), -limit, limit) for part in parts]
+            wide = [np.clip(np.rint(part.astype(np.float64) * 2.0**-e), -limit, limit) + 0.0 for part in parts]
             sums = sum(part.astype(np.int64) for part in wide)
             value = sums.astype(np.float32)  # type: ignore[union-attr]  # there is at least one rank
             if operation == "mean":

@@ -18,11 +18,11 @@ def reduced(rows: list[torch.Tensor], bits: int, operation: str = "mean") -> tup
     layout = ChunkLayout([len(rows[0])])
     chunks = [layout.chunks([row]) for row in rows]
     scales = ChunkScales.of(torch.stack([magnitudes(c) for c in chunks]).amax(0), bits)
-    quantized = [scales.quantize(c) for c in chunks]
+    quantized = [scales.quantize(c, torch.int32) for c in chunks]
     sums = torch.stack([q.to(torch.int64) for q in quantized]).sum(0)
-    found = layout.pieces(scales.restore(sums, operation, len(rows)))[0]  # type: ignore[arg-type]  # one of two words
     rests = [layout.pieces(scales.rest(c, q))[0] for c, q in zip(chunks, quantized, strict=True)]
-    return found.numpy(), [rest.numpy() for rest in rests]
+    scales.restore(sums, operation, len(rows), chunks[0])  # type: ignore[arg-type]  # one of two words
+    return layout.pieces(chunks[0])[0].numpy(), [rest.numpy() for rest in rests]
 
 
 @given(
