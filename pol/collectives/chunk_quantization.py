@@ -108,11 +108,11 @@ class ChunkLayout:
 
     def spread(self, flat: Tensor) -> Tensor:
         """Elements in a row as chunks."""
-        return self._spread(flat[: sum(self.sizes)].split(list(self.sizes)))
+        return self._spread(torch.split(flat[: sum(self.sizes)], list(self.sizes)))
 
     def pieces(self, chunks: Tensor) -> list[Tensor]:
         """By tensor its elements, without the zeros."""
-        parts = chunks.split([self._rows(size) for size in self.sizes])
+        parts = torch.split(chunks, [self._rows(size) for size in self.sizes])
         return [part.reshape(-1)[:size] for part, size in zip(parts, self.sizes, strict=True)]
 
     def _spread(self, parts: Sequence[Tensor]) -> Tensor:

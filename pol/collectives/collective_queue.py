@@ -51,7 +51,9 @@ class CollectiveQueue:
         self._thread.shutdown()
 
     def _on_stream(self, collective: Callable[[], T], device: torch.device) -> Future[T]:
-        stream = self._streams.setdefault(device, torch.cuda.Stream(device))
+        if device not in self._streams:
+            self._streams[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch declares no types
+        stream = self._streams[device]
         stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
             future: Future[T] = Future(devices=[device])
@@ -64,4 +66,4 @@ def _pass_on(done: ThreadFuture[T], future: Future[T]) -> None:
     if error is None:
         future.set_result(done.result())
     else:
-        future.set_exception(error)
+        future.set_exception(error)  # type: ignore[arg-type]  # torch declares the type of a result

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch._C._distributed_c10d import GradBucket
 from torch.futures import Future
 
 from pol.collectives.collective_queue import CollectiveQueue
@@ -102,13 +103,13 @@ class IntegerGradients:
         return self._rests[parameter]
 
 
-def ordered_hook(state: OrderedGradients, bucket: dist.GradBucket) -> Future[Tensor]:
+def ordered_hook(state: OrderedGradients, bucket: GradBucket) -> Future[Tensor]:
     """Averages a bucket in the order of the ranks."""
     buffer = bucket.buffer()
     return state.queue.submit(lambda: state.average(buffer), buffer.device)
 
 
-def integer_hook(state: IntegerGradients, bucket: dist.GradBucket) -> Future[Tensor]:
+def integer_hook(state: IntegerGradients, bucket: GradBucket) -> Future[Tensor]:
     """Averages a bucket through integers."""
     buffer, gradients, parameters = bucket.buffer(), bucket.gradients(), bucket.parameters()
     return state.queue.submit(lambda: state.average(buffer, gradients, parameters), buffer.device)

@@ -78,7 +78,7 @@ def replicas(order: Order) -> dict[str, list[bytes]]:
     """By arrangement what the training gives; bucket sizes in MB."""
     found = {"alone": alone(order)}
     for megabytes in (1e-4, 1e-2, 25):
-        model = DistributedDataParallel(network(), bucket_cap_mb=megabytes)  # type: ignore[arg-type]  # a float works
+        model = DistributedDataParallel(network(), bucket_cap_mb=megabytes)
         exchange = make_reproducible(model, order=order)
         found[f"buckets of {megabytes} MB"] = train(model)
         assert exchange.sent > 0
@@ -115,7 +115,7 @@ def integer_training(feedback: bool) -> dict[str, list[bytes]]:
     """By arrangement what the training gives."""
     found = {}
     for megabytes in (1e-4, 25):
-        model = DistributedDataParallel(network(), bucket_cap_mb=megabytes)  # type: ignore[arg-type]  # a float works
+        model = DistributedDataParallel(network(), bucket_cap_mb=megabytes)
         make_reproducible(model, "integer", feedback=feedback)
         found[f"buckets of {megabytes} MB"] = train(model)
     model = DistributedDataParallel(network())

@@ -57,7 +57,7 @@ def integers(
             e = max(k - (bits - 1), -126)
             wide = [np.clip(np.rint(part.astype(np.float64) * 2.0**-e), -limit, limit) + 0.0 for part in parts]
             sums = sum(part.astype(np.int64) for part in wide)
-            value = sums.astype(np.float32)  # type: ignore[union-attr]  # there is at least one rank
+            value = sums.astype(np.float32)
             if operation == "mean":
                 value = value * (np.float32(1) / np.float32(n))
             result[chunk] = value * np.float32(2.0**e)

@@ -113,7 +113,7 @@ def integer_results(bits: int) -> dict[tuple[Any, ...], bytes]:
         for size in SIZES:
             for operation in ("sum", "mean"):
                 tensor = mine(size, finite=True)
-                integer_all_reduce(tensor, operation, bits=bits, transport=transport)  # type: ignore[arg-type]  # one of two words
+                integer_all_reduce(tensor, operation, bits=bits, transport=transport)
                 found[transport, operation, size] = data(tensor)
         tensor = mine(4097)  # with infinities and NaNs
         integer_all_reduce(tensor, bits=bits, transport=transport)

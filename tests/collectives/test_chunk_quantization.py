@@ -21,7 +21,7 @@ def reduced(rows: list[torch.Tensor], bits: int, operation: str = "mean") -> tup
     quantized = [scales.quantize(c, torch.int32) for c in chunks]
     sums = torch.stack([q.to(torch.int64) for q in quantized]).sum(0)
     rests = [layout.pieces(scales.rest(c, q))[0] for c, q in zip(chunks, quantized, strict=True)]
-    scales.restore(sums, operation, len(rows), chunks[0])  # type: ignore[arg-type]  # one of two words
+    scales.restore(sums, operation, len(rows), chunks[0])
     return layout.pieces(chunks[0])[0].numpy(), [rest.numpy() for rest in rests]
 
 

@@ -95,9 +95,9 @@ def test_sums_have_to_fit_32_bits() -> None:
         ranks = 257
 
     with pytest.raises(ProtocolError, match="may not fit 32 bits"):
-        agree(Crowd(), [torch.ones(1)], collective="integer_all_reduce", operation="sum", bits=24, check=False)  # type: ignore[arg-type]  # its size is all that counts
+        agree(Crowd(), [torch.ones(1)], collective="integer_all_reduce", operation="sum", bits=24, check=False)
     Crowd.ranks = 256
-    agree(Crowd(), [torch.ones(1)], collective="integer_all_reduce", operation="sum", bits=24, check=False)  # type: ignore[arg-type]  # as above
+    agree(Crowd(), [torch.ones(1)], collective="integer_all_reduce", operation="sum", bits=24, check=False)
 
 
 def leaving() -> str | None:
