@@ -55,8 +55,8 @@ def make_reproducible(
         raise UnsupportedError("integers have no definition for shards: exchange='ordered', or DistributedDataParallel")
     if any(isinstance(p, DTensor) and p.device_mesh.ndim > 1 for p in model.parameters()):
         raise UnsupportedError(
-            "on a mesh of several dimensions torch adds up replicas itself: fully_shard on the mesh of the shards, "
-            "and give replicas=mesh.get_group(...)"
+            "on a mesh of several dimensions torch makes some sums itself: fully_shard on the mesh of the shards alone, "
+            "and give replicas=mesh.get_group(...) if there are replicas"
         )
     scatter = OrderedReduceScatter(replicas=replicas, order=order, check=check)
     for module in sharded:

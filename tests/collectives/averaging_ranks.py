@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 from numpy_collectives import ordered
@@ -15,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pol.collectives import IntegerGradients, integer_hook, make_reproducible
 from pol.collectives.rank_order import Order
+from pol.errors import ProtocolError, UnsupportedError
 
 STEPS = 4
 RATE = 2.0**-4
@@ -88,16 +90,16 @@ def replicas(order: Order) -> dict[str, list[bytes]]:
     return found
 
 
-def sharded(model: nn.Sequential, **options: Any) -> FSDPModule:
+def sharded(model: nn.Sequential, **options: Any) -> nn.Module:
     for layer in model:
         if isinstance(layer, nn.Linear):
             fully_shard(layer, **options)
-    return fully_shard(model, **options)
+    fully_shard(model, **options)
+    return model
 
 
 def shards(order: Order) -> list[bytes]:
     model = sharded(network())
-    assert isinstance(model, nn.Module)
     make_reproducible(model, order=order)
     return train(model)
 
@@ -106,7 +108,6 @@ def hybrid() -> list[bytes]:
     """Two replicas of two shards; in the order of a tree that is a tree over all four."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "shards"))
     model = sharded(network(), mesh=mesh["shards"])
-    assert isinstance(model, nn.Module)
     make_reproducible(model, order="tree", replicas=mesh.get_group("replicas"))
     return train(model)
 
@@ -130,6 +131,29 @@ def integer_training(feedback: bool) -> dict[str, list[bytes]]:
         other.load_state_dict(rests)
         assert all(torch.equal(rests[name], rest) for name, rest in other.state_dict().items())
     return found
+
+
+def refused() -> None:
+    """What has no definition is said before the training."""
+    replicated = DistributedDataParallel(network())
+    with pytest.raises(UnsupportedError, match="replicas= is for sharded models"):
+        make_reproducible(replicated, replicas=dist.group.WORLD)
+    with pytest.raises(UnsupportedError, match="integers have no definition for shards"):
+        make_reproducible(sharded(network()), "integer")
+    with pytest.raises(UnsupportedError, match="fully_shard on the mesh of the shards"):
+        make_reproducible(sharded(network(), mesh=init_device_mesh("cpu", (2, 1), mesh_dim_names=("a", "b"))))
+    scaled = sharded(network())
+    make_reproducible(scaled)
+    for module in scaled.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(3.0)
+    with pytest.raises(UnsupportedError, match="no set_gradient_divide_factor"):
+        loss(scaled, 0, 0).backward()
+    integers = IntegerGradients(network())
+    with pytest.raises(ProtocolError, match="set feedback=True"):
+        integers.load_state_dict({"0.weight": torch.zeros(65, 7)})
+    with pytest.raises(ProtocolError, match=r"the rest of 0\.weight fits no parameter"):
+        IntegerGradients(network(), feedback=True).load_state_dict({"0.weight": torch.zeros(7)})
 
 
 def disagreeing() -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from averaging_ranks import STEPS, disagreeing, hybrid, integer_training, replicas, shards
+from averaging_ranks import STEPS, disagreeing, hybrid, integer_training, refused, replicas, shards
 from process_group import run_ranks
 from torch import nn
 
@@ -42,6 +42,10 @@ def test_integers_are_the_same_by_any_arrangement(tmp_path: Path, feedback: bool
 def test_disagreement_ends_the_backward_pass_of_all(tmp_path: Path) -> None:
     for said in run_ranks(tmp_path, 2, disagreeing):
         assert "order: process 1 has tree, process 0 ascending" in said
+
+
+def test_what_has_no_definition_is_refused(tmp_path: Path) -> None:
+    run_ranks(tmp_path, 2, refused)
 
 
 def test_a_model_without_a_group() -> None:
