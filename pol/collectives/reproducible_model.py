@@ -55,7 +55,7 @@ def make_reproducible(
         raise UnsupportedError("integers have no definition for shards: exchange='ordered', or DistributedDataParallel")
     if any(isinstance(p, DTensor) and p.device_mesh.ndim > 1 for p in model.parameters()):
         raise UnsupportedError(
-            "on a mesh of several dimensions torch makes some sums itself: fully_shard on the mesh of the shards alone, "
+            "on a mesh of several dimensions torch makes sums of its own: fully_shard on the mesh of the shards alone, "
             "and give replicas=mesh.get_group(...) if there are replicas"
         )
     scatter = OrderedReduceScatter(replicas=replicas, order=order, check=check)
