@@ -19,6 +19,7 @@ COLLECTIVES = ("ordered_all_reduce", "ordered_reduce_scatter", "integer_all_redu
 TRANSPORTS = ("slices", "all_reduce")
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 BITS = range(3, 25)
+RESIDUALS = ("fitting ones", "others")
 FIELDS = (
     "version",
     "collective",
@@ -31,6 +32,7 @@ FIELDS = (
     "bits",
     "transport",
     "digest of the roster",
+    "residuals",
 )
 """What a header of int64 says, in this order; numbers of names count from 1, and 0 is none or an unknown one."""
 
@@ -45,12 +47,14 @@ def agree(
     bits: int = 0,
     transport: str = "",
     roster: Sequence[int] | None = None,
+    residuals: Sequence[Tensor] = (),
     check: bool = True,
 ) -> None:
-    """Compares a header of 88 bytes with those of all processes, unless ``check`` is false.
+    """Compares a header of 96 bytes with those of all processes, unless ``check`` is false.
 
     Raises, on all processes:
-        ProtocolError: the processes give different tensors or options, or options that don't exist.
+        ProtocolError: the processes give different tensors or options, or options that don't exist, or residuals that
+            don't have the shapes of the tensors.
         UnsupportedError: elements of a type that has no definition.
     """
     types = {tensor.dtype for tensor in tensors}
@@ -67,6 +71,7 @@ def agree(
         bits,
         _number(transport, TRANSPORTS),
         _digest(roster or range(exchange.ranks)),
+        2 - ([rest.shape for rest in residuals] == [tensor.shape for tensor in tensors]) if residuals else 0,
     ]
     if check:
         _compare(exchange, header, tensors)
@@ -79,6 +84,8 @@ def agree(
         raise ProtocolError(
             f"the roster {list(roster)} doesn't name each of {exchange.ranks} ranks once: list them all"
         )
+    if header[11] == 2:
+        raise ProtocolError("the residuals don't have the shapes of the tensors: begin with torch.zeros_like")
     if bits and bits not in BITS:
         raise ProtocolError(f"{bits} bits: choose from {BITS[0]} to {BITS[-1]}")
     if bits and exchange.ranks * largest(bits) >= 1 << 31:
@@ -107,6 +114,7 @@ _NAMES: dict[str, Sequence[object]] = {
     "operation": OPERATIONS,
     "order": ORDERS,
     "transport": TRANSPORTS,
+    "residuals": RESIDUALS,
 }
 
 
@@ -118,7 +126,7 @@ def _named(field: str, number: int) -> str:
     names = _NAMES.get(field)
     if names is None:
         return f"{number:,}"
-    return str(names[number - 1]) if 0 < number <= len(names) else "another"
+    return str(names[number - 1]) if 0 < number <= len(names) else "none or another"
 
 
 def _digest(numbers: Sequence[int]) -> int:

@@ -18,7 +18,6 @@ from pol.collectives.chunk_quantization import ChunkLayout, ChunkScales, largest
 from pol.collectives.flat_tensors import flatten
 from pol.collectives.rank_order import Operation, settled
 from pol.collectives.slice_exchange import SliceExchange
-from pol.errors import ProtocolError
 
 Transport = Literal["slices", "all_reduce"]
 
@@ -43,12 +42,13 @@ def integer_all_reduce(
     bits. check: as in `ordered_all_reduce`.
 
     Raises:
-        ProtocolError: on all processes: they give different tensors or options, options that don't exist, or sums that
-            may not fit 32 bits. On this one: residuals that don't fit the tensors.
+        ProtocolError: on all processes: they give different tensors or options, options that don't exist, sums that may
+            not fit 32 bits, or residuals that don't fit the tensors.
         UnsupportedError: on all processes: another type of elements.
         OperationalError: the backend has failed.
     """
     parts = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    rests = [residuals] if isinstance(residuals, Tensor) else list(residuals or ())
     exchange = SliceExchange(group)
     agree(
         exchange,
@@ -57,14 +57,12 @@ def integer_all_reduce(
         operation=operation,
         bits=bits,
         transport=transport,
+        residuals=rests,
         check=check,
     )
     layout = ChunkLayout([part.numel() for part in parts])
     chunks = layout.chunks(parts)
-    rests = [residuals] if isinstance(residuals, Tensor) else list(residuals or ())
     if rests:
-        if [rest.shape for rest in rests] != [part.shape for part in parts]:
-            raise ProtocolError("the residuals don't have the shapes of the tensors: begin with torch.zeros_like")
         chunks = chunks + layout.chunks(rests)
     greatest = magnitudes(chunks)
     exchange.maximum(greatest)

@@ -28,6 +28,8 @@ def differing() -> list[str]:
         (ordered_all_reduce, (float32,), {"roster": [0, 2, 1] if odd else [0, 1, 2]}),
         (integer_all_reduce, (float32,), {"bits": 16 if odd else 8}),
         (integer_all_reduce, (float32,), {"transport": "all_reduce" if odd else "slices"}),
+        (integer_all_reduce, (float32,), {"residuals": torch.zeros(13 if odd else 12)}),
+        (integer_all_reduce, (float32,), {"residuals": torch.zeros(12) if odd else None}),
         (integer_all_reduce if odd else ordered_all_reduce, (float32, "mean"), {}),
     ]
     said = []
@@ -47,12 +49,14 @@ def test_every_process_hears_who_differs(tmp_path: Path) -> None:
     assert [said.split(": give")[0] for said in first if "digest" not in said] == [
         "elements: process 2 has 13, process 0 12",
         "type of the elements: process 2 has torch.bfloat16, process 0 torch.float32",
-        "type of the elements: process 2 has another, process 0 torch.float32",
+        "type of the elements: process 2 has none or another, process 0 torch.float32",
         "tensors: process 2 has 2, process 0 1",
         "operation: process 2 has mean, process 0 sum",
         "order: process 2 has tree, process 0 ascending",
         "bits: process 2 has 16, process 0 8",
         "transport: process 2 has all_reduce, process 0 slices",
+        "residuals: process 2 has others, process 0 fitting ones",
+        "residuals: process 2 has fitting ones, process 0 none or another",
         "collective: process 2 has integer_all_reduce, process 0 ordered_all_reduce",
     ]
     digests = [said.split(": process 2")[0] for said in first if "digest" in said]
