@@ -48,7 +48,8 @@ class IntegerGradients:
     """State of `integer_hook`; all processes of the group create it. Options: those of `integer_all_reduce`.
 
     feedback: what rounding has left out is added in the next step. Each process's own rest is then a part of the
-    training's state: save it with ``state_dict()`` on every process.
+    training's state: save it with ``state_dict()`` on every process, or name it to a DistributedRecorder in ``parts``
+    and ``per_process``.
     """
 
     def __init__(
@@ -89,8 +90,11 @@ class IntegerGradients:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Takes the rests of a saved training. Raises ProtocolError: they are another model's, or feedback is off."""
-        if state and self._rests is None:
-            raise ProtocolError("the saved training fed its rounding errors back: set feedback=True")
+        if self._rests is None:
+            if state:
+                raise ProtocolError("the saved training fed its rounding errors back: set feedback=True")
+            return
+        self._rests.clear()
         for name, rest in state.items():
             if name not in self._parameters or self._parameters[name].shape != rest.shape:
                 raise ProtocolError(f"the rest of {name} fits no parameter of the model: load its own state")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
+from pol.collectives import IntegerGradients, make_reproducible
 from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
 from pol.integrations.distributed_state import gather
@@ -27,6 +29,7 @@ from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
 STEPS = 12
+Exchange = Literal["ordered", "integer"]
 
 
 class Average:
@@ -52,20 +55,28 @@ class Average:
         self.value = state["value"]
 
 
-def train(store: str, sharded: bool, stop: int | None = None, warm: bool = False) -> LearningRecord | None:
+def train(
+    store: str, sharded: bool, stop: int | None = None, warm: bool = False, exchange: Exchange | None = None
+) -> LearningRecord | None:
     """Dropout with generators that differ, a shuffled sampler, a schedule; rows that no number of processes divides.
 
-    `warm`: a pass before the recorder begins, in which DistributedDataParallel arranges its buckets.
+    `warm`: a pass before the recorder begins, in which DistributedDataParallel arranges its buckets. `exchange`:
+    gradients are averaged with defined bits.
     """
     torch.manual_seed(0)
     layers = [nn.Linear(8, 1009), nn.Dropout(0.2), nn.Linear(1009, 33), nn.ReLU(), nn.Linear(33, 1)]
     model: nn.Module = nn.Sequential(*layers)
+    own: dict[str, IntegerGradients] = {}
     if sharded:
         for layer in (model[0], model[2], model[4]):
             fully_shard(layer)
         fully_shard(model)
     else:
         model = DistributedDataParallel(model)
+        if exchange is not None:
+            averages = make_reproducible(model, exchange, feedback=exchange == "integer")
+            if isinstance(averages, IntegerGradients):
+                own["rests"] = averages
     first = next(iter(model.parameters()))
     average = Average(first, dim=0 if sharded else 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -78,7 +89,10 @@ def train(store: str, sharded: bool, stop: int | None = None, warm: bool = False
     if warm:
         model(x[:2]).sum().backward()
         optimizer.zero_grad()
-    recorder = DistributedRecorder(store, model, optimizer, every=3, scheduler=scheduler, parts={"average": average})
+    parts = {"average": average, **own}
+    recorder = DistributedRecorder(
+        store, model, optimizer, every=3, scheduler=scheduler, parts=parts, per_process=tuple(own)
+    )
     epoch = recorder.resume()
     # Each process has read the first one's file and its own, unless a tensor is cut otherwise than by rows.
     assert recorder.state.by_rows == (sharded and recorder.steps > 0)
@@ -127,11 +141,11 @@ class Failing(Store):
         raise OperationalError("no space left")
 
 
-def cut(folder: str, kind: str, sharded: bool, warm: bool = False) -> list[bool]:
+def cut(folder: str, kind: str, sharded: bool, warm: bool = False, exchange: Exchange | None = None) -> list[bool]:
     """Cut in the middle of an epoch and resumed: for each checkpoint, whether its root is the uninterrupted run's."""
-    whole = train(f"file://{folder}/{kind}_whole", sharded, warm=warm)
-    assert train(f"file://{folder}/{kind}_cut", sharded, 5, warm) is None
-    resumed = train(f"file://{folder}/{kind}_cut", sharded, warm=warm)
+    whole = train(f"file://{folder}/{kind}_whole", sharded, None, warm, exchange)
+    assert train(f"file://{folder}/{kind}_cut", sharded, 5, warm, exchange) is None
+    resumed = train(f"file://{folder}/{kind}_cut", sharded, None, warm, exchange)
     assert whole is not None
     assert resumed is not None
     assert [c.step for c in resumed.checkpoints] == [0, 3, 6, 9, 12]
@@ -152,6 +166,8 @@ def two(folder: str, rank: int) -> None:
 def three(folder: str) -> None:
     assert cut(folder, "sharded", sharded=True) == [True] * 5
     assert cut(folder, "warm", sharded=False, warm=True) == [True] * 5
+    assert cut(folder, "ordered", sharded=False, exchange="ordered") == [True] * 5
+    assert cut(folder, "integers", sharded=False, exchange="integer") == [True] * 5
     assert cut(folder, "cold", sharded=False) == [True, True, False, False, False]
 
 
