@@ -9,10 +9,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 """Torch 2.13 has renamed it, and warns of the old name."""
+
+TAG = int.from_bytes(b"pol", "big")
+"""Of messages between two processes, so that they are none of the program's own."""
 
 
 class SliceExchange:
@@ -21,6 +24,7 @@ class SliceExchange:
     Every method is called by all processes, with tensors of the same size. Slice r of a tensor is process r's part.
 
     Raises:
+        ProtocolError: this process isn't in the group.
         OperationalError: the backend has failed; a process may have ended.
     """
 
@@ -28,6 +32,8 @@ class SliceExchange:
         self.group = group
         self.ranks = dist.get_world_size(group)
         self.rank = dist.get_rank(group)
+        if self.rank < 0:
+            raise ProtocolError("this process isn't in the group: call the collective on the group's processes only")
         self.sent = 0
         """Bytes that this process has sent; sums and maxima by the backend as a ring sends them."""
 
@@ -55,8 +61,8 @@ class SliceExchange:
         """Straight into place: gloo's own all-gather copies all of it once more, a third of its time."""
         rows[self.rank] = part
         others = [(self.rank + distance) % self.ranks for distance in range(1, self.ranks)]
-        sends = [dist.P2POp(dist.isend, part, group=self.group, group_peer=peer) for peer in others]
-        receipts = [dist.P2POp(dist.irecv, rows[peer], group=self.group, group_peer=peer) for peer in others]
+        sends = [dist.P2POp(dist.isend, part, group=self.group, tag=TAG, group_peer=peer) for peer in others]
+        receipts = [dist.P2POp(dist.irecv, rows[peer], group=self.group, tag=TAG, group_peer=peer) for peer in others]
         if others:
             for work in dist.batch_isend_irecv(sends + receipts):
                 work.wait()

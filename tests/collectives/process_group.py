@@ -31,6 +31,7 @@ def run_ranks(folder: Path, count: int, function: Callable[..., object], *argume
     for process in processes:
         process.join()
     failures = [f"process {rank}:\n{said}" for rank, (ok, said) in enumerate(found) if not ok]
+    failures += [f"process {rank} ended with {p.exitcode}" for rank, p in enumerate(processes) if p.exitcode]
     assert not failures, "\n".join(failures)
     return [value for _, value in found]
 
@@ -47,7 +48,7 @@ def _rank(
 ) -> None:
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=240))
     try:
         sender.send((True, function(*arguments)))
     except Exception:

@@ -104,6 +104,17 @@ def test_sums_have_to_fit_32_bits() -> None:
     agree(Crowd(), [torch.ones(1)], collective="integer_all_reduce", operation="sum", bits=24, check=False)
 
 
+def outside() -> None:
+    group = dist.new_group([0])
+    if dist.get_rank() == 1:
+        with pytest.raises(ProtocolError, match="this process isn't in the group"):
+            ordered_all_reduce(torch.ones(3), group=group)
+
+
+def test_a_process_outside_of_the_group(tmp_path: Path) -> None:
+    run_ranks(tmp_path, 2, outside)
+
+
 def leaving() -> str | None:
     ordered_all_reduce(torch.ones(5))
     if dist.get_rank() == 1:
