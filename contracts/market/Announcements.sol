@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {MarketDesk} from "./MarketDesk.sol";
+import {Desk} from "../incentives/Desk.sol";
 
 /// @title Announcements
 /// @notice Whoever is paid for showing something has announced it in an earlier block, by a digest that binds it and
 /// the party: who copies what is shown comes a block too late (docs/spec/market.md, "Announcements").
-abstract contract Announcements is MarketDesk {
+abstract contract Announcements is Desk {
     /// @notice The block of the first announcement of a digest; zero if there was none.
     mapping(bytes32 digest => uint256 number) public announcedAt;
 

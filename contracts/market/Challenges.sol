@@ -17,7 +17,7 @@ import {Claim, Ending, Status, Task, Terms} from "./TaskTypes.sol";
 /// @title Challenges
 /// @notice See `IChallenges`.
 /// @dev Bonds are locked under the task's id.
-contract Challenges is IChallenges, IDisputeResolver, Announcements {
+contract Challenges is IChallenges, IDisputeResolver, MarketDesk, Announcements {
     /// @notice Arbitrates.
     IDisputeGame public game;
 

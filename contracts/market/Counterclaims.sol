@@ -21,7 +21,7 @@ import {Claim, Ending, LogProof, Terms} from "./TaskTypes.sol";
 /// @title Counterclaims
 /// @notice See `ICounterclaims`.
 /// @dev Bonds are locked under the task's id. What is open, and what a proof has fallen by, counts `Objections`.
-contract Counterclaims is ICounterclaims, IDisputeResolver, Announcements {
+contract Counterclaims is ICounterclaims, IDisputeResolver, MarketDesk, Announcements {
     /// @notice Arbitrates.
     IDisputeGame public game;
 

@@ -19,7 +19,7 @@ import {Ending, Status, Task, Terms} from "./TaskTypes.sol";
 /// @title Objections
 /// @notice See `IObjections`.
 /// @dev Bonds are locked under the task's id.
-contract Objections is IObjections, IDisputeResolver, Announcements {
+contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements {
     /// @notice Gas of one side in the longest dispute (docs/goals.md), which half of a bond pays at the base fee of the
     /// objection.
     uint256 public constant DEFENSE_GAS = 1_000_000;

@@ -19,7 +19,7 @@ import {Ending, Status, Task, Terms} from "./TaskTypes.sol";
 /// @title Profiles
 /// @notice See `IProfiles` for the protocol and its assumptions.
 /// @dev Bonds are locked under the task's id.
-contract Profiles is IProfiles, IDisputeResolver, Announcements {
+contract Profiles is IProfiles, IDisputeResolver, MarketDesk, Announcements {
     /// @notice Arbitrates challenges of profiles; the game of the verdicts is another instance, for a game has one
     /// resolver.
     IDisputeGame public game;

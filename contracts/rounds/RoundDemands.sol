@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {CheckpointLog} from "../commitments/CheckpointLog.sol";
+import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {BoundInputs, RuleProof, SourceProof} from "./BoundInputs.sol";
+import {Standing} from "./IWorkerBonds.sol";
+import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
+import {RoundSignatures} from "./RoundSignatures.sol";
+import {Delivery, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
+import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
+
+/// @notice Where a bound input comes from: all that its author has to have seen.
+struct SourceAnswer {
+    PhaseProof phase; // of the claim
+    SourceProof source;
+    RuleProof rule;
+    bytes32[] startBranch; // of the tensor in the claim's start
+    SignedClaim named; // the claim that gives it; not looked at if that is an initial value
+    PhaseProof namedPhase;
+    bytes32[] givenBranch; // of the tensor in the end of that claim, or among the initial values
+}
+
+/// @title RoundDemands
+/// @notice What only its author, or the keeper of the log, can show: the claim behind a bound input, the entry behind a
+/// receipt, the way from one head of the log to another (docs/spec/rounds.md, "On a chain").
+contract RoundDemands is TimedDemands {
+    using RoundSignatures for RoundClaim;
+    using RoundSignatures for Delivery;
+    using RoundSignatures for SignedClaim;
+    using RoundSignatures for SignedHead;
+
+    /// @notice The claim behind a slot of the start of `signed` is demanded from its author.
+    event SourceDemanded(bytes32 indexed id, bytes32 indexed key, uint32 slot, SignedClaim signed);
+    /// @notice The entry of a claim that the keeper has acknowledged is demanded from it.
+    event EntryDemanded(bytes32 indexed id, bytes32 indexed key, address worker, SignedClaim signed);
+    /// @notice A consistency path between two of its heads is demanded from the keeper.
+    event PathDemanded(bytes32 indexed id, bytes32 indexed key, SignedHead older, SignedHead newer);
+    /// @notice The answer to a demand for an entry: a head that holds it.
+    event EntryShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
+
+    /// @notice The claim that is named isn't signed by its author, or by no worker of the plan.
+    error NoWorker(address signer);
+    /// @notice The source isn't what the plan's rule gives.
+    error OtherRule(uint32 slot);
+    /// @notice Another claim than the receipt, or the source, names.
+    error OtherClaim(bytes32 claim);
+    /// @notice The second head isn't longer than the first, or no extension of it.
+    error NotAnExtension(uint64 older, uint64 newer);
+
+    constructor(IStakeVault vault_) TimedDemands(vault_) {}
+
+    /// @notice Demands the claim behind a slot of a claim's start.
+    function demandSource(bytes32 id, SignedClaim calldata signed, uint32 slot, uint256 mostBond)
+        external
+        returns (bytes32 key)
+    {
+        PlanTerms memory t = _termsFor(id, signed.claim.plan);
+        key = _demand(t, id, signed.author(), _sourceContent(signed.claim, slot), mostBond);
+        emit SourceDemanded(id, key, slot, signed);
+    }
+
+    /// @notice Shows it: all that can be false by roots is right. Anybody, for the author.
+    function answerSource(RoundDemand calldata d, RoundClaim calldata claim, SourceAnswer calldata a) external {
+        _answer(d, _sourceContent(claim, a.source.slot));
+        PlanTerms memory t = bonds.terms(d.id);
+        BoundInputs.requirePhase(t, claim.phase, a.phase);
+        BoundInputs.requireSource(claim, a.phase.phase.slots, a.source);
+        BoundInputs.requireRule(a.phase.phase, a.source.slot, a.rule);
+        BoundInputs.requireTensor(claim.start, a.phase.phase.slots, a.source.slot, a.source.source.root, a.startBranch);
+        if (a.source.source.claim == 0) _requireInitial(t, claim, a);
+        else _requireGiven(t, d, claim, a);
+    }
+
+    /// @notice Demands the entry of a claim whose receipt the keeper has signed. The claim comes with it, so a keeper
+    /// that has lost it can still enter it.
+    function demandEntry(
+        bytes32 id,
+        Delivery calldata delivery,
+        bytes calldata receipt,
+        SignedClaim calldata signed,
+        uint256 mostBond
+    ) external returns (bytes32 key) {
+        PlanTerms memory t = _termsFor(id, delivery.plan);
+        address keeper = RoundSignatures.signer(delivery.digest(), receipt);
+        if (keeper != t.coordinator) revert OtherSigner(keeper);
+        bytes32 claim = signed.claim.digest();
+        if (claim != delivery.claim || signed.claim.plan != t.plan) revert OtherClaim(claim);
+        // What a stranger has signed nobody has to enter.
+        address worker = signed.author();
+        if (bonds.bond(id, worker).standing == Standing.None) revert NoWorker(worker);
+        key = _demand(t, id, keeper, _entryContent(claim, worker), mostBond);
+        emit EntryDemanded(id, key, worker, signed);
+    }
+
+    /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
+    function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedClaim calldata logged) external {
+        _answer(d, _entryContent(claim, worker));
+        _requireLogged(bonds.terms(d.id), logged, claim, worker);
+        emit EntryShown(d.id, claim, logged.index, logged.head);
+    }
+
+    /// @notice Demands that a head is shown to extend another one.
+    function demandPath(bytes32 id, SignedHead calldata older, SignedHead calldata newer, uint256 mostBond)
+        external
+        returns (bytes32 key)
+    {
+        PlanTerms memory t = _termsFor(id, older.head.plan);
+        if (newer.head.plan != t.plan) revert OtherPlan(newer.head.plan);
+        if (older.head.size >= newer.head.size) revert NotAnExtension(older.head.size, newer.head.size);
+        address keeper = older.keeper();
+        if (keeper != t.coordinator) revert OtherSigner(keeper);
+        if (newer.keeper() != keeper) revert OtherSigner(newer.keeper());
+        key = _demand(t, id, keeper, _pathContent(older, newer), mostBond);
+        emit PathDemanded(id, key, older, newer);
+    }
+
+    /// @notice Shows it. Anybody, for the keeper.
+    function answerPath(
+        RoundDemand calldata d,
+        SignedHead calldata older,
+        SignedHead calldata newer,
+        bytes32[] calldata path
+    ) external {
+        _answer(d, _pathContent(older, newer));
+        if (!CheckpointLog.isConsistent(older.head.size, older.head.root, newer.head.size, newer.head.root, path)) {
+            revert NotAnExtension(older.head.size, newer.head.size);
+        }
+    }
+
+    function _requireInitial(PlanTerms memory t, RoundClaim calldata claim, SourceAnswer calldata a) private pure {
+        if (!BoundInputs.mayGiveInitial(a.rule.rule, claim, a.source.source)) revert OtherRule(a.source.slot);
+        uint32 index = a.source.source.slot;
+        BoundInputs.requireInitial(t, index, a.source.source.root, a.givenBranch);
+    }
+
+    function _requireGiven(
+        PlanTerms memory t,
+        RoundDemand calldata d,
+        RoundClaim calldata claim,
+        SourceAnswer calldata a
+    ) private view {
+        RoundClaim calldata named = a.named.claim;
+        bytes32 digest = named.digest();
+        if (digest != a.source.source.claim) revert OtherClaim(digest);
+        BoundInputs.requirePhase(t, named.phase, a.namedPhase);
+        uint32 slots = a.namedPhase.phase.slots;
+        if (!BoundInputs.mayGive(a.rule.rule, claim, a.source.source, named, a.namedPhase.phase.parts)) {
+            revert OtherRule(a.source.slot);
+        }
+        address author = a.named.author();
+        // A lie that nobody answers for is no source.
+        bool isSomebody = bonds.bond(d.id, author).standing != Standing.None;
+        if (!isSomebody || (BoundInputs.isOwn(a.rule.rule, claim) && author != d.accused)) revert NoWorker(author);
+        BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);
+    }
+
+    function _sourceContent(RoundClaim calldata claim, uint32 slot) private pure returns (bytes32) {
+        return keccak256(abi.encode("source", claim.digest(), slot));
+    }
+
+    function _entryContent(bytes32 claim, address worker) private pure returns (bytes32) {
+        return keccak256(abi.encode("entry", claim, worker));
+    }
+
+    function _pathContent(SignedHead calldata older, SignedHead calldata newer) private pure returns (bytes32) {
+        return keccak256(abi.encode("path", older.head, newer.head));
+    }
+}

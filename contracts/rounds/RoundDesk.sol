@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IDisputeGame} from "../dispute/IDisputeGame.sol";
+import {Desk} from "../incentives/Desk.sol";
+import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {IWorkerBonds} from "./IWorkerBonds.sol";
+import {PlanTerms} from "./PlanTypes.sol";
+
+/// @notice What the desks of rounds know of each other.
+struct RoundDesks {
+    IWorkerBonds bonds;
+    address shares; // pays what was escrowed
+    IDisputeGame game; // of claims
+}
+
+/// @title RoundDesk
+/// @notice What all desks of rounds share.
+abstract contract RoundDesk is Desk {
+    /// @notice Plans and stakes.
+    IWorkerBonds public bonds;
+
+    /// @notice What was signed is of another plan.
+    error OtherPlan(bytes32 plan);
+    /// @notice Another account has signed this.
+    error OtherSigner(address signer);
+    /// @notice The bond is more than the caller is ready to put up.
+    error BondTooHigh(uint256 bond);
+
+    constructor(IStakeVault vault_) Desk(vault_) {}
+
+    /// @notice Names the desks, by the deployer and once.
+    function wire(RoundDesks calldata desks) external wiring {
+        bonds = desks.bonds;
+        _wired(desks);
+    }
+
+    /// @dev What else a desk has to know.
+    function _wired(RoundDesks calldata desks) internal virtual {}
+
+    /// @dev The terms of a plan for what names it.
+    function _termsFor(bytes32 id, bytes32 plan) internal view returns (PlanTerms memory t) {
+        t = bonds.terms(id);
+        if (t.plan != plan) revert OtherPlan(plan);
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {CheckpointLog} from "../commitments/CheckpointLog.sol";
+import {MerkleBranch} from "../commitments/MerkleBranch.sol";
+import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.sol";
+import {Phase, PhaseProof, PlanTerms} from "./PlanTypes.sol";
+import {RoundDesk} from "./RoundDesk.sol";
+import {RoundSignatures} from "./RoundSignatures.sol";
+import {Roster, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
+
+/// @notice What was shown to be wrong. Zero means nothing.
+enum Falsehood {
+    None,
+    OtherPhase, // program, constants, steps, round or part aren't the plan's
+    OtherStart, // the start isn't the state over the roots of the sources
+    OtherSource, // a source has another root than the end of the claim that it names
+    OtherInitial, // or than the initial value
+    OtherRule, // a source isn't the one that the plan's rule gives
+    TwoClaims, // for one place
+    TwoRosters, // for one round
+    ForkedLog // two heads, of which none extends the other
+}
+
+/// @notice An entry of a log.
+struct EntryProof {
+    bytes32 entry;
+    bytes32[] path;
+}
+
+/// @title RoundEvidence
+/// @notice What signatures and branches show at once: claims that are false by their roots, and equivocations
+/// (docs/spec/rounds.md, "On a chain"). Whoever shows it wins the smaller share of the stake.
+contract RoundEvidence is RoundDesk {
+    using RoundSignatures for RoundClaim;
+    using RoundSignatures for Roster;
+    using RoundSignatures for SignedClaim;
+    using RoundSignatures for SignedHead;
+
+    /// @notice What `worker` has signed was shown to be false.
+    /// @param evidence Digest of what it has signed; of two, the first.
+    event Shown(
+        bytes32 indexed id, address indexed worker, address indexed prover, Falsehood falsehood, bytes32 evidence
+    );
+
+    /// @notice The evidence shows nothing wrong.
+    error NothingWrong();
+    /// @notice Another claim than the source names.
+    error OtherClaim(bytes32 claim);
+
+    constructor(IStakeVault vault_) RoundDesk(vault_) {}
+
+    /// @notice A claim that isn't one of its phase.
+    /// @param constants Roots of the constants of all seats, joined.
+    function showOtherPhase(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        bytes calldata constants
+    ) external {
+        RoundClaim calldata c = signed.claim;
+        PlanTerms memory t = _termsFor(id, c.plan);
+        bool isPlaced = c.phase < t.phaseCount && c.round < t.rounds && c.start != 0 && c.end != 0;
+        if (isPlaced) {
+            BoundInputs.requirePhase(t, c.phase, phase);
+            if (_isOfPhase(c, phase.phase, constants)) revert NothingWrong();
+        }
+        _show(id, signed, Falsehood.OtherPhase);
+    }
+
+    /// @notice A start that isn't the state over the roots of the sources: in one slot it holds another tensor.
+    function showOtherStart(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        SourceProof calldata source,
+        TensorProof calldata tensor
+    ) external {
+        _requireSource(id, signed.claim, phase, source);
+        BoundInputs.requireTensor(signed.claim.start, phase.phase.slots, source.slot, tensor.root, tensor.branch);
+        if (tensor.root == source.source.root) revert NothingWrong();
+        _show(id, signed, Falsehood.OtherStart);
+    }
+
+    /// @notice A source with another root than the claim that it names has in its end, whoever has signed that.
+    function showOtherSource(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        SourceProof calldata source,
+        RoundClaim calldata named,
+        PhaseProof calldata namedPhase,
+        TensorProof calldata tensor
+    ) external {
+        PlanTerms memory t = _requireSource(id, signed.claim, phase, source);
+        _requireNamed(t, source, named, namedPhase);
+        // There is no such slot, or it holds something else.
+        if (source.source.slot < namedPhase.phase.slots) {
+            BoundInputs.requireTensor(named.end, namedPhase.phase.slots, source.source.slot, tensor.root, tensor.branch);
+            if (tensor.root == source.source.root) revert NothingWrong();
+        }
+        _show(id, signed, Falsehood.OtherSource);
+    }
+
+    /// @notice A source that is said to be an initial value, and isn't.
+    function showOtherInitial(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        SourceProof calldata source,
+        TensorProof calldata tensor
+    ) external {
+        PlanTerms memory t = _requireSource(id, signed.claim, phase, source);
+        if (source.source.claim != 0) revert OtherClaim(source.source.claim);
+        if (source.source.slot < t.initialCount) {
+            BoundInputs.requireInitial(t, source.source.slot, tensor.root, tensor.branch);
+            if (tensor.root == source.source.root) revert NothingWrong();
+        }
+        _show(id, signed, Falsehood.OtherInitial);
+    }
+
+    /// @notice A source that no roster makes the one of the plan's rule.
+    /// @param named The claim that it names; not looked at if that is an initial value.
+    function showOtherRule(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        SourceProof calldata source,
+        RuleProof calldata rule,
+        RoundClaim calldata named,
+        PhaseProof calldata namedPhase
+    ) external {
+        PlanTerms memory t = _requireSource(id, signed.claim, phase, source);
+        BoundInputs.requireRule(phase.phase, source.slot, rule);
+        bool isPossible;
+        if (source.source.claim == 0) {
+            isPossible = BoundInputs.mayGiveInitial(rule.rule, signed.claim, source.source);
+        } else {
+            _requireNamed(t, source, named, namedPhase);
+            isPossible = BoundInputs.mayGive(rule.rule, signed.claim, source.source, named, namedPhase.phase.parts);
+        }
+        if (isPossible) revert NothingWrong();
+        _show(id, signed, Falsehood.OtherRule);
+    }
+
+    /// @notice Two claims of one worker for one round, phase and part.
+    function showTwoClaims(bytes32 id, SignedClaim calldata one, SignedClaim calldata other) external {
+        RoundClaim calldata a = one.claim;
+        RoundClaim calldata b = other.claim;
+        _termsFor(id, a.plan);
+        bool isOnePlace = a.plan == b.plan && a.round == b.round && a.phase == b.phase && a.part == b.part;
+        address worker = one.author();
+        if (!isOnePlace || a.digest() == b.digest() || worker != other.author()) revert NothingWrong();
+        _slash(id, worker, Falsehood.TwoClaims, a.digest());
+    }
+
+    /// @notice Two rosters of one round.
+    function showTwoRosters(
+        bytes32 id,
+        Roster calldata one,
+        bytes calldata signature,
+        Roster calldata other,
+        bytes calldata otherSignature
+    ) external {
+        PlanTerms memory t = _termsFor(id, one.plan);
+        if (one.plan != other.plan || one.round != other.round || one.document == other.document) {
+            revert NothingWrong();
+        }
+        _requireKeeper(t, RoundSignatures.signer(one.digest(), signature));
+        _requireKeeper(t, RoundSignatures.signer(other.digest(), otherSignature));
+        _slash(id, t.coordinator, Falsehood.TwoRosters, one.digest());
+    }
+
+    /// @notice Two heads of the log that have different entries at one index; of heads of one size the roots are
+    /// enough.
+    function showForkedLog(
+        bytes32 id,
+        SignedHead calldata one,
+        SignedHead calldata other,
+        uint64 index,
+        EntryProof calldata entry,
+        EntryProof calldata otherEntry
+    ) external {
+        PlanTerms memory t = _termsFor(id, one.head.plan);
+        if (other.head.plan != one.head.plan || one.head.root == other.head.root) revert NothingWrong();
+        _requireKeeper(t, one.keeper());
+        _requireKeeper(t, other.keeper());
+        if (one.head.size != other.head.size) {
+            if (entry.entry == otherEntry.entry) revert NothingWrong();
+            _requireEntry(one, index, entry);
+            _requireEntry(other, index, otherEntry);
+        }
+        _slash(id, t.coordinator, Falsehood.ForkedLog, one.head.root);
+    }
+
+    function _isOfPhase(RoundClaim calldata c, Phase calldata p, bytes calldata constants) private pure returns (bool) {
+        if (c.program != p.program || c.steps != p.steps || c.part >= p.parts) return false;
+        if (c.firstStep != (uint256(c.round) * p.parts + c.part) * p.steps) return false;
+        if (constants.length != uint256(p.seats) * 32) revert BoundInputs.NotInPlan(c.phase);
+        if (MerkleBranch.root(constants, MerkleBranch.depth(p.seats), 0) != p.constants) {
+            revert BoundInputs.NotInPlan(c.phase);
+        }
+        for (uint256 i = 0; i < constants.length; i += 32) {
+            if (bytes32(constants[i:i + 32]) == c.constants) return true;
+        }
+        return false;
+    }
+
+    function _requireSource(
+        bytes32 id,
+        RoundClaim calldata claim,
+        PhaseProof calldata phase,
+        SourceProof calldata source
+    ) private view returns (PlanTerms memory t) {
+        t = _termsFor(id, claim.plan);
+        BoundInputs.requirePhase(t, claim.phase, phase);
+        BoundInputs.requireSource(claim, phase.phase.slots, source);
+    }
+
+    function _requireNamed(
+        PlanTerms memory t,
+        SourceProof calldata source,
+        RoundClaim calldata named,
+        PhaseProof calldata namedPhase
+    ) private pure {
+        bytes32 digest = named.digest();
+        if (digest != source.source.claim) revert OtherClaim(digest);
+        BoundInputs.requirePhase(t, named.phase, namedPhase);
+    }
+
+    function _requireKeeper(PlanTerms memory t, address signer) private pure {
+        if (signer != t.coordinator) revert OtherSigner(signer);
+    }
+
+    function _requireEntry(SignedHead calldata signed, uint64 index, EntryProof calldata proof) private pure {
+        if (!CheckpointLog.isIncluded(proof.entry, index, signed.head.size, signed.head.root, proof.path)) {
+            revert NothingWrong();
+        }
+    }
+
+    function _show(bytes32 id, SignedClaim calldata signed, Falsehood falsehood) private {
+        _slash(id, signed.author(), falsehood, signed.claim.digest());
+    }
+
+    function _slash(bytes32 id, address worker, Falsehood falsehood, bytes32 evidence) private {
+        address prover = _party();
+        bonds.requireAccusable(id, worker);
+        emit Shown(id, worker, prover, falsehood, evidence);
+        if (!bonds.slash(id, worker, prover, 0)) revert NothingWrong();
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {CheckpointLog} from "../commitments/CheckpointLog.sol";
+import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {Standing} from "./IWorkerBonds.sol";
+import {PlanTerms} from "./PlanTypes.sol";
+import {RoundDesk} from "./RoundDesk.sol";
+import {RoundSignatures} from "./RoundSignatures.sol";
+import {SignedHead} from "./RoundTypes.sol";
+
+/// @notice A demand: the accused shows something in time, or has lost its stake.
+struct RoundDemand {
+    bytes32 id; // of the plan
+    address accused;
+    address demander;
+    uint64 deadline; // last second for an answer
+    uint256 bond; // the price of the answer
+    bytes32 content; // hash of what is demanded
+}
+
+/// @notice A claim's entry in the log: a document that holds the claim's signature in hexadecimal digits.
+struct LoggedClaim {
+    bytes entry; // the document
+    uint256 at; // of the digits
+    uint64 index;
+    SignedHead head;
+    bytes32[] path;
+}
+
+/// @title TimedDemands
+/// @notice Demands with a clock (docs/spec/rounds.md, "On a chain"): an answer earns the bond, silence loses the stake.
+/// @dev One word for each open demand. Bonds are locked under the plan's id.
+abstract contract TimedDemands is RoundDesk {
+    using RoundSignatures for SignedHead;
+
+    /// @notice Something is demanded.
+    event Demanded(bytes32 indexed id, address indexed accused, bytes32 indexed key, RoundDemand demand);
+    /// @notice It was shown.
+    event Answered(bytes32 indexed id, bytes32 indexed key);
+    /// @notice It wasn't; or, if `moot`, its accused had lost its stake by then.
+    event Expired(bytes32 indexed id, bytes32 indexed key, bool moot);
+
+    /// @notice No such demand is open, or it is open already.
+    error NoSuchDemand(bytes32 key);
+    /// @notice See `NoSuchDemand`.
+    error AlreadyDemanded(bytes32 key);
+    /// @notice The answer is to another demand.
+    error OtherDemand(bytes32 content);
+    /// @notice It was possible until `deadline`, or is possible after it.
+    error DeadlinePassed(uint64 deadline);
+    /// @notice See `DeadlinePassed`.
+    error DeadlineNotPassed(uint64 deadline);
+    /// @notice The entry isn't in the log of this head, or doesn't hold the claim's signature.
+    error NotLogged();
+
+    /// @notice Gas that a bond pays for, at the base fee of the demand.
+    uint256 public constant ANSWER_GAS = 400_000;
+    bool private immutable paysGas;
+    mapping(bytes32 key => bool) private _open;
+
+    constructor(IStakeVault vault_) RoundDesk(vault_) {
+        paysGas = vault_.asset() == address(0);
+    }
+
+    /// @notice Ends a demand that wasn't answered in time, or whose accused has lost its stake otherwise. Anybody.
+    function expire(RoundDemand calldata d) external {
+        bytes32 key = _take(d);
+        bool moot = bonds.bond(d.id, d.accused).standing == Standing.Slashed;
+        if (!moot && block.timestamp <= d.deadline) revert DeadlineNotPassed(d.deadline);
+        emit Expired(d.id, key, moot);
+        vault.unlock(d.id, d.demander, d.bond);
+        if (!moot && !bonds.slash(d.id, d.accused, d.demander, 0)) revert NoSuchDemand(key);
+    }
+
+    /// @notice The bond of a demand now.
+    function bondOf(bytes32 id) external view returns (uint256) {
+        return _bond(bonds.terms(id));
+    }
+
+    /// @notice Is this demand open?
+    function isOpen(bytes32 key) external view returns (bool) {
+        return _open[key];
+    }
+
+    /// @dev Opens a demand of the caller.
+    function _demand(PlanTerms memory t, bytes32 id, address accused, bytes32 content, uint256 mostBond)
+        internal
+        returns (bytes32 key)
+    {
+        uint256 bond = _bond(t);
+        if (bond > mostBond) revert BondTooHigh(bond);
+        RoundDemand memory d =
+            RoundDemand(id, accused, _party(), uint64(block.timestamp) + t.answerWindow, bond, content);
+        key = keccak256(abi.encode(d));
+        if (_open[key]) revert AlreadyDemanded(key);
+        _open[key] = true;
+        emit Demanded(id, accused, key, d);
+        // Returns how many there are, which bonds of demands don't depend on.
+        // slither-disable-next-line unused-return
+        bonds.accuse(id, accused);
+        vault.lock(id, d.demander, bond);
+    }
+
+    /// @dev Ends a demand for `content` that the caller answers, for the accused: reverts if what is shown is wrong.
+    function _answer(RoundDemand calldata d, bytes32 content) internal {
+        if (d.content != content) revert OtherDemand(d.content);
+        if (block.timestamp > d.deadline) revert DeadlinePassed(d.deadline);
+        bytes32 key = _take(d);
+        emit Answered(d.id, key);
+        vault.forfeit(d.id, d.demander, d.bond);
+        vault.pay(d.id, d.accused, d.bond);
+    }
+
+    /// @dev Reverts unless the log holds the claim with this digest, signed by this worker.
+    function _requireLogged(PlanTerms memory t, LoggedClaim calldata logged, bytes32 claim, address worker)
+        internal
+        pure
+    {
+        SignedHead calldata head = logged.head;
+        if (head.head.plan != t.plan) revert OtherPlan(head.head.plan);
+        address keeper = head.keeper();
+        if (keeper != t.coordinator) revert OtherSigner(keeper);
+        bytes32 hash = keccak256(logged.entry);
+        if (!CheckpointLog.isIncluded(hash, logged.index, head.head.size, head.head.root, logged.path)) {
+            revert NotLogged();
+        }
+        address signer = RoundSignatures.signerInText(claim, logged.entry, logged.at);
+        if (signer != worker) revert OtherSigner(signer);
+    }
+
+    function _bond(PlanTerms memory t) private view returns (uint256) {
+        return t.price + (paysGas ? ANSWER_GAS * block.basefee : 0);
+    }
+
+    /// @dev Ends an open demand; whatever reverts later brings it back.
+    function _take(RoundDemand calldata d) private returns (bytes32 key) {
+        key = keccak256(abi.encode(d));
+        if (!_open[key]) revert NoSuchDemand(key);
+        delete _open[key];
+        bonds.conclude(d.id, d.accused);
+    }
+}
