@@ -41,7 +41,9 @@ library BoundInputs {
     function requirePhase(PlanTerms memory t, uint32 index, PhaseProof calldata proof) internal pure {
         Phase calldata p = proof.phase;
         bytes32 leaf = keccak256(
-            abi.encodePacked(TAG_LEAF, p.program, p.constants, p.seats, p.steps, p.parts, p.slots, p.rules, p.units)
+            abi.encodePacked(
+                TAG_LEAF, p.name, p.program, p.constants, p.seats, p.steps, p.parts, p.slots, p.rules, p.units
+            )
         );
         if (MerkleBranch.climbIn(leaf, index, proof.branch, t.phaseCount) != t.phases) revert NotInPlan(index);
     }
@@ -74,12 +76,13 @@ library BoundInputs {
     /// @notice Reverts unless this is the rule of a slot of the phase.
     function requireRule(Phase calldata phase, uint32 slot, RuleProof calldata proof) internal pure {
         SourceRule calldata r = proof.rule;
-        bytes32 leaf =
-            keccak256(abi.encodePacked(TAG_LEAF, r.phase, r.slot, uint8(r.giver), r.member, r.lag, r.initial));
+        bytes32 leaf = keccak256(
+            abi.encodePacked(TAG_LEAF, r.phase, r.slot, uint8(r.giver), r.index, r.lag, r.initial, r.inherits)
+        );
         if (MerkleBranch.climbIn(leaf, slot, proof.branch, phase.slots) != phase.rules) revert NotInRules(slot);
     }
 
-    /// @notice Can a rule give an initial value to a slot of `claim`? What the rosters decide is left open.
+    /// @notice Can a rule give this initial value to a slot of `claim`? What the rosters decide is left open.
     function mayGiveInitial(SourceRule calldata rule, RoundClaim calldata claim, Source calldata source)
         internal
         pure
@@ -87,38 +90,36 @@ library BoundInputs {
     {
         if (rule.initial == 0 || source.slot != rule.initial - 1) return false;
         if (rule.phase == 0) return true;
-        // In the first round nothing is before it; later only those that have joined have nothing before.
-        bool isBefore = rule.giver == Giver.Part ? claim.part == 0 : rule.lag == 1;
-        return isBefore && (claim.round == 0 || _isOwn(rule.giver));
+        // Nothing is before the first round, and nothing of one's own before the round in which one joins.
+        return _lag(rule, claim) == 1 && (claim.round == 0 || (_isOwn(rule) && !rule.inherits));
     }
 
-    /// @notice Can a rule give the slot `source.slot` of the claim `named` to a slot of `claim`? What the rosters
-    /// decide is left open.
-    /// @param namedParts Parts of the phase of `named`.
+    /// @notice Can a rule give slot `source.slot` of the claim `named` to a slot of `claim`? What the rosters decide is
+    /// left open.
     function mayGive(
         SourceRule calldata rule,
         RoundClaim calldata claim,
         Source calldata source,
         RoundClaim calldata named,
-        uint32 namedParts
+        Phase calldata namedPhase
     ) internal pure returns (bool) {
-        if (rule.phase == 0 || named.plan != claim.plan) return false;
-        if (named.phase != rule.phase - 1 || source.slot != rule.slot) return false;
-        bool isBefore = rule.giver == Giver.Part ? claim.part == 0 : rule.lag == 1;
-        if (uint256(named.round) + (isBefore ? 1 : 0) != claim.round) return false;
-        if (rule.giver == Giver.Own) return named.part + 1 == namedParts;
-        if (rule.giver == Giver.Part) return named.part + 1 == (isBefore ? namedParts : claim.part);
-        return rule.giver != Giver.Route || named.part == claim.part;
+        if (rule.phase == 0 || namedPhase.name != rule.phase || source.slot != rule.slot) {
+            return false;
+        }
+        uint8 lag = _lag(rule, claim);
+        if (named.plan != claim.plan || uint256(named.round) + lag != claim.round) return false;
+        bool mayJoin = lag == 1 && rule.inherits;
+        if (_isOwn(rule) && named.worker != claim.worker && !mayJoin) return false;
+        if (rule.giver == Giver.Route) return named.part == claim.part;
+        if (rule.giver == Giver.Part && lag == 0) return uint256(named.part) + 1 == claim.part;
+        return uint256(named.part) + 1 == namedPhase.parts;
     }
 
-    /// @notice Has the author of `claim` to be the author of what this rule names? Not if it may have joined in this
-    /// round, and takes the slot from another member.
-    function isOwn(SourceRule calldata rule, RoundClaim calldata claim) internal pure returns (bool) {
-        bool isBefore = rule.giver == Giver.Part ? claim.part == 0 : rule.lag == 1;
-        return _isOwn(rule.giver) && !(isBefore && rule.initial == 0);
+    function _lag(SourceRule calldata rule, RoundClaim calldata claim) private pure returns (uint8) {
+        return rule.giver == Giver.Part && claim.part == 0 ? 1 : rule.lag;
     }
 
-    function _isOwn(Giver giver) private pure returns (bool) {
-        return giver == Giver.Own || giver == Giver.Part;
+    function _isOwn(SourceRule calldata rule) private pure returns (bool) {
+        return rule.giver == Giver.Own || rule.giver == Giver.Part;
     }
 }

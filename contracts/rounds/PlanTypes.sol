@@ -26,6 +26,7 @@ struct PlanTerms {
 
 /// @notice What each claim of a phase has in common.
 struct Phase {
+    bytes32 name; // H of it: phases for rosters of several sizes share one
     bytes32 program; // hash
     bytes32 constants; // tree over the roots of the constants: one for each seat, or one for all
     uint32 seats; // roots in that tree
@@ -54,10 +55,11 @@ enum Giver {
 
 /// @notice Which claim gives a slot.
 struct SourceRule {
-    uint32 phase; // index + 1; zero: always the initial value
+    bytes32 phase; // its name; zero: always the initial value
     uint32 slot; // of that claim's end
     Giver giver;
-    uint32 member; // number behind `member:` and `route:`
-    uint32 lag; // rounds: 0 or 1
+    uint32 index; // number behind `member:` and `route:`
+    uint8 lag; // rounds: 0 or 1
     uint32 initial; // index + 1; zero: none
+    bool inherits; // a worker that joins takes it from the first member of the round before
 }

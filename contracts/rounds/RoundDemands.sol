@@ -39,7 +39,7 @@ contract RoundDemands is TimedDemands {
     /// @notice The answer to a demand for an entry: a head that holds it.
     event EntryShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
 
-    /// @notice The claim that is named isn't signed by its author, or by no worker of the plan.
+    /// @notice No worker of the plan has signed the claim.
     error NoWorker(address signer);
     /// @notice The source isn't what the plan's rule gives.
     error OtherRule(uint32 slot);
@@ -145,13 +145,12 @@ contract RoundDemands is TimedDemands {
         if (digest != a.source.source.claim) revert OtherClaim(digest);
         BoundInputs.requirePhase(t, named.phase, a.namedPhase);
         uint32 slots = a.namedPhase.phase.slots;
-        if (!BoundInputs.mayGive(a.rule.rule, claim, a.source.source, named, a.namedPhase.phase.parts)) {
+        if (!BoundInputs.mayGive(a.rule.rule, claim, a.source.source, named, a.namedPhase.phase)) {
             revert OtherRule(a.source.slot);
         }
         address author = a.named.author();
         // A lie that nobody answers for is no source.
-        bool isSomebody = bonds.bond(d.id, author).standing != Standing.None;
-        if (!isSomebody || (BoundInputs.isOwn(a.rule.rule, claim) && author != d.accused)) revert NoWorker(author);
+        if (bonds.bond(d.id, author).standing == Standing.None) revert NoWorker(author);
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);
     }
 

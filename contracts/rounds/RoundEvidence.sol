@@ -138,7 +138,7 @@ contract RoundEvidence is RoundDesk {
             isPossible = BoundInputs.mayGiveInitial(rule.rule, signed.claim, source.source);
         } else {
             _requireNamed(t, source, named, namedPhase);
-            isPossible = BoundInputs.mayGive(rule.rule, signed.claim, source.source, named, namedPhase.phase.parts);
+            isPossible = BoundInputs.mayGive(rule.rule, signed.claim, source.source, named, namedPhase.phase);
         }
         if (isPossible) revert NothingWrong();
         _show(id, signed, Falsehood.OtherRule);

@@ -12,6 +12,9 @@ library RoundSignatures {
     /// @notice There is no signature in hexadecimal digits at this byte of the text.
     error NoSignature(uint256 at);
 
+    /// @notice Somebody else has signed the claim.
+    error NotTheAuthor(address signer);
+
     /// @dev Of a signature.
     uint256 private constant DIGITS = 130;
     bytes32 private constant DOMAIN = keccak256(
@@ -19,8 +22,8 @@ library RoundSignatures {
     );
     bytes32 private constant CLAIM = keccak256(
         abi.encodePacked(
-            "RoundClaim(bytes32 plan,uint64 round,uint32 phase,uint32 part,bytes32 roster,bytes32 program,",
-            "bytes32 constants,uint64 firstStep,uint64 steps,bytes32 start,bytes32 end,bytes32 sources)"
+            "RoundClaim(bytes32 plan,address worker,uint64 round,uint32 phase,uint32 part,bytes32 roster,",
+            "bytes32 program,bytes32 constants,uint64 firstStep,uint64 steps,bytes32 start,bytes32 end,bytes32 sources)"
         )
     );
     bytes32 private constant DELIVERY = keccak256("Delivery(bytes32 plan,uint64 round,bytes32 claim)");
@@ -53,9 +56,10 @@ library RoundSignatures {
         return _typed(keccak256(abi.encode(LOG_HEAD, head)));
     }
 
-    /// @notice The worker that has signed a claim.
-    function author(SignedClaim calldata signed) internal pure returns (address) {
-        return ECDSA.recoverCalldata(digest(signed.claim), signed.signature);
+    /// @notice The worker whose claim this is; reverts unless it has signed it.
+    function author(SignedClaim calldata signed) internal pure returns (address worker) {
+        worker = ECDSA.recoverCalldata(digest(signed.claim), signed.signature);
+        if (worker != signed.claim.worker) revert NotTheAuthor(worker);
     }
 
     /// @notice The keeper that has signed a head.

@@ -7,6 +7,7 @@ pragma solidity 0.8.37;
 /// @notice This program leads from this state to that one; its inputs are bound to other claims.
 struct RoundClaim {
     bytes32 plan; // digest of the plan's document
+    address worker; // the author
     uint64 round;
     uint32 phase; // index into the plan's phases
     uint32 part; // of a worker's claims in one phase and round, from 0
