@@ -5,7 +5,7 @@ import {MerkleBranch, TAG_LEAF} from "../commitments/MerkleBranch.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {TermsRules} from "../market/TermsRules.sol";
 import {BoundInputs} from "./BoundInputs.sol";
-import {Standing, WorkerBond} from "./IWorkerBonds.sol";
+import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {RoundClaim} from "./RoundTypes.sol";
@@ -69,8 +69,6 @@ contract RoundShares is TimedDemands {
     error NothingToSettle();
     /// @notice What is shown is not what the line counts.
     error NotCounted(uint32 index);
-    /// @notice Accusations have to be decided first.
-    error DemandsOpen(uint32 open);
 
     /// @notice Bytes of one claim in a line.
     uint256 public constant CLAIM_BYTES = 64;
@@ -179,7 +177,7 @@ contract RoundShares is TimedDemands {
         Line storage line = _lines[id][number][worker];
         if (line.count == 0 || line.isOver) revert NothingToSettle();
         WorkerBond memory b = bonds.bond(id, worker);
-        if (b.open != 0 && b.standing != Standing.Slashed) revert DemandsOpen(b.open);
+        if (b.open != 0 && b.standing != Standing.Slashed) revert IWorkerBonds.AccusationsOpen(b.open);
         line.isOver = true;
         s.paying = true;
         if (b.standing == Standing.Slashed) {

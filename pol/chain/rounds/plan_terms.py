@@ -1,0 +1,215 @@
+"""A plan as a chain knows it: its phases and rules as trees, and the money (docs/spec/rounds.md, "On a chain")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from eth_typing import ChecksumAddress
+from web3 import Web3
+
+from pol.commitments import merkle
+from pol.commitments.keccak import HASH_SIZE, keccak256
+from pol.errors import ProtocolError
+from pol.rounds.rounds_plan import Phase, RoundsPlan, SourceRule
+
+
+class Giver(IntEnum):
+    """By whom a source is given; the contract's numbers."""
+
+    OWN = 1
+    MEMBER = 2
+    PARTNER = 3
+    ROUTE = 4
+    PART = 5
+
+
+@dataclass(frozen=True)
+class CommittedRule:
+    """The rule of a slot; the contract's struct ``SourceRule``."""
+
+    phase: bytes
+    slot: int
+    giver: Giver
+    index: int
+    lag: int
+    initial: int
+    inherits: bool
+
+    @classmethod
+    def of(cls, rule: SourceRule) -> CommittedRule:
+        """The rule of a plan."""
+        phase = keccak256(rule.phase.encode()) if rule.phase else bytes(HASH_SIZE)
+        return cls(phase, rule.slot, Giver[rule.kind.upper()], rule.index, rule.lag, rule.initial + 1, rule.inherits)
+
+    @property
+    def leaf(self) -> bytes:
+        """Its leaf in the tree of its phase."""
+        numbers = ((self.slot, 4), (self.giver, 1), (self.index, 4), (self.lag, 1), (self.initial, 4))
+        packed = b"".join(number.to_bytes(size, "big") for number, size in numbers)
+        return merkle.leaf_hash(self.phase + packed + bytes([self.inherits]))
+
+
+@dataclass(frozen=True)
+class CommittedPhase:
+    """What each claim of a phase has in common; the contract's struct ``Phase``."""
+
+    name: bytes
+    program: bytes
+    constants: bytes
+    seats: int
+    steps: int
+    parts: int
+    slots: int
+    rules: bytes
+    units: int
+
+    @classmethod
+    def of(cls, phase: Phase, units: int) -> CommittedPhase:
+        """The phase of a plan; one claim counts for ``units`` of work."""
+        return cls(
+            keccak256(phase.name.encode()),
+            phase.program_hash,
+            merkle.tree([entry.root for entry in phase.constants]),
+            len(phase.constants),
+            phase.steps,
+            phase.parts,
+            len(phase.sources),
+            merkle.tree([CommittedRule.of(rule).leaf for rule in phase.sources]),
+            units,
+        )
+
+    @property
+    def leaf(self) -> bytes:
+        """Its leaf in the tree of phases."""
+        numbers = ((self.seats, 4), (self.steps, 8), (self.parts, 4), (self.slots, 4))
+        packed = b"".join(number.to_bytes(size, "big") for number, size in numbers)
+        hashes = self.name + self.program + self.constants
+        return merkle.leaf_hash(hashes + packed + self.rules + self.units.to_bytes(16, "big"))
+
+
+@dataclass(frozen=True)
+class PlanCommitment:
+    """The trees of a plan, for proofs to the contracts."""
+
+    plan: RoundsPlan
+    phases: tuple[CommittedPhase, ...]
+
+    @classmethod
+    def of(cls, plan: RoundsPlan, units: Sequence[int]) -> PlanCommitment:
+        """Commit to a plan. ``units`` of each phase: the work of one claim; zero where members make the same claim.
+
+        Raises:
+            ProtocolError: not one number for each phase.
+        """
+        if len(units) != len(plan.phases):
+            raise ProtocolError(f"the plan has {len(plan.phases)} phases and {len(units)} units: give one for each")
+        return cls(plan, tuple(map(CommittedPhase.of, plan.phases, units)))
+
+    @property
+    def root(self) -> bytes:
+        """The root over the phases."""
+        return merkle.tree([phase.leaf for phase in self.phases])
+
+    @property
+    def initial(self) -> bytes:
+        """The root over the initial values; zeros if there are none."""
+        return merkle.tree(self._initial) if self.plan.initial else bytes(HASH_SIZE)
+
+    def phase(self, index: int) -> tuple[CommittedPhase, list[bytes]]:
+        """A phase and its branch; the contract's struct ``PhaseProof``."""
+        return self.phases[index], merkle.branch([phase.leaf for phase in self.phases], index)
+
+    def rule(self, phase: int, slot: int) -> tuple[CommittedRule, list[bytes]]:
+        """The rule of a slot and its branch; the contract's struct ``RuleProof``."""
+        rules = [CommittedRule.of(rule) for rule in self.plan.phases[phase].sources]
+        return rules[slot], merkle.branch([rule.leaf for rule in rules], slot)
+
+    def initial_branch(self, index: int) -> list[bytes]:
+        """The branch of an initial value."""
+        return merkle.branch(self._initial, index)
+
+    def constants(self, phase: int) -> bytes:
+        """The roots of the constants of all seats, joined."""
+        return b"".join(entry.root for entry in self.plan.phases[phase].constants)
+
+    @property
+    def _initial(self) -> list[bytes]:
+        return [value.root for value in self.plan.initial]
+
+
+@dataclass(frozen=True)
+class PlanMoney:
+    """What a plan pays and asks for; amounts in the smallest unit, times in seconds.
+
+    stake, keeper_stake: of a worker, of the coordinator. price: of a replay of a claim or an answer, on top of gas.
+    pay: of one of ``settlements``. period: after it anybody opens the next settlement. line_window: for workers to
+    count their claims, and again to dispute that. leave_delay: in which a leaving worker can still be accused. clock:
+    budget of each side in a dispute.
+    """
+
+    stake: int
+    keeper_stake: int
+    price: int
+    pay: int
+    settlements: int
+    period: int
+    line_window: int
+    answer_window: int
+    leave_delay: int
+    clock: int
+
+
+@dataclass(frozen=True)
+class PlanTerms:
+    """A plan on a chain; the contract's struct ``PlanTerms``."""
+
+    plan: bytes
+    phases: bytes
+    initial: bytes
+    phase_count: int
+    initial_count: int
+    rounds: int
+    coordinator: ChecksumAddress
+    stake: int
+    keeper_stake: int
+    price: int
+    pay: int
+    settlements: int
+    period: int
+    line_window: int
+    answer_window: int
+    leave_delay: int
+    clock: int
+
+    @classmethod
+    def of(cls, commitment: PlanCommitment, money: PlanMoney) -> PlanTerms:
+        """The terms of a plan."""
+        plan = commitment.plan
+        return cls(
+            plan.digest,
+            commitment.root,
+            commitment.initial,
+            len(plan.phases),
+            len(plan.initial),
+            plan.rounds,
+            Web3.to_checksum_address(plan.coordinator),
+            **{name: getattr(money, name) for name in PlanMoney.__dataclass_fields__},
+        )
+
+    @property
+    def escrow(self) -> int:
+        """The pay of all settlements."""
+        return self.pay * self.settlements
+
+
+def require_terms(terms: PlanTerms, commitment: PlanCommitment) -> None:
+    """Check before joining that a registration says what the plan's document says.
+
+    Raises:
+        ProtocolError: it says something else.
+    """
+    money = PlanMoney(*(getattr(terms, name) for name in PlanMoney.__dataclass_fields__))
+    if terms != PlanTerms.of(commitment, money):
+        raise ProtocolError("the registration says something else than the plan's document: don't join it")

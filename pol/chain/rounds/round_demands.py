@@ -1,0 +1,120 @@
+"""Demands with a clock: sources, entries, paths (contracts/rounds/RoundDemands.sol, TimedDemands.sol)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from eth_typing import ChecksumAddress
+from web3.types import TxReceipt
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.leaf_demands import LeafDemand, LeafDemands
+from pol.chain.rounds.plan_terms import PlanCommitment
+from pol.chain.rounds.signed_structs import (
+    Struct,
+    claim_struct,
+    phase_proof,
+    rule_proof,
+    signed_claim,
+    signed_head,
+    source_proof,
+)
+from pol.commitments import merkle
+from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.round_claim import INITIAL, BoundSlot
+from pol.rounds.rounds_log import LogHead
+
+
+@dataclass(frozen=True)
+class RoundDemand(LeafDemand):
+    """A demand: the accused shows something until ``deadline``, or loses its stake."""
+
+    ABI_TYPE = "(bytes32,address,address,uint64,uint256,bytes32)"
+
+    id: bytes
+    accused: ChecksumAddress
+    demander: ChecksumAddress
+    deadline: int
+    bond: int
+    content: bytes
+
+
+class TimedDemands(LeafDemands[RoundDemand]):
+    """What all demands have in common; `demands` are those of a plan, `expire` ends one."""
+
+    DEMAND = RoundDemand
+    OWNER = "id"
+
+    def bond(self, plan_id: bytes) -> int:
+        """The bond of a demand now: the price of its answer."""
+        return int(self.read("bondOf", plan_id))
+
+
+class RoundDemands(TimedDemands):
+    """The desk of demands for sources, entries of the log and consistency paths."""
+
+    def demand_source(self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, slot: int) -> RoundDemand:
+        """Demand the claim behind a slot of a claim's start from its author.
+
+        Raises:
+            Reverted: the worker can't be accused (any more), or the vault holds too little of the wallet's money.
+        """
+        most = 2 * self.bond(plan_id)
+        return self._demanded(self.transact(wallet, "demandSource", plan_id, signed_claim(entry), slot, most))
+
+    def answer_source(
+        self,
+        wallet: Wallet,
+        demand: RoundDemand,
+        entry: ClaimEntry,
+        commitment: PlanCommitment,
+        sources: Sequence[BoundSlot],
+        slot: int,
+        named: ClaimEntry | None = None,
+        end: Sequence[bytes] = (),
+    ) -> TxReceipt:
+        """Show it; ``named`` is the claim that gives the slot, ``end`` are the tensor roots of its end.
+
+        Raises:
+            Reverted: it is late, or something of it is false.
+        """
+        source = sources[slot]
+        given = named or entry
+        if source.claim == INITIAL:
+            branch = commitment.initial_branch(source.slot)
+        else:
+            branch = merkle.branch(list(end), source.slot)
+        answer: Struct = (
+            phase_proof(commitment, entry.claim.phase),
+            source_proof(sources, slot),
+            rule_proof(commitment, entry.claim.phase, slot),
+            merkle.branch([each.root for each in sources], slot),
+            signed_claim(given),
+            phase_proof(commitment, given.claim.phase),
+            branch,
+        )
+        return self.transact(wallet, "answerSource", astuple(demand), claim_struct(entry.claim), answer)
+
+    def demand_entry(self, wallet: Wallet, plan_id: bytes, receipt: DeliveryEntry, entry: ClaimEntry) -> RoundDemand:
+        """Demand the entry of a claim that the keeper has acknowledged. Raises as `demand_source`."""
+        delivery = (receipt.plan, receipt.round, receipt.claim)
+        arguments = (plan_id, delivery, receipt.signature, signed_claim(entry), 2 * self.bond(plan_id))
+        return self._demanded(self.transact(wallet, "demandEntry", *arguments))
+
+    def answer_entry(self, wallet: Wallet, demand: RoundDemand, entry: ClaimEntry, logged: Struct) -> TxReceipt:
+        """Show it (`signed_structs.logged_claim`). Raises as `answer_source`."""
+        worker = claim_struct(entry.claim)[1]
+        return self.transact(wallet, "answerEntry", astuple(demand), entry.claim.digest, worker, logged)
+
+    def demand_path(self, wallet: Wallet, plan_id: bytes, older: LogHead, newer: LogHead) -> RoundDemand:
+        """Demand that a head of the keeper's is shown to extend another one. Raises as `demand_source`."""
+        heads = (signed_head(older), signed_head(newer))
+        return self._demanded(self.transact(wallet, "demandPath", plan_id, *heads, 2 * self.bond(plan_id)))
+
+    def answer_path(
+        self, wallet: Wallet, demand: RoundDemand, older: LogHead, newer: LogHead, path: Sequence[bytes]
+    ) -> TxReceipt:
+        """Show it, by the RFC's consistency path. Raises as `answer_source`."""
+        heads = (signed_head(older), signed_head(newer))
+        return self.transact(wallet, "answerPath", astuple(demand), *heads, list(path))

@@ -1,0 +1,172 @@
+"""Evidence that signatures and branches give: false roots and equivocations (contracts/rounds/RoundEvidence.sol)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from web3.types import TxReceipt
+
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.binding import Binding
+from pol.chain.rounds.plan_terms import PlanCommitment
+from pol.chain.rounds.signed_structs import (
+    claim_struct,
+    phase_proof,
+    rule_proof,
+    signed_claim,
+    signed_head,
+    source_proof,
+    tensor_proof,
+)
+from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.round_claim import BoundSlot, RoundClaim
+from pol.rounds.rounds_log import LogHead
+
+
+class Falsehood(IntEnum):
+    """What was shown to be wrong; the contract's numbers."""
+
+    OTHER_PHASE = 1
+    OTHER_START = 2
+    OTHER_SOURCE = 3
+    OTHER_INITIAL = 4
+    OTHER_RULE = 5
+    TWO_CLAIMS = 6
+    TWO_ROSTERS = 7
+    FORKED_LOG = 8
+
+
+class RoundEvidence(Binding):
+    """Slashes at once; whoever shows it wins the smaller share. All verbs raise Reverted if nothing is wrong."""
+
+    def show_other_phase(
+        self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment
+    ) -> TxReceipt:
+        """A claim whose program, constants, steps, round or part aren't the plan's."""
+        index = min(entry.claim.phase, len(commitment.phases) - 1)
+        proof, constants = phase_proof(commitment, index), commitment.constants(index)
+        return self.transact(wallet, "showOtherPhase", plan_id, signed_claim(entry), proof, constants)
+
+    def show_other_start(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        entry: ClaimEntry,
+        commitment: PlanCommitment,
+        sources: Sequence[BoundSlot],
+        start: Sequence[bytes],
+        slot: int,
+    ) -> TxReceipt:
+        """A start that holds another tensor in ``slot`` than the claim's source; ``start`` are its tensor roots."""
+        return self.transact(
+            wallet,
+            "showOtherStart",
+            plan_id,
+            signed_claim(entry),
+            phase_proof(commitment, entry.claim.phase),
+            source_proof(sources, slot),
+            tensor_proof(start, slot),
+        )
+
+    def show_other_source(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        entry: ClaimEntry,
+        commitment: PlanCommitment,
+        sources: Sequence[BoundSlot],
+        slot: int,
+        named: RoundClaim,
+        end: Sequence[bytes],
+    ) -> TxReceipt:
+        """A source with another root than the end of the claim ``named`` by it, whose tensor roots are ``end``."""
+        return self.transact(
+            wallet,
+            "showOtherSource",
+            plan_id,
+            signed_claim(entry),
+            phase_proof(commitment, entry.claim.phase),
+            source_proof(sources, slot),
+            claim_struct(named),
+            phase_proof(commitment, named.phase),
+            tensor_proof(end, min(sources[slot].slot, len(end) - 1)),
+        )
+
+    def show_other_initial(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        entry: ClaimEntry,
+        commitment: PlanCommitment,
+        sources: Sequence[BoundSlot],
+        slot: int,
+    ) -> TxReceipt:
+        """A source that is said to be an initial value, and isn't."""
+        initial = [value.root for value in commitment.plan.initial]
+        return self.transact(
+            wallet,
+            "showOtherInitial",
+            plan_id,
+            signed_claim(entry),
+            phase_proof(commitment, entry.claim.phase),
+            source_proof(sources, slot),
+            tensor_proof(initial, min(sources[slot].slot, len(initial) - 1)),
+        )
+
+    def show_other_rule(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        entry: ClaimEntry,
+        commitment: PlanCommitment,
+        sources: Sequence[BoundSlot],
+        slot: int,
+        named: RoundClaim | None = None,
+    ) -> TxReceipt:
+        """A source that no roster makes the one of the plan's rule; ``named``: the claim that it names, if it does."""
+        claim = named or entry.claim
+        return self.transact(
+            wallet,
+            "showOtherRule",
+            plan_id,
+            signed_claim(entry),
+            phase_proof(commitment, entry.claim.phase),
+            source_proof(sources, slot),
+            rule_proof(commitment, entry.claim.phase, slot),
+            claim_struct(claim),
+            phase_proof(commitment, claim.phase),
+        )
+
+    def show_two_claims(self, wallet: Wallet, plan_id: bytes, one: ClaimEntry, other: ClaimEntry) -> TxReceipt:
+        """Two claims of one worker for one round, phase and part."""
+        return self.transact(wallet, "showTwoClaims", plan_id, signed_claim(one), signed_claim(other))
+
+    def show_two_rosters(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        plan: bytes,
+        round_: int,
+        one: tuple[bytes, bytes],
+        other: tuple[bytes, bytes],
+    ) -> TxReceipt:
+        """Two rosters of one round, each by the digest of its document and the coordinator's signature."""
+        rosters = [((plan, round_, document), signature) for document, signature in (one, other)]
+        return self.transact(wallet, "showTwoRosters", plan_id, *rosters[0], *rosters[1])
+
+    def show_forked_log(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        one: LogHead,
+        other: LogHead,
+        index: int = 0,
+        entries: Sequence[tuple[bytes, Sequence[bytes]]] = ((bytes(32), ()), (bytes(32), ())),
+    ) -> TxReceipt:
+        """Two heads with different entries at ``index``: of each the entry's digest and inclusion path.
+
+        Heads of one size need no entries.
+        """
+        proofs = [(entry, list(path)) for entry, path in entries]
+        return self.transact(wallet, "showForkedLog", plan_id, signed_head(one), signed_head(other), index, *proofs)

@@ -1,0 +1,62 @@
+"""What workers have signed, as arguments of the contracts of rounds (contracts/rounds/RoundTypes.sol)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any, TypeAlias
+
+from web3 import Web3
+
+from pol.chain.rounds.plan_terms import PlanCommitment
+from pol.commitments import merkle
+from pol.rounds.log_entries import ClaimEntry, encode_entry
+from pol.rounds.round_claim import BoundSlot, RoundClaim
+from pol.rounds.rounds_log import LogHead
+
+Struct: TypeAlias = tuple[Any, ...]
+
+
+def claim_struct(claim: RoundClaim) -> Struct:
+    """``RoundClaim``."""
+    members = astuple(claim)
+    return (members[0], Web3.to_checksum_address(claim.worker), *members[2:])
+
+
+def signed_claim(entry: ClaimEntry) -> Struct:
+    """``SignedClaim``."""
+    return claim_struct(entry.claim), entry.signature
+
+
+def signed_head(head: LogHead) -> Struct:
+    """``SignedHead``."""
+    return (head.plan, head.size, head.root), head.signature
+
+
+def source_proof(sources: Sequence[BoundSlot], slot: int) -> Struct:
+    """``SourceProof`` of a slot of a start."""
+    leaves = [merkle.leaf_hash(source.encode()) for source in sources]
+    return slot, astuple(sources[slot]), merkle.branch(leaves, slot)
+
+
+def tensor_proof(roots: Sequence[bytes], slot: int) -> Struct:
+    """``TensorProof``: of a slot of a state of these tensor roots, or of one of these initial values."""
+    return roots[slot], merkle.branch(roots, slot)
+
+
+def phase_proof(commitment: PlanCommitment, index: int) -> Struct:
+    """``PhaseProof``."""
+    phase, branch = commitment.phase(index)
+    return astuple(phase), branch
+
+
+def rule_proof(commitment: PlanCommitment, phase: int, slot: int) -> Struct:
+    """``RuleProof``."""
+    rule, branch = commitment.rule(phase, slot)
+    return astuple(rule), branch
+
+
+def logged_claim(entry: ClaimEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:
+    """``LoggedClaim``; ``path`` is the inclusion path of entry ``index`` under the head."""
+    data = encode_entry(entry)
+    return data, data.index(entry.signature.hex().encode()), index, signed_head(head), list(path)

@@ -1,0 +1,148 @@
+"""Demands with a clock: what an author or the keeper can show earns the bond, silence loses the stake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from toy_rounds import DAY, MERGE, MONEY, STEP, ToyRounds
+
+from pol.chain.account.wallet import Reverted
+from pol.chain.rounds.round_demands import RoundDemand
+from pol.chain.rounds.signed_structs import logged_claim
+from pol.chain.rounds.worker_bonds import Standing
+from pol.rounds.log_entries import DeliveryEntry, encode_entry
+from pol.rounds.round_claim import sources_root, start_of
+
+
+def expire(toy: ToyRounds, demand: RoundDemand, name: str, before: int) -> None:
+    """The demand of the challenger, who had ``before``, runs out: the accused is slashed."""
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        demands.expire(challenger, demand)
+    toy.connection.wait_until(demand.deadline + 1)
+    demands.expire(challenger, demand)
+    bond = toy.contracts.bonds.bond(toy.plan_id, toy.wallets[name].address)
+    assert (bond.standing, bond.open) == (Standing.SLASHED, 0)
+    assert toy.free("challenger") == before + bond.stake // 16
+    toy.check_books()
+    with pytest.raises(Reverted, match="NoSuchDemand"):
+        demands.expire(challenger, demand)
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+def test_a_source_is_shown(toy: ToyRounds, slot: int) -> None:
+    """Of a merge from the claims of others, and of a step from initial values; the answer earns the bond."""
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    before = {name: toy.free(name) for name in ("challenger", "ann")}
+    merge, step = toy.made["ann", MERGE].entry, toy.made["ann", STEP].entry
+    giver = toy.made[("ann", "bob")[slot], STEP]
+    first = demands.demand_source(challenger, toy.plan_id, merge, slot)
+    second = demands.demand_source(challenger, toy.plan_id, step, slot)
+    assert {demand.key for demand in demands.demands(toy.plan_id)} >= {first.key, second.key}
+    end = [each.root for each in giver.end]
+    answer = (toy.commitment, toy.sources(merge), slot, giver.entry, end)
+    with pytest.raises(Reverted, match="OtherDemand"):
+        demands.answer_source(toy.wallets["ann"], second, merge, *answer)
+    demands.answer_source(toy.wallets["ann"], first, merge, *answer)
+    demands.answer_source(toy.wallets["ann"], second, step, toy.commitment, toy.sources(step), slot)
+    earned = toy.free("ann") - before["ann"]
+    assert earned == before["challenger"] - toy.free("challenger")
+    assert earned >= 2 * MONEY.price
+    toy.check_books()
+
+
+def test_a_source_that_no_worker_has_signed_is_none(toy: ToyRounds) -> None:
+    """Ann binds its merge to a claim of a key that has no stake: it can't answer, and is slashed."""
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    before = toy.free("challenger")
+    entry, given = toy.made["ann", MERGE].entry, toy.made["bob", STEP]
+    stranger = toy.signed("challenger", given.entry, worker=toy.keys["challenger"].name)
+    sources = toy.sources(entry)
+    sources[1] = replace(sources[1], claim=stranger.claim.digest)
+    false = toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources))
+    demand = demands.demand_source(challenger, toy.plan_id, false, 1)
+    end = [each.root for each in given.end]
+    with pytest.raises(Reverted, match="NoWorker"):
+        demands.answer_source(toy.wallets["ann"], demand, false, toy.commitment, sources, 1, stranger, end)
+    expire(toy, demand, "ann", before)
+
+
+def test_a_source_from_nowhere_is_slashed(toy: ToyRounds) -> None:
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    before = toy.free("challenger")
+    false = toy.signed("ann", toy.made["ann", MERGE].entry, sources=b"\x07" * 32)
+    expire(toy, demands.demand_source(challenger, toy.plan_id, false, 0), "ann", before)
+
+
+def test_an_omitted_claim_is_entered_or_the_keeper_slashed(toy: ToyRounds) -> None:
+    demands, keeper, bob = toy.contracts.demands, toy.wallets["keeper"], toy.wallets["challenger"]
+    before = toy.free("challenger")
+    _, _, entries = toy.log()
+    omitted = toy.made["bob", MERGE].entry
+    receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, omitted.claim.digest)
+    forged = DeliveryEntry.signed(toy.keys["bob"], toy.plan.digest, 0, omitted.claim.digest)
+    with pytest.raises(Reverted, match="OtherSigner"):
+        demands.demand_entry(bob, toy.plan_id, forged, omitted)
+    with pytest.raises(Reverted, match="OtherClaim"):
+        demands.demand_entry(bob, toy.plan_id, receipt, entries[0])
+    demand = demands.demand_entry(bob, toy.plan_id, receipt, omitted)
+    head, log = toy.head([encode_entry(entry) for entry in entries[:3]])
+    # A log without the claim is no answer, nor is a log of somebody else's.
+    with pytest.raises(Reverted, match="NotLogged"):
+        demands.answer_entry(keeper, demand, omitted, logged_claim(omitted, 2, head, log.inclusion(2)))
+    other = logged_claim(entries[2], 2, head, log.inclusion(2))
+    with pytest.raises(Reverted, match="OtherSigner"):
+        demands.answer_entry(keeper, demand, omitted, other)
+    own = replace(head, signature=toy.keys["ann"].sign(head.digest))
+    with pytest.raises(Reverted, match="OtherSigner"):
+        demands.answer_entry(keeper, demand, omitted, logged_claim(entries[2], 2, own, log.inclusion(2)))
+    expire(toy, demand, "keeper", before)
+
+
+def test_an_entry_is_shown(toy: ToyRounds) -> None:
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    before = toy.free("keeper")
+    head, log, entries = toy.log()
+    receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, entries[3].claim.digest)
+    demand = demands.demand_entry(challenger, toy.plan_id, receipt, entries[3])
+    # Anybody may answer, for the keeper.
+    logged = logged_claim(entries[3], 3, head, log.inclusion(3))
+    demands.answer_entry(toy.wallets["bob"], demand, entries[3], logged)
+    assert toy.free("keeper") == before + demand.bond
+    (shown,) = demands.events("EntryShown")
+    assert shown["index"] == 3
+    toy.check_books()
+
+
+def test_a_path_is_shown_or_the_keeper_slashed(toy: ToyRounds) -> None:
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    head, log, entries = toy.log()
+    data = [encode_entry(entry) for entry in entries]
+    older, _ = toy.head(data[:2])
+    with pytest.raises(Reverted, match="NotAnExtension"):
+        demands.demand_path(challenger, toy.plan_id, head, older)
+    demand = demands.demand_path(challenger, toy.plan_id, older, head)
+    demands.answer_path(toy.wallets["ann"], demand, older, head, log.consistency(2))
+    forked, _ = toy.head([data[1], data[0]])
+    before = toy.free("challenger")
+    demand = demands.demand_path(challenger, toy.plan_id, forked, head)
+    with pytest.raises(Reverted, match="NotAnExtension"):
+        demands.answer_path(toy.wallets["keeper"], demand, forked, head, log.consistency(2))
+    expire(toy, demand, "keeper", before)
+
+
+def test_a_late_answer_is_none_and_a_moot_demand_returns_its_bond(toy: ToyRounds) -> None:
+    demands, challenger, bob = toy.contracts.demands, toy.wallets["challenger"], toy.wallets["bob"]
+    step = toy.made["ann", STEP].entry
+    late = demands.demand_source(challenger, toy.plan_id, step, 0)
+    toy.connection.wait_until(late.deadline - DAY // 2)
+    before = toy.free("bob")
+    moot = demands.demand_source(bob, toy.plan_id, step, 1)
+    toy.connection.wait_until(late.deadline + 1)
+    with pytest.raises(Reverted, match="DeadlinePassed"):
+        demands.answer_source(toy.wallets["ann"], late, step, toy.commitment, toy.sources(step), 0)
+    demands.expire(challenger, late)
+    demands.expire(bob, moot)
+    assert toy.free("bob") == before
+    toy.check_books()

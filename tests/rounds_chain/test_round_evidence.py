@@ -1,0 +1,230 @@
+"""What roots and signatures show: claims of another phase, start, source or rule, and equivocations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from toy_rounds import MERGE, MONEY, STEP, ToyRounds
+from web3.types import TxReceipt
+
+from pol.chain.account.wallet import Reverted
+from pol.chain.rounds.round_evidence import Falsehood
+from pol.chain.rounds.worker_bonds import Standing
+from pol.commitments.tensor import ListTag, list_root
+from pol.rounds.log_entries import ClaimEntry, encode_entry
+from pol.rounds.round_claim import INITIAL, BoundSlot, sources_root, start_of
+
+
+def expect_slashed(toy: ToyRounds, name: str, falsehood: Falsehood, show: Callable[[], TxReceipt]) -> None:
+    """Showing it costs the party its stake, of which the prover gets the smaller share."""
+    account, before = toy.wallets[name].address, (toy.free("challenger"), toy.free("treasury"))
+    stake = toy.contracts.bonds.bond(toy.plan_id, account).stake
+    show()
+    assert toy.contracts.bonds.bond(toy.plan_id, account).standing is Standing.SLASHED
+    assert toy.contracts.evidence.events("Shown", worker=account)[-1]["falsehood"] == falsehood
+    assert toy.free("challenger") - before[0] == stake // 16
+    assert toy.free("treasury") - before[1] == stake - stake // 16
+    toy.check_books()
+    with pytest.raises(Reverted, match="WrongStanding"):
+        show()
+
+
+def with_sources(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot]) -> ClaimEntry:
+    """Ann's claim from other sources, signed."""
+    return toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"program": b"\x01" * 32},
+        {"constants": b"\x02" * 32},
+        {"steps": 3},
+        {"first_step": 4},
+        {"part": 1},
+        {"round": 7},
+        {"phase": 2},
+        {"end": bytes(32)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_claim_of_another_phase_is_slashed(toy: ToyRounds, changes: dict[str, object]) -> None:
+    entry = toy.signed("ann", toy.made["ann", STEP].entry, **changes)
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+
+    def show() -> TxReceipt:
+        return evidence.show_other_phase(challenger, toy.plan_id, entry, toy.commitment)
+
+    expect_slashed(toy, "ann", Falsehood.OTHER_PHASE, show)
+
+
+def test_a_start_that_its_sources_do_not_give_is_slashed(toy: ToyRounds) -> None:
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    entry = toy.made["ann", MERGE].entry
+    sources = toy.sources(entry)
+    roots = [sources[0].root, b"\x07" * 32]
+    false = toy.signed("ann", entry, start=list_root(ListTag.STATE, roots))
+
+    def show(slot: int = 1) -> TxReceipt:
+        return evidence.show_other_start(challenger, toy.plan_id, false, toy.commitment, sources, roots, slot)
+
+    with pytest.raises(Reverted, match="NothingWrong"):
+        show(0)
+    expect_slashed(toy, "ann", Falsehood.OTHER_START, show)
+
+
+def test_a_source_that_its_claim_does_not_give_is_slashed(toy: ToyRounds) -> None:
+    """Ann says that bob's end holds something else: ann is to blame, whoever has signed the named claim."""
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    entry, named = toy.made["ann", MERGE].entry, toy.made["bob", STEP]
+    sources, end = toy.sources(entry), [slot.root for slot in named.end]
+    false_sources = [sources[0], replace(sources[1], root=b"\x07" * 32)]
+    false = with_sources(toy, entry, false_sources)
+    claim = named.entry.claim
+
+    def show(what: ClaimEntry = false, given: list[BoundSlot] = false_sources) -> TxReceipt:
+        return evidence.show_other_source(challenger, toy.plan_id, what, toy.commitment, given, 1, claim, end)
+
+    with pytest.raises(Reverted, match="NothingWrong"):
+        show(entry, sources)
+    with pytest.raises(Reverted, match="NotInSources"):
+        show(entry, false_sources)
+    expect_slashed(toy, "ann", Falsehood.OTHER_SOURCE, show)
+
+
+def test_a_slot_that_its_claim_does_not_have_is_slashed(toy: ToyRounds) -> None:
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    entry, named = toy.made["ann", MERGE].entry, toy.made["bob", STEP]
+    sources, end = toy.sources(entry), [slot.root for slot in named.end]
+    false_sources = [sources[0], replace(sources[1], slot=2)]
+    false = with_sources(toy, entry, false_sources)
+
+    def show() -> TxReceipt:
+        about = (toy.plan_id, false, toy.commitment, false_sources, 1, named.entry.claim, end)
+        return evidence.show_other_source(challenger, *about)
+
+    expect_slashed(toy, "ann", Falsehood.OTHER_SOURCE, show)
+
+
+def test_an_initial_value_that_is_none_is_slashed(toy: ToyRounds) -> None:
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    entry = toy.made["ann", STEP].entry
+    sources = toy.sources(entry)
+    assert [source.claim for source in sources] == [INITIAL, INITIAL]
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_other_initial(challenger, toy.plan_id, entry, toy.commitment, sources, 1)
+    false_sources = [sources[0], replace(sources[1], root=b"\x07" * 32)]
+    false = with_sources(toy, entry, false_sources)
+
+    def show() -> TxReceipt:
+        return evidence.show_other_initial(challenger, toy.plan_id, false, toy.commitment, false_sources, 1)
+
+    expect_slashed(toy, "ann", Falsehood.OTHER_INITIAL, show)
+
+
+def test_honest_sources_follow_the_rules(toy: ToyRounds) -> None:
+    """Of round 0, and of round 1, where they are others: nothing can be shown."""
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    second = {name: toy.authors[name].make(1, "step") for name in ("ann", "bob")}
+    toy.authors["ann"].learn(second["bob"])
+    second_merge = toy.authors["ann"].make(1, "merge")
+    everything = [*toy.made.values(), *second.values(), second_merge]
+    by_digest = {made.entry.claim.digest: made.entry.claim for made in everything}
+    for made in everything:
+        sources = toy.sources(made.entry)
+        for slot, source in enumerate(sources):
+            named = by_digest.get(source.claim)
+            with pytest.raises(Reverted, match="NothingWrong"):
+                evidence.show_other_rule(challenger, toy.plan_id, made.entry, toy.commitment, sources, slot, named)
+        with pytest.raises(Reverted, match="NothingWrong"):
+            evidence.show_other_phase(challenger, toy.plan_id, made.entry, toy.commitment)
+
+
+@pytest.mark.parametrize("lie", ["initial", "slot", "round", "author", "phase"])
+def test_a_source_against_the_rule_is_slashed(toy: ToyRounds, lie: str) -> None:
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    second = toy.authors["ann"].make(1, "step")
+    entry, sources = second.entry, toy.sources(second.entry)
+    slot, named = 1, toy.made["ann", STEP].entry.claim  # velocity: one's own, of the round before
+    assert sources[slot].claim == named.digest
+    match lie:
+        case "initial":  # the position of the second round is the merged one
+            slot, named = 0, None
+            wrong = replace(sources[slot], claim=INITIAL, slot=1)
+        case "slot":
+            wrong = replace(sources[slot], slot=0)
+        case "round":
+            named = entry.claim
+            wrong = replace(sources[slot], claim=named.digest)
+        case "author":
+            named = toy.made["bob", STEP].entry.claim
+            wrong = replace(sources[slot], claim=named.digest)
+        case _:
+            named = toy.made["ann", MERGE].entry.claim
+            wrong = replace(sources[slot], claim=named.digest)
+    sources[slot] = wrong
+    false = with_sources(toy, entry, sources)
+
+    def show() -> TxReceipt:
+        return evidence.show_other_rule(challenger, toy.plan_id, false, toy.commitment, sources, slot, named)
+
+    expect_slashed(toy, "ann", Falsehood.OTHER_RULE, show)
+
+
+def test_two_claims_for_one_place_are_slashed(toy: ToyRounds) -> None:
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    one = toy.made["ann", STEP].entry
+    other = toy.signed("ann", one, end=b"\x09" * 32)
+    for innocent in (one, toy.made["bob", STEP].entry, toy.made["ann", MERGE].entry):
+        with pytest.raises(Reverted, match="NothingWrong"):
+            evidence.show_two_claims(challenger, toy.plan_id, one, innocent)
+    stolen = replace(other, signature=toy.keys["bob"].sign(other.claim.digest))
+    with pytest.raises(Reverted, match="NotTheAuthor"):
+        evidence.show_two_claims(challenger, toy.plan_id, one, stolen)
+
+    def show() -> TxReceipt:
+        return evidence.show_two_claims(challenger, toy.plan_id, one, other)
+
+    expect_slashed(toy, "ann", Falsehood.TWO_CLAIMS, show)
+
+
+def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
+    evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
+    one = toy.rosters[0]
+    other = replace(one, members=one.members[:1])
+    signed = [(roster.document, key.sign(roster.digest)) for roster in (one, other)]
+
+    def show(second: tuple[bytes, bytes] = signed[1]) -> TxReceipt:
+        return evidence.show_two_rosters(challenger, toy.plan_id, toy.plan.digest, 0, signed[0], second)
+
+    with pytest.raises(Reverted, match="NothingWrong"):
+        show(signed[0])
+    with pytest.raises(Reverted, match="OtherSigner"):
+        show((other.document, toy.keys["ann"].sign(other.digest)))
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).stake == MONEY.keeper_stake
+    expect_slashed(toy, "keeper", Falsehood.TWO_ROSTERS, show)
+
+
+@pytest.mark.parametrize("same_size", [True, False])
+def test_a_forked_log_is_slashed(toy: ToyRounds, same_size: bool) -> None:
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    head, log, entries = toy.log()
+    data = [encode_entry(entry) for entry in entries]
+    forked_head, forked = toy.head([data[0], data[2], data[1], *(data[3:] if same_size else [])])
+    paths = [(log.entries[1], log.inclusion(1)), (forked.entries[1], forked.inclusion(1))]
+
+    def show(index: int = 1) -> TxReceipt:
+        if same_size:
+            return evidence.show_forked_log(challenger, toy.plan_id, head, forked_head)
+        return evidence.show_forked_log(challenger, toy.plan_id, head, forked_head, index, paths)
+
+    shorter, short_log = toy.head(data[:2])
+    both = [(each.entries[1], each.inclusion(1)) for each in (log, short_log)]
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_forked_log(challenger, toy.plan_id, head, shorter, 1, both)
+    if not same_size:
+        with pytest.raises(Reverted, match="NothingWrong"):
+            show(2)
+    expect_slashed(toy, "keeper", Falsehood.FORKED_LOG, show)
