@@ -48,13 +48,16 @@ interface IWorkerBonds {
     error WrongStanding(address worker, Standing standing);
     /// @notice Accusations have to be decided first.
     error AccusationsOpen(uint32 open);
+    /// @notice The keeper stays until all settlements are open.
+    error SettlementsAhead(bytes32 id);
     /// @notice It is possible after `until`.
     error TooEarly(uint256 until);
 
     /// @notice Registers a plan of the caller; escrows the pay of all settlements.
     function register(PlanTerms calldata terms) external returns (bytes32 id);
 
-    /// @notice The caller joins: with the coordinator's stake if it is that, else with a worker's.
+    /// @notice The caller joins: with the coordinator's stake if it is that, else with a worker's, and after the
+    /// coordinator.
     function join(bytes32 id) external;
 
     /// @notice The caller leaves; after the delay and all accusations `depart` frees its stake.
@@ -65,8 +68,7 @@ interface IWorkerBonds {
 
     /// @notice For desks: an accusation begins, of a worker that can be accused now.
     /// @return earlier Accusations that it has seen before.
-    /// @return open Of those that aren't decided.
-    function accuse(bytes32 id, address worker) external returns (uint32 earlier, uint32 open);
+    function accuse(bytes32 id, address worker) external returns (uint32 earlier);
 
     /// @notice For desks: an accusation is decided.
     function conclude(bytes32 id, address worker) external;

@@ -7,10 +7,16 @@ import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {IWorkerBonds} from "./IWorkerBonds.sol";
 import {PlanTerms} from "./PlanTypes.sol";
 
+/// @notice What the desk of stakes has to know of the one that pays.
+interface ISettlements {
+    /// @notice Settlements of a plan that have been opened.
+    function settlements(bytes32 id) external view returns (uint256);
+}
+
 /// @notice What the desks of rounds know of each other.
 struct RoundDesks {
     IWorkerBonds bonds;
-    address shares; // pays what was escrowed
+    ISettlements shares; // pays what was escrowed
     IDisputeGame game; // of claims
 }
 

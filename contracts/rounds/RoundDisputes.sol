@@ -59,6 +59,7 @@ contract RoundDisputes is IDisputeResolver, RoundDesk, Announcements {
     IDisputeGame public game;
     bool private immutable paysGas;
     mapping(uint256 number => RoundDispute) private _disputes;
+    mapping(bytes32 id => mapping(address worker => uint256)) private _open;
 
     constructor(IStakeVault vault_) RoundDesk(vault_) {
         paysGas = vault_.asset() == address(0);
@@ -83,11 +84,11 @@ contract RoundDisputes is IDisputeResolver, RoundDesk, Announcements {
         if (d.worker == d.challenger) revert NotAllowed(d.challenger);
         bytes32 claim = signed.claim.digest();
         _requireAnnounced(id, keccak256(abi.encode(claim, keccak256(opening.payload))));
-        (uint32 earlier, uint32 open) = bonds.accuse(id, d.worker);
+        uint32 earlier = bonds.accuse(id, d.worker);
         d.bond = _bond(t, t.coordinator == d.worker ? t.keeperStake : t.stake, earlier);
         if (d.bond > opening.mostBond) revert BondTooHigh(d.bond);
         vault.lock(id, d.challenger, d.bond);
-        number = game.start(_params(t, d, signed.claim, open), opening.header, opening.payload);
+        number = game.start(_params(t, d, signed.claim, _open[id][d.worker]++), opening.header, opening.payload);
         _disputes[number] = d;
         emit ClaimDisputed(id, number, d.challenger, d.worker, claim, d.bond, signed);
     }
@@ -108,6 +109,7 @@ contract RoundDisputes is IDisputeResolver, RoundDesk, Announcements {
         if (ending == Ending.Settled || (ending == Ending.None && !moot)) revert NothingToSettle(number);
         d.ending = Ending.Settled;
         emit ClaimDecided(id, number, ending, moot);
+        --_open[id][d.worker];
         bonds.conclude(id, d.worker);
         if (moot || ending == Ending.Fell) {
             vault.unlock(id, d.challenger, d.bond);

@@ -8,12 +8,14 @@ import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.so
 import {Phase, PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {RoundDesk} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
+import {SignedText} from "./SignedText.sol";
 import {Roster, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
 
 /// @notice What was shown to be wrong. Zero means nothing.
 enum Falsehood {
     None,
     OtherPhase, // program, constants, steps, round or part aren't the plan's
+    OtherSeat, // the constants aren't those of the author's seat
     OtherStart, // the start isn't the state over the roots of the sources
     OtherSource, // a source has another root than the end of the claim that it names
     OtherInitial, // or than the initial value
@@ -46,6 +48,8 @@ contract RoundEvidence is RoundDesk {
 
     /// @notice The evidence shows nothing wrong.
     error NothingWrong();
+    /// @notice Another roster than the claim names.
+    error OtherRoster(bytes32 document);
     /// @notice Another claim than the source names.
     error OtherClaim(bytes32 claim);
 
@@ -67,6 +71,35 @@ contract RoundEvidence is RoundDesk {
             if (_isOfPhase(c, phase.phase, constants)) revert NothingWrong();
         }
         _show(id, signed, Falsehood.OtherPhase);
+    }
+
+    /// @notice A claim with the constants of another seat than its roster gives its author.
+    /// @param roster The document that the claim names.
+    /// @param at Byte of the document at which the seat of the author stands (`SignedText.seatOf`).
+    /// @param constants Of that seat; not looked at if the plan has no such seat.
+    function showOtherSeat(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        bytes calldata roster,
+        uint256 at,
+        TensorProof calldata constants
+    ) external {
+        RoundClaim calldata c = signed.claim;
+        BoundInputs.requirePhase(_termsFor(id, c.plan), c.phase, phase);
+        bytes32 document = keccak256(roster);
+        if (document != c.roster) revert OtherRoster(document);
+        uint256 seat = SignedText.seatOf(roster, at, c.worker);
+        uint256 seats = phase.phase.seats;
+        // One for all is everybody's; of several, a seat has one or none.
+        if (seats == 1) seat = 0;
+        if (seat < seats) {
+            if (MerkleBranch.climbIn(constants.root, seat, constants.branch, seats) != phase.phase.constants) {
+                revert BoundInputs.NotInPlan(c.phase);
+            }
+            if (constants.root == c.constants) revert NothingWrong();
+        }
+        _show(id, signed, Falsehood.OtherSeat);
     }
 
     /// @notice A start that isn't the state over the roots of the sources: in one slot it holds another tensor.

@@ -7,8 +7,9 @@ import {TermsRules} from "../market/TermsRules.sol";
 import {BoundInputs} from "./BoundInputs.sol";
 import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
+import {ISettlements} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
-import {RoundClaim} from "./RoundTypes.sol";
+import {RoundClaim, SignedHead} from "./RoundTypes.sol";
 import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
 
 /// @notice One settlement of a plan.
@@ -39,7 +40,7 @@ struct Ownership {
 /// @notice Pay and ownership by proven work (docs/spec/rounds.md, "Shares"). In a settlement each worker counts its own
 /// claims; anybody may demand to see one; what nobody disputes is paid, and owned.
 /// @dev A plan's pot in the vault holds what its settlements haven't paid. No loop over workers.
-contract RoundShares is TimedDemands {
+contract RoundShares is ISettlements, TimedDemands {
     using RoundSignatures for RoundClaim;
 
     /// @notice A settlement is open for lines.
@@ -60,6 +61,9 @@ contract RoundShares is TimedDemands {
     event CountedDemanded(
         bytes32 indexed id, bytes32 indexed key, uint32 indexed settlement, address worker, uint32 index
     );
+
+    /// @notice The answer: a head that holds the claim.
+    event CountedShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
 
     /// @notice It is too early, or all settlements have been.
     error NotOpenable(uint256 from);
@@ -152,7 +156,9 @@ contract RoundShares is TimedDemands {
             keccak256(abi.encodePacked(TAG_LEAF, claim.round, claim.phase, claim.part, digest, phase.phase.units));
         Line storage line = _lines[d.id][number][d.accused];
         if (MerkleBranch.climbIn(leaf, index, branch, line.count) != line.root) revert NotCounted(index);
+        if (claim.worker != d.accused) revert OtherSigner(claim.worker);
         _requireLogged(t, logged, digest, d.accused);
+        emit CountedShown(d.id, digest, logged.index, logged.head);
     }
 
     /// @notice Takes the line of a slashed worker out, while it counts. Anybody.
@@ -213,7 +219,7 @@ contract RoundShares is TimedDemands {
         return _existing(id, number);
     }
 
-    /// @notice Settlements that have been opened.
+    /// @inheritdoc ISettlements
     function settlements(bytes32 id) external view returns (uint256) {
         return _settlements[id].length;
     }
@@ -269,6 +275,12 @@ contract RoundShares is TimedDemands {
 
     function _requireStaying(bytes32 id, address worker, uint64 closes) private view {
         bonds.requireAccusable(id, worker);
+        // A log without a stake behind it shows nothing.
+        address keeper = bonds.terms(id).coordinator;
+        Standing standing = bonds.bond(id, keeper).standing;
+        if (standing == Standing.Slashed || standing == Standing.Left) {
+            revert IWorkerBonds.WrongStanding(keeper, standing);
+        }
         WorkerBond memory b = bonds.bond(id, worker);
         if (b.standing == Standing.Leaving && b.until < closes) revert DeadlinePassed(b.until);
     }

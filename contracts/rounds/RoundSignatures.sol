@@ -2,16 +2,14 @@
 pragma solidity 0.8.37;
 
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
-import {Delivery, LogHead, Membership, Roster, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
+import {SignedText} from "./SignedText.sol";
+import {Delivery, LogHead, Roster, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
 
 /// @title RoundSignatures
 /// @notice Digests of what is signed in rounds, and who has signed them (docs/spec/rounds.md, "Keys").
 /// @dev The domain names neither chain nor contract: all that is signed names its plan, and a plan is unique.
 /// Signatures have a low `s`, and `v` is 27 or 28; any other reverts with an error of `ECDSA`.
 library RoundSignatures {
-    /// @notice There is no signature in hexadecimal digits at this byte of the text.
-    error NoSignature(uint256 at);
-
     /// @notice Somebody else has signed the claim.
     error NotTheAuthor(address signer);
 
@@ -28,7 +26,6 @@ library RoundSignatures {
     );
     bytes32 private constant DELIVERY = keccak256("Delivery(bytes32 plan,uint64 round,bytes32 claim)");
     bytes32 private constant ROSTER = keccak256("Roster(bytes32 plan,uint64 round,bytes32 document)");
-    bytes32 private constant MEMBERSHIP = keccak256("Membership(bytes32 plan,uint64 round,uint8 kind)");
     bytes32 private constant LOG_HEAD = keccak256("LogHead(bytes32 plan,uint64 size,bytes32 root)");
 
     /// @notice The digest of a claim, by which sources and deliveries name it.
@@ -44,11 +41,6 @@ library RoundSignatures {
     /// @notice The digest of a roster as its coordinator signs it.
     function digest(Roster calldata roster) internal pure returns (bytes32) {
         return _typed(keccak256(abi.encode(ROSTER, roster)));
-    }
-
-    /// @notice The digest of a change of membership.
-    function digest(Membership calldata membership) internal pure returns (bytes32) {
-        return _typed(keccak256(abi.encode(MEMBERSHIP, membership)));
     }
 
     /// @notice The digest of a head of the log.
@@ -74,26 +66,10 @@ library RoundSignatures {
 
     /// @notice Who has signed a digest, by a signature of 130 hexadecimal digits in a text.
     function signerInText(bytes32 digest_, bytes calldata text, uint256 at) internal pure returns (address) {
-        if (text.length < DIGITS || at > text.length - DIGITS) revert NoSignature(at);
-        return ECDSA.recover(
-            digest_,
-            uint8(uint256(_number(text[at + 128:at + DIGITS]))),
-            _number(text[at:at + 64]),
-            _number(text[at + 64:at + 128])
-        );
-    }
-
-    /// @dev The number that hexadecimal digits in lower case write.
-    function _number(bytes calldata digits) private pure returns (bytes32) {
-        uint256 number = 0;
-        for (uint256 i = 0; i < digits.length; ++i) {
-            uint256 digit = uint8(digits[i]);
-            if (digit >= 0x61 && digit <= 0x66) digit -= 0x57;
-            else if (digit >= 0x30 && digit <= 0x39) digit -= 0x30;
-            else revert NoSignature(i);
-            number = number << 4 | digit;
-        }
-        return bytes32(number);
+        if (text.length < DIGITS || at > text.length - DIGITS) revert SignedText.OtherText(at);
+        uint256 v = SignedText.hexadecimal(text[at + 128:at + DIGITS]);
+        bytes32 r = bytes32(SignedText.hexadecimal(text[at:at + 64]));
+        return ECDSA.recover(digest_, uint8(v), r, bytes32(SignedText.hexadecimal(text[at + 64:at + 128])));
     }
 
     function _typed(bytes32 content) private pure returns (bytes32) {

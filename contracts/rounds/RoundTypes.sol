@@ -41,13 +41,6 @@ struct Roster {
     bytes32 document; // digest
 }
 
-/// @notice A worker joins, leaves, or is there.
-struct Membership {
-    bytes32 plan;
-    uint64 round;
-    uint8 kind;
-}
-
 /// @notice The log of all of these, up to an entry.
 struct LogHead {
     bytes32 plan;

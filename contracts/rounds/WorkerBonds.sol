@@ -6,7 +6,7 @@ import {Split} from "../market/Split.sol";
 import {TermsRules} from "../market/TermsRules.sol";
 import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {PlanTerms} from "./PlanTypes.sol";
-import {RoundDesk, RoundDesks} from "./RoundDesk.sol";
+import {ISettlements, RoundDesk, RoundDesks} from "./RoundDesk.sol";
 
 /// @title WorkerBonds
 /// @notice See `IWorkerBonds`.
@@ -17,7 +17,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
     /// @inheritdoc IWorkerBonds
     address public immutable treasury;
 
-    address private _shares;
+    ISettlements private _shares;
     mapping(bytes32 id => PlanTerms) private _terms;
     /// @inheritdoc IWorkerBonds
     mapping(bytes32 id => address) public submitterOf;
@@ -47,7 +47,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         uint256 escrow = uint256(t.pay) * t.settlements;
         vault.lock(id, submitter, escrow);
         vault.forfeit(id, submitter, escrow);
-        vault.move(id, _shares, id, escrow);
+        vault.move(id, address(_shares), id, escrow);
     }
 
     /// @inheritdoc IWorkerBonds
@@ -56,6 +56,9 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         address worker = _party();
         WorkerBond storage b = _bonds[id][worker];
         if (b.standing != Standing.None && b.standing != Standing.Left) revert WrongStanding(worker, b.standing);
+        // Nobody works for a keeper that doesn't answer for its log.
+        Standing keeper = _bonds[id][t.coordinator].standing;
+        if (worker != t.coordinator && keeper != Standing.Joined) revert WrongStanding(t.coordinator, keeper);
         (b.standing, b.until) = (Standing.Joined, 0);
         b.stake = worker == t.coordinator ? t.keeperStake : t.stake;
         emit Joined(id, worker, b.stake);
@@ -68,6 +71,8 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         address worker = _party();
         WorkerBond storage b = _bonds[id][worker];
         if (b.standing != Standing.Joined) revert WrongStanding(worker, b.standing);
+        // The keeper answers for its log until everybody could count its work.
+        if (worker == t.coordinator && _shares.settlements(id) < t.settlements) revert SettlementsAhead(id);
         (b.standing, b.until) = (Standing.Leaving, uint64(block.timestamp) + t.leaveDelay);
         emit LeaveStarted(id, worker, b.until);
     }
@@ -84,18 +89,17 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
     }
 
     /// @inheritdoc IWorkerBonds
-    function accuse(bytes32 id, address worker) external onlyDesk returns (uint32 earlier, uint32 open) {
+    function accuse(bytes32 id, address worker) external onlyDesk returns (uint32 earlier) {
         requireAccusable(id, worker);
         WorkerBond storage b = _bonds[id][worker];
-        (earlier, open) = (b.accusations++, b.open++);
-        emit Accused(id, worker, b.open);
+        earlier = b.accusations++;
+        emit Accused(id, worker, ++b.open);
     }
 
     /// @inheritdoc IWorkerBonds
     function conclude(bytes32 id, address worker) external onlyDesk {
         WorkerBond storage b = _bonds[id][worker];
-        --b.open;
-        emit Accused(id, worker, b.open);
+        emit Accused(id, worker, --b.open);
     }
 
     /// @inheritdoc IWorkerBonds
@@ -150,6 +154,8 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         _require(t.rounds > 0, "rounds");
         _require(t.coordinator != address(0), "coordinator");
         _require(t.keeperStake >= t.stake && t.keeperStake <= TermsRules.MAX_AMOUNT, "keeperStake");
+        // What a forged log could bring to those that the keeper favors is less than what it loses by it.
+        _require(t.keeperStake >= 2 * uint256(t.pay), "keeperStake");
         // Who is right about a claim wins no less than it puts up for a replay: `Split.objectionBond` is twice the price.
         _require(t.stake > 0 && Split.down(t.stake, Split.OBJECTOR_OF_SOLVER_STAKE) >= 2 * uint256(t.price), "stake");
         _require(t.pay <= TermsRules.MAX_AMOUNT, "pay");

@@ -11,6 +11,7 @@ from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.round_evidence import Falsehood
+from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.tensor import ListTag, list_root
 from pol.rounds.log_entries import ClaimEntry, encode_entry
@@ -58,6 +59,43 @@ def test_a_claim_of_another_phase_is_slashed(toy: ToyRounds, changes: dict[str, 
         return evidence.show_other_phase(challenger, toy.plan_id, entry, toy.commitment)
 
     expect_slashed(toy, "ann", Falsehood.OTHER_PHASE, show)
+
+
+def test_the_constants_of_another_seat_are_slashed(toy: ToyRounds) -> None:
+    """Ann steps on bob's data: a constant of the phase, but not of her seat."""
+    evidence, challenger, honest = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", STEP].entry
+    for innocent in (made.entry for made in toy.made.values()):
+        with pytest.raises(Reverted, match="NothingWrong"):
+            evidence.show_other_seat(challenger, toy.plan_id, innocent, toy.commitment, toy.rosters[0])
+    others = toy.plan.phases[STEP].constants[1].root
+    false = toy.signed("ann", honest, constants=others)
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_other_phase(challenger, toy.plan_id, false, toy.commitment)
+    with pytest.raises(Reverted, match="OtherRoster"):
+        evidence.show_other_seat(challenger, toy.plan_id, false, toy.commitment, toy.rosters[1])
+
+    def show() -> TxReceipt:
+        return evidence.show_other_seat(challenger, toy.plan_id, false, toy.commitment, toy.rosters[0])
+
+    expect_slashed(toy, "ann", Falsehood.OTHER_SEAT, show)
+
+
+def test_a_seat_is_read_where_it_stands(toy: ToyRounds) -> None:
+    """A role that looks like a member, the seat of another worker, a place that is none."""
+    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
+    forged = f'"seat":1,"weight":1,"worker":"{toy.keys["ann"].name}"'
+    members = (replace(toy.rosters[0].members[0], role=forged), toy.rosters[0].members[1])
+    roster = replace(toy.rosters[0], members=members)
+    entry = toy.signed("ann", toy.made["ann", STEP].entry, roster=roster.document)
+    document, proof = roster.encode(), phase_proof(toy.commitment, STEP)
+    roots = [constants.root for constants in toy.plan.phases[STEP].constants]
+    in_role, of_bob = document.index(b'\\"seat') + 1, document.rindex(b'"seat":1')
+    for at in (in_role, of_bob, document.index(b"seat"), len(document) - 3):
+        about = (signed_claim(entry), proof, document, at, tensor_proof(roots, 1))
+        with pytest.raises(Reverted, match="OtherText"):
+            evidence.transact(challenger, "showOtherSeat", toy.plan_id, *about)
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_other_seat(challenger, toy.plan_id, entry, toy.commitment, roster)
 
 
 def test_a_start_that_its_sources_do_not_give_is_slashed(toy: ToyRounds) -> None:

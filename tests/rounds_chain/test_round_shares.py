@@ -226,3 +226,23 @@ def test_python_and_the_contract_agree(toy: ToyRounds) -> None:
         (most, most, most), (most, most - 1, most), (most, 1, most * 65_536), (most, most, most * 2**32),
     ):  # fmt: skip
         assert shares.read("payOf", pay, units, total) == pay_of(pay, units, total)
+
+
+def test_a_keeper_answers_for_its_log_until_all_is_counted(toy: ToyRounds) -> None:
+    """It can't leave before, and without its stake nobody counts anything: the pay returns."""
+    bonds, shares, keeper = toy.contracts.bonds, toy.contracts.shares, toy.wallets["keeper"]
+    with pytest.raises(Reverted, match="SettlementsAhead"):
+        bonds.leave(keeper, toy.plan_id)
+    number = opened(toy)
+    head, _, _ = toy.log()
+    other, _ = toy.head([b"another entry", *(b"entries" for _ in range(3))])
+    toy.contracts.evidence.show_forked_log(toy.wallets["bob"], toy.plan_id, head, other)
+    with pytest.raises(Reverted, match="WrongStanding"):
+        shares.post(toy.wallets["ann"], toy.plan_id, number, toy.line("ann"))
+    with pytest.raises(Reverted, match="WrongStanding"):
+        bonds.join(toy.wallets["challenger"], toy.plan_id)
+    closed(toy, number)
+    before = toy.free("submitter")
+    shares.close(toy.wallets["ann"], toy.plan_id, number)
+    assert toy.free("submitter") - before == MONEY.pay
+    toy.check_books()

@@ -20,6 +20,7 @@ from pol.chain.rounds.signed_structs import (
     tensor_proof,
 )
 from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, RoundClaim
 from pol.rounds.rounds_log import LogHead
 
@@ -28,13 +29,14 @@ class Falsehood(IntEnum):
     """What was shown to be wrong; the contract's numbers."""
 
     OTHER_PHASE = 1
-    OTHER_START = 2
-    OTHER_SOURCE = 3
-    OTHER_INITIAL = 4
-    OTHER_RULE = 5
-    TWO_CLAIMS = 6
-    TWO_ROSTERS = 7
-    FORKED_LOG = 8
+    OTHER_SEAT = 2
+    OTHER_START = 3
+    OTHER_SOURCE = 4
+    OTHER_INITIAL = 5
+    OTHER_RULE = 6
+    TWO_CLAIMS = 7
+    TWO_ROSTERS = 8
+    FORKED_LOG = 9
 
 
 class RoundEvidence(Binding):
@@ -47,6 +49,23 @@ class RoundEvidence(Binding):
         index = min(entry.claim.phase, len(commitment.phases) - 1)
         proof, constants = phase_proof(commitment, index), commitment.constants(index)
         return self.transact(wallet, "showOtherPhase", plan_id, signed_claim(entry), proof, constants)
+
+    def show_other_seat(
+        self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, roster: Roster
+    ) -> TxReceipt:
+        """A claim with the constants of another seat than its ``roster`` gives its author.
+
+        Raises:
+            ProtocolError: the author isn't in the roster.
+        """
+        claim, member = entry.claim, roster.members[roster.place(entry.worker)]
+        text = f'"seat":{member.seat},"weight":{member.weight},"worker":"{member.worker}"'
+        document = roster.encode()
+        roots = [constants.root for constants in commitment.plan.phases[claim.phase].constants]
+        constants = tensor_proof(roots, min(member.seat, len(roots) - 1))
+        proof = phase_proof(commitment, claim.phase)
+        about = (signed_claim(entry), proof, document, document.index(text.encode()), constants)
+        return self.transact(wallet, "showOtherSeat", plan_id, *about)
 
     def show_other_start(
         self,
