@@ -14,13 +14,13 @@ library SignedText {
 
     /// @notice The seat of a worker in a roster: at byte `at` stands `"seat":S,"weight":W,"worker":"0x.."`.
     function seatOf(bytes calldata roster, uint256 at, address worker) internal pure returns (uint256 seat) {
-        at = _skip(roster, at, '"seat":');
+        at = _skip(roster, at, "\"seat\":");
         (seat, at) = _decimal(roster, at);
-        at = _skip(roster, at, ',"weight":');
+        at = _skip(roster, at, ",\"weight\":");
         // Only where it ends matters.
         // slither-disable-next-line unused-return
         (, at) = _decimal(roster, at);
-        at = _skip(roster, at, ',"worker":"0x');
+        at = _skip(roster, at, ",\"worker\":\"0x");
         if (roster.length < at + ADDRESS_DIGITS) revert OtherText(at);
         if (hexadecimal(roster[at:at + ADDRESS_DIGITS]) != uint160(worker)) revert OtherText(at);
     }
