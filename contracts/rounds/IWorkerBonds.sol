@@ -54,7 +54,7 @@ interface IWorkerBonds {
     error TooEarly(uint256 until);
 
     /// @notice Registers a plan of the caller; escrows the pay of all settlements.
-    function register(PlanTerms calldata terms) external returns (bytes32 id);
+    function register(PlanTerms calldata t) external returns (bytes32 id);
 
     /// @notice The caller joins: with the coordinator's stake if it is that, else with a worker's, and after the
     /// coordinator.
@@ -74,9 +74,9 @@ interface IWorkerBonds {
     function conclude(bytes32 id, address worker) external;
 
     /// @notice For desks: what `worker` has signed is false. Its stake is lost, once.
-    /// @param bond That the prover has risked: it wins at least the smaller share, and more if it has risked more.
+    /// @param risked By the prover, as a bond: it wins at least the smaller share, and more if it has risked more.
     /// @return Whether the stake was lost by this.
-    function slash(bytes32 id, address worker, address prover, uint256 bond) external returns (bool);
+    function slash(bytes32 id, address worker, address prover, uint256 risked) external returns (bool);
 
     /// @notice Reverts unless the worker can be accused now.
     function requireAccusable(bytes32 id, address worker) external view;

@@ -31,11 +31,11 @@ contract RoundDemands is TimedDemands {
     using RoundSignatures for SignedHead;
 
     /// @notice The claim behind a slot of the start of `signed` is demanded from its author.
-    event SourceDemanded(bytes32 indexed id, bytes32 indexed key, uint32 slot, SignedClaim signed);
+    event SourceDemanded(bytes32 indexed id, bytes32 indexed content, uint32 slot, SignedClaim signed);
     /// @notice The entry of a claim that the keeper has acknowledged is demanded from it.
-    event EntryDemanded(bytes32 indexed id, bytes32 indexed key, address worker, SignedClaim signed);
+    event EntryDemanded(bytes32 indexed id, bytes32 indexed content, address worker, SignedClaim signed);
     /// @notice A consistency path between two of its heads is demanded from the keeper.
-    event PathDemanded(bytes32 indexed id, bytes32 indexed key, SignedHead older, SignedHead newer);
+    event PathDemanded(bytes32 indexed id, bytes32 indexed content, SignedHead older, SignedHead newer);
     /// @notice The answer to a demand for an entry: a head that holds it.
     event EntryShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
 
@@ -56,8 +56,9 @@ contract RoundDemands is TimedDemands {
         returns (bytes32 key)
     {
         PlanTerms memory t = _termsFor(id, signed.claim.plan);
-        key = _demand(t, id, signed.author(), _sourceContent(signed.claim, slot), mostBond);
-        emit SourceDemanded(id, key, slot, signed);
+        bytes32 content = _sourceContent(signed.claim, slot);
+        emit SourceDemanded(id, content, slot, signed);
+        return _demand(t, id, signed.author(), content, mostBond);
     }
 
     /// @notice Shows it: all that can be false by roots is right. Anybody, for the author.
@@ -89,15 +90,16 @@ contract RoundDemands is TimedDemands {
         // What a stranger has signed nobody has to enter.
         address worker = signed.author();
         if (bonds.bond(id, worker).standing == Standing.None) revert NoWorker(worker);
-        key = _demand(t, id, keeper, _entryContent(claim, worker), mostBond);
-        emit EntryDemanded(id, key, worker, signed);
+        bytes32 content = _entryContent(claim, worker);
+        emit EntryDemanded(id, content, worker, signed);
+        return _demand(t, id, keeper, content, mostBond);
     }
 
     /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
     function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedClaim calldata logged) external {
-        _answer(d, _entryContent(claim, worker));
         _requireLogged(bonds.terms(d.id), logged, claim, worker);
         emit EntryShown(d.id, claim, logged.index, logged.head);
+        _answer(d, _entryContent(claim, worker));
     }
 
     /// @notice Demands that a head is shown to extend another one.
@@ -111,8 +113,9 @@ contract RoundDemands is TimedDemands {
         address keeper = older.keeper();
         if (keeper != t.coordinator) revert OtherSigner(keeper);
         if (newer.keeper() != keeper) revert OtherSigner(newer.keeper());
-        key = _demand(t, id, keeper, _pathContent(older, newer), mostBond);
-        emit PathDemanded(id, key, older, newer);
+        bytes32 content = _pathContent(older, newer);
+        emit PathDemanded(id, content, older, newer);
+        return _demand(t, id, keeper, content, mostBond);
     }
 
     /// @notice Shows it. Anybody, for the keeper.

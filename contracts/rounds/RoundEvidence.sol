@@ -5,7 +5,7 @@ import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {MerkleBranch} from "../commitments/MerkleBranch.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.sol";
-import {Phase, PhaseProof, PlanTerms} from "./PlanTypes.sol";
+import {Giver, Phase, PhaseProof, PlanTerms, SourceRule} from "./PlanTypes.sol";
 import {RoundDesk} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {SignedText} from "./SignedText.sol";
@@ -19,10 +19,19 @@ enum Falsehood {
     OtherStart, // the start isn't the state over the roots of the sources
     OtherSource, // a source has another root than the end of the claim that it names
     OtherInitial, // or than the initial value
-    OtherRule, // a source isn't the one that the plan's rule gives
+    OtherRule, // a source isn't the one that the plan's rule gives, whatever the rosters
+    OtherMember, // a source is of another worker than the roster gives
     TwoClaims, // for one place
     TwoRosters, // for one round
     ForkedLog // two heads, of which none extends the other
+}
+
+/// @notice A roster's document, and the bytes at which its lists stand.
+struct RosterDocument {
+    bytes text;
+    uint256 members; // of `"members":[`
+    uint256 partners; // of `"partners":[`
+    uint256 routes; // of `"routes":[[`
 }
 
 /// @notice An entry of a log.
@@ -177,6 +186,30 @@ contract RoundEvidence is RoundDesk {
         _show(id, signed, Falsehood.OtherRule);
     }
 
+    /// @notice A source of another member, partner or route than the claim's own roster gives. What the roster of the
+    /// round before decides can't be shown: no claim names it.
+    /// @param named The claim that the source names.
+    function showOtherMember(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        SourceProof calldata source,
+        RuleProof calldata rule,
+        RoundClaim calldata named,
+        RosterDocument calldata roster
+    ) external {
+        RoundClaim calldata c = signed.claim;
+        _requireSource(id, c, phase, source);
+        BoundInputs.requireRule(phase.phase, source.slot, rule);
+        bytes32 digest = named.digest();
+        if (digest != source.source.claim) revert OtherClaim(digest);
+        bytes32 document = keccak256(roster.text);
+        if (document != c.roster) revert OtherRoster(document);
+        uint256 place = _given(rule.rule, c, roster);
+        if (named.worker == SignedText.memberOf(roster.text, roster.members, place)) revert NothingWrong();
+        _show(id, signed, Falsehood.OtherMember);
+    }
+
     /// @notice Two claims of one worker for one round, phase and part.
     function showTwoClaims(bytes32 id, SignedClaim calldata one, SignedClaim calldata other) external {
         RoundClaim calldata a = one.claim;
@@ -225,6 +258,19 @@ contract RoundEvidence is RoundDesk {
             _requireEntry(other, index, otherEntry);
         }
         _slash(id, t.coordinator, Falsehood.ForkedLog, one.head.root);
+    }
+
+    /// @dev The place in the roster of the member that a rule gives.
+    function _given(SourceRule calldata rule, RoundClaim calldata c, RosterDocument calldata roster)
+        private
+        pure
+        returns (uint256)
+    {
+        bytes calldata text = roster.text;
+        if (rule.giver == Giver.Member && rule.lag == 0) return rule.index;
+        if (rule.giver == Giver.Route) return SignedText.routeOf(text, roster.routes, c.part, rule.index);
+        if (rule.giver != Giver.Partner) revert NothingWrong();
+        return SignedText.partnerOf(text, roster.partners, SignedText.placeOf(text, roster.members, c.worker));
     }
 
     function _isOfPhase(RoundClaim calldata c, Phase calldata p, bytes calldata constants) private pure returns (bool) {

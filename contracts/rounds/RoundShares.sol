@@ -59,7 +59,7 @@ contract RoundShares is ISettlements, TimedDemands {
     event RemainderReturned(bytes32 indexed id, uint32 indexed settlement, address submitter, uint256 amount);
     /// @notice A claim that a line counts is demanded.
     event CountedDemanded(
-        bytes32 indexed id, bytes32 indexed key, uint32 indexed settlement, address worker, uint32 index
+        bytes32 indexed id, bytes32 indexed content, uint32 indexed settlement, address worker, uint32 index
     );
 
     /// @notice The answer: a head that holds the claim.
@@ -90,8 +90,7 @@ contract RoundShares is ISettlements, TimedDemands {
     /// @notice Opens the next settlement: the coordinator when it likes, anybody a period after the last one.
     function open(bytes32 id) external {
         PlanTerms memory t = bonds.terms(id);
-        Settlement[] storage all = _settlements[id];
-        uint32 number = uint32(all.length);
+        uint32 number = uint32(_settlements[id].length);
         if (number >= t.settlements) revert NotOpenable(type(uint256).max);
         if (openedAt[id] == 0) openedAt[id] = bonds.registeredAt(id);
         uint256 from = openedAt[id] + t.period;
@@ -99,7 +98,7 @@ contract RoundShares is ISettlements, TimedDemands {
         openedAt[id] = block.timestamp;
         uint64 linesUntil = uint64(block.timestamp) + t.lineWindow;
         uint64 closes = linesUntil + t.lineWindow;
-        all.push(Settlement(linesUntil, closes, 0, false, 0, t.pay));
+        _settlements[id].push(Settlement(linesUntil, closes, 0, false, 0, t.pay));
         emit SettlementOpened(id, number, linesUntil, closes);
     }
 
@@ -133,8 +132,9 @@ contract RoundShares is ISettlements, TimedDemands {
         Settlement storage s = _existing(id, number);
         if (block.timestamp > s.closes) revert DeadlinePassed(s.closes);
         if (index >= _lines[id][number][worker].count) revert NotCounted(index);
-        key = _demand(bonds.terms(id), id, worker, _content(number, index), mostBond);
-        emit CountedDemanded(id, key, number, worker, index);
+        bytes32 content = _content(number, index);
+        emit CountedDemanded(id, content, number, worker, index);
+        return _demand(bonds.terms(id), id, worker, content, mostBond);
     }
 
     /// @notice Shows it: the worker has signed it, the log holds it, and it counts as the plan says. Anybody, for the
@@ -148,7 +148,6 @@ contract RoundShares is ISettlements, TimedDemands {
         PhaseProof calldata phase,
         LoggedClaim calldata logged
     ) external {
-        _answer(d, _content(number, index));
         PlanTerms memory t = _termsFor(d.id, claim.plan);
         BoundInputs.requirePhase(t, claim.phase, phase);
         bytes32 digest = claim.digest();
@@ -159,6 +158,7 @@ contract RoundShares is ISettlements, TimedDemands {
         if (claim.worker != d.accused) revert OtherSigner(claim.worker);
         _requireLogged(t, logged, digest, d.accused);
         emit CountedShown(d.id, digest, logged.index, logged.head);
+        _answer(d, _content(number, index));
     }
 
     /// @notice Takes the line of a slashed worker out, while it counts. Anybody.

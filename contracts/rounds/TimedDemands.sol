@@ -65,10 +65,11 @@ abstract contract TimedDemands is RoundDesk {
 
     /// @notice Ends a demand that wasn't answered in time, or whose accused has lost its stake otherwise. Anybody.
     function expire(RoundDemand calldata d) external {
-        bytes32 key = _take(d);
+        bytes32 key = keccak256(abi.encode(d));
         bool moot = bonds.bond(d.id, d.accused).standing == Standing.Slashed;
         if (!moot && block.timestamp <= d.deadline) revert DeadlineNotPassed(d.deadline);
         emit Expired(d.id, key, moot);
+        _take(d, key);
         vault.unlock(d.id, d.demander, d.bond);
         if (!moot && !bonds.slash(d.id, d.accused, d.demander, 0)) revert NoSuchDemand(key);
     }
@@ -83,7 +84,7 @@ abstract contract TimedDemands is RoundDesk {
         return _open[key];
     }
 
-    /// @dev Opens a demand of the caller.
+    /// @dev Opens a demand of the caller; what it is about is told by an event before, under `content`.
     function _demand(PlanTerms memory t, bytes32 id, address accused, bytes32 content, uint256 mostBond)
         internal
         returns (bytes32 key)
@@ -106,8 +107,9 @@ abstract contract TimedDemands is RoundDesk {
     function _answer(RoundDemand calldata d, bytes32 content) internal {
         if (d.content != content) revert OtherDemand(d.content);
         if (block.timestamp > d.deadline) revert DeadlinePassed(d.deadline);
-        bytes32 key = _take(d);
+        bytes32 key = keccak256(abi.encode(d));
         emit Answered(d.id, key);
+        _take(d, key);
         vault.forfeit(d.id, d.demander, d.bond);
         vault.pay(d.id, d.accused, d.bond);
     }
@@ -134,8 +136,7 @@ abstract contract TimedDemands is RoundDesk {
     }
 
     /// @dev Ends an open demand; whatever reverts later brings it back.
-    function _take(RoundDemand calldata d) private returns (bytes32 key) {
-        key = keccak256(abi.encode(d));
+    function _take(RoundDemand calldata d, bytes32 key) private {
         if (!_open[key]) revert NoSuchDemand(key);
         delete _open[key];
         bonds.conclude(d.id, d.accused);

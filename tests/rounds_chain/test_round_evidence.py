@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from toy_rounds import MERGE, MONEY, STEP, ToyRounds
+from toy_rounds import GOSSIP, MERGE, MONEY, STEP, ToyRounds
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted
@@ -46,7 +46,7 @@ def with_sources(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot]) ->
         {"first_step": 4},
         {"part": 1},
         {"round": 7},
-        {"phase": 2},
+        {"phase": 3},
         {"end": bytes(32)},
     ],
     ids=lambda changes: next(iter(changes)),
@@ -211,6 +211,41 @@ def test_a_source_against_the_rule_is_slashed(toy: ToyRounds, lie: str) -> None:
     expect_slashed(toy, "ann", Falsehood.OTHER_RULE, show)
 
 
+@pytest.mark.parametrize(("phase", "slot"), [(MERGE, 0), (MERGE, 1), (GOSSIP, 1), (GOSSIP, 2)])
+def test_a_source_of_another_member_is_slashed(toy: ToyRounds, phase: int, slot: int) -> None:
+    """A member, a partner, a route: each by the roster that the claim names."""
+    evidence, challenger, roster = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[0]
+    for name in ("ann", "bob"):
+        entry = toy.made[name, phase].entry
+        sources = toy.sources(entry)
+        named = next(made.entry.claim for made in toy.made.values() if made.entry.claim.digest == sources[slot].claim)
+        with pytest.raises(Reverted, match="NothingWrong"):
+            evidence.show_other_member(challenger, toy.plan_id, entry, toy.commitment, sources, slot, named, roster)
+    entry = toy.made["ann", phase].entry
+    sources = toy.sources(entry)
+    right = next(name for name in ("ann", "bob") if toy.made[name, STEP].entry.claim.digest == sources[slot].claim)
+    other = toy.made["bob" if right == "ann" else "ann", STEP]
+    sources[slot] = BoundSlot(other.entry.claim.digest, sources[slot].slot, other.end[sources[slot].slot].root)
+    false = with_sources(toy, entry, sources)
+    named = other.entry.claim
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_other_rule(challenger, toy.plan_id, false, toy.commitment, sources, slot, named)
+    with pytest.raises(Reverted, match="OtherRoster"):
+        evidence.show_other_member(challenger, toy.plan_id, false, toy.commitment, sources, slot, named, toy.rosters[1])
+
+    def show() -> TxReceipt:
+        return evidence.show_other_member(challenger, toy.plan_id, false, toy.commitment, sources, slot, named, roster)
+
+    expect_slashed(toy, "ann", Falsehood.OTHER_MEMBER, show)
+
+
+def test_whose_own_claim_it_is_no_roster_says(toy: ToyRounds) -> None:
+    evidence, challenger, entry = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", GOSSIP].entry
+    sources, named = toy.sources(entry), toy.made["ann", STEP].entry.claim
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_other_member(challenger, toy.plan_id, entry, toy.commitment, sources, 0, named, toy.rosters[0])
+
+
 def test_two_claims_for_one_place_are_slashed(toy: ToyRounds) -> None:
     evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     one = toy.made["ann", STEP].entry
@@ -231,7 +266,7 @@ def test_two_claims_for_one_place_are_slashed(toy: ToyRounds) -> None:
 def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
     evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
     one = toy.rosters[0]
-    other = replace(one, members=one.members[:1])
+    other = replace(one, members=one.members[:1], partners=(), routes=())
     signed = [(roster.document, key.sign(roster.digest)) for roster in (one, other)]
 
     def show(second: tuple[bytes, bytes] = signed[1]) -> TxReceipt:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_rounds import MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds
+from toy_rounds import GOSSIP, MONEY, STEP, UNITS, WORKERS, ToyRounds
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.signed_structs import logged_claim
@@ -15,7 +15,7 @@ from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
 from pol.incentives.work_shares import CountedClaim, encode_line, pay_of, settle_work
 
-WORK = UNITS[STEP] + UNITS[MERGE]
+WORK = UNITS[STEP] + UNITS[GOSSIP]
 
 
 def opened(toy: ToyRounds) -> int:
@@ -77,14 +77,14 @@ def test_a_counted_claim_is_shown(toy: ToyRounds) -> None:
     head, log, entries = toy.log()
     account = toy.wallets["ann"].address
     bonds = 0
-    for index, phase in enumerate((STEP, MERGE)):
+    for index, phase in enumerate((STEP, GOSSIP)):
         entry = toy.made["ann", phase].entry
         demand = shares.demand_counted(challenger, toy.plan_id, number, account, index)
         at = entries.index(entry)
         logged = logged_claim(entry, at, head, log.inclusion(at))
         answer = (toy.commitment, logged)
         other = 1 - index
-        with pytest.raises(Reverted, match="OtherDemand"):
+        with pytest.raises(Reverted, match="NotCounted"):
             shares.answer_counted(toy.wallets["ann"], demand, number, line, other, entry.claim, *answer)
         shares.answer_counted(toy.wallets["ann"], demand, number, line, index, entry.claim, *answer)
         bonds += demand.bond
@@ -235,7 +235,7 @@ def test_a_keeper_answers_for_its_log_until_all_is_counted(toy: ToyRounds) -> No
         bonds.leave(keeper, toy.plan_id)
     number = opened(toy)
     head, _, _ = toy.log()
-    other, _ = toy.head([b"another entry", *(b"entries" for _ in range(3))])
+    other, _ = toy.head([b"another entry", *(b"entries" for _ in range(5))])
     toy.contracts.evidence.show_forked_log(toy.wallets["bob"], toy.plan_id, head, other)
     with pytest.raises(Reverted, match="WrongStanding"):
         shares.post(toy.wallets["ann"], toy.plan_id, number, toy.line("ann"))

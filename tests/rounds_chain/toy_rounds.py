@@ -40,8 +40,8 @@ ETHER = 10**18
 HOUR, DAY = 3600, 24 * 3600
 NAMES = ("keeper", "ann", "bob", "challenger", "submitter", "treasury")
 WORKERS = ("ann", "bob")
-STEP, MERGE = 0, 1
-UNITS = (100, 0)
+STEP, MERGE, GOSSIP = 0, 1, 2
+UNITS = (100, 0, 10)
 """Both make the same merge: who has two keys could count it twice, so it counts nothing."""
 MONEY = PlanMoney(
     stake=4 * ETHER,
@@ -68,16 +68,21 @@ def _merge(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor)
     return {"first": (state["first"] + state["second"]) * 0.5}
 
 
-def _captures() -> tuple[Capture, Capture]:
+def _gossip(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor) -> dict[str, Tensor]:
+    return {"own": (state["own"] + state["partner"] + state["routed"]) * 0.25}
+
+
+def _captures() -> tuple[Capture, Capture, Capture]:
     zeros = torch.zeros(3)
     step = capture_function(_step, {"position": zeros.clone(), "velocity": zeros.clone()}, {"data": torch.ones(3)})
     merge = capture_function(_merge, {"first": zeros.clone(), "second": zeros.clone()})
-    return step, merge
+    gossip = capture_function(_gossip, {name: zeros.clone() for name in ("own", "partner", "routed")})
+    return step, merge, gossip
 
 
 def build_plan(store: Store, coordinator: str) -> RoundsPlan:
     """Each round: four steps of each worker on its own data, from the merged position; then the merge."""
-    builder, (step, merge) = PlanBuilder(store), _captures()
+    builder, (step, merge, gossip) = PlanBuilder(store), _captures()
     data = [[torch.tensor(values, dtype=torch.float32).numpy().view("uint32")] for values in ([1, 2, 3], [-1, 0, 5])]
     if len(step.constants) != 1:
         raise AssertionError("the step has other constants than its data")
@@ -88,6 +93,8 @@ def build_plan(store: Store, coordinator: str) -> RoundsPlan:
     builder.phase("step", step, step_sources, data=data, steps=4)
     merge_sources = {"first": From("step", "position", "member:0"), "second": From("step", "position", "member:1")}
     builder.phase("merge", merge, merge_sources)
+    given = {"own": "own", "partner": "partner", "routed": "route:0"}
+    builder.phase("gossip", gossip, {name: From("step", "position", of) for name, of in given.items()})
     return builder.build("toy", coordinator, b"\x05" * 32, 3)
 
 
@@ -159,13 +166,13 @@ class ToyRounds:
 
     def log(self) -> tuple[LogHead, CheckpointLog, list[ClaimEntry]]:
         """The log of round 0: the claims in order of phase and worker."""
-        entries = [self.made[worker, phase].entry for phase in (STEP, MERGE) for worker in WORKERS]
+        entries = [self.made[worker, phase].entry for phase in (STEP, MERGE, GOSSIP) for worker in WORKERS]
         head, log = self.head([encode_entry(entry) for entry in entries])
         return head, log, entries
 
     def line(self, worker: str) -> list[CountedClaim]:
         """What a worker counts of round 0."""
-        claims = (self.made[worker, phase].entry.claim for phase in (STEP, MERGE))
+        claims = (self.made[worker, phase].entry.claim for phase in (STEP, GOSSIP))
         return [CountedClaim(c.round, c.phase, c.part, c.digest, UNITS[c.phase]) for c in claims]
 
     def free(self, name: str) -> int:
@@ -197,12 +204,13 @@ def begin(connection: Connection, folder: Path) -> ToyRounds:
     for name in ("keeper", *WORKERS):
         contracts.bonds.join(wallets[name], plan_id)
     members = tuple(Member(keys[name].name, seat) for seat, name in enumerate(WORKERS))
-    rosters = tuple(Roster(plan.digest, round_, members) for round_ in range(2))
+    rosters = tuple(Roster(plan.digest, round_, members, (1, 0), ((1, 0),)) for round_ in range(2))
     authors = {name: _author(store, plan, keys[name], rosters) for name in WORKERS}
     made = {(name, STEP): authors[name].make(0, "step") for name in WORKERS}
     authors["ann"].learn(made["bob", STEP])
     authors["bob"].learn(made["ann", STEP])
     made |= {(name, MERGE): authors[name].make(0, "merge") for name in WORKERS}
+    made |= {(name, GOSSIP): authors[name].make(0, "gossip") for name in WORKERS}
     return ToyRounds(connection, contracts, wallets, keys, authors, rosters, commitment, plan_id, made)
 
 

@@ -13,6 +13,7 @@ from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import (
     claim_struct,
     phase_proof,
+    roster_document,
     rule_proof,
     signed_claim,
     signed_head,
@@ -34,9 +35,10 @@ class Falsehood(IntEnum):
     OTHER_SOURCE = 4
     OTHER_INITIAL = 5
     OTHER_RULE = 6
-    TWO_CLAIMS = 7
-    TWO_ROSTERS = 8
-    FORKED_LOG = 9
+    OTHER_MEMBER = 7
+    TWO_CLAIMS = 8
+    TWO_ROSTERS = 9
+    FORKED_LOG = 10
 
 
 class RoundEvidence(Binding):
@@ -155,6 +157,30 @@ class RoundEvidence(Binding):
             rule_proof(commitment, entry.claim.phase, slot),
             claim_struct(claim),
             phase_proof(commitment, claim.phase),
+        )
+
+    def show_other_member(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        entry: ClaimEntry,
+        commitment: PlanCommitment,
+        sources: Sequence[BoundSlot],
+        slot: int,
+        named: RoundClaim,
+        roster: Roster,
+    ) -> TxReceipt:
+        """A source of another member, partner or route than the claim's own ``roster`` gives; it names ``named``."""
+        return self.transact(
+            wallet,
+            "showOtherMember",
+            plan_id,
+            signed_claim(entry),
+            phase_proof(commitment, entry.claim.phase),
+            source_proof(sources, slot),
+            rule_proof(commitment, entry.claim.phase, slot),
+            claim_struct(named),
+            roster_document(roster),
         )
 
     def show_two_claims(self, wallet: Wallet, plan_id: bytes, one: ClaimEntry, other: ClaimEntry) -> TxReceipt:

@@ -11,6 +11,7 @@ from web3 import Web3
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.commitments import merkle
 from pol.rounds.log_entries import ClaimEntry, encode_entry
+from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, RoundClaim
 from pol.rounds.rounds_log import LogHead
 
@@ -54,6 +55,14 @@ def rule_proof(commitment: PlanCommitment, phase: int, slot: int) -> Struct:
     """``RuleProof``."""
     rule, branch = commitment.rule(phase, slot)
     return astuple(rule), branch
+
+
+def roster_document(roster: Roster) -> Struct:
+    """``RosterDocument``; where a list is missing its place is that of the members."""
+    text = roster.encode()
+    members = text.index(b'"members":[')
+    places = [text.find(name) for name in (b'"partners":[', b'"routes":[[')]
+    return text, members, *(members if place < 0 else place for place in places)
 
 
 def logged_claim(entry: ClaimEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:
