@@ -45,6 +45,19 @@ def _invalid_terms(field: str) -> str:
     return f"the market's rules don't admit this {field}; docs/spec/market.md, \"Terms\", has the bounds"
 
 
+_STANDINGS = ("no worker of this plan", "a worker already", "leaving", "no worker any more", "slashed")
+
+
+def _wrong_standing(account: str, standing: int) -> str:
+    return f"{account} is {_STANDINGS[standing]}: only workers of a plan answer for claims, and none joins twice"
+
+
+def _not_openable(start: int) -> str:
+    if start >= 1 << 64:
+        return "all settlements of the plan have been opened"
+    return f"only the coordinator may open the next settlement before {utc(start)}"
+
+
 _MEANINGS: dict[str, Callable[..., str]] = {
     "FundShort": _fund_short,
     "Short": _short,
@@ -79,5 +92,15 @@ _MEANINGS: dict[str, Callable[..., str]] = {
     "AlreadyBid": lambda bidder: f"{bidder} has bid in this round already",
     "BidderIsParty": lambda bidder: f"{bidder} is a party of this task, and parties don't bid for it",
     "ScoreTooHigh": lambda score, maximum: f"the bid's score {score} is above the task's maximum {maximum}",
+    "WrongStanding": _wrong_standing,
+    "AccusationsOpen": lambda count: f"{count} accusations of this worker are open: it is possible once they end",
+    "SettlementsAhead": lambda plan_id: "the coordinator leaves after it has opened all settlements: open them first",
+    "InvalidPlan": lambda field: f'the rules don\'t admit this {field}; docs/spec/rounds.md, "On a chain", has them',
+    "NotOpenable": _not_openable,
+    "BadLine": lambda index: f"claim {index} of the line is out of order or was counted before: leave it out",
+    "NothingWrong": lambda: "what was signed and what is shown agree: there is nothing to slash",
+    "NoWorker": lambda signer: f"{signer} has no stake in this plan: a source leads to a claim of somebody who has",
+    "NotTheAuthor": lambda signer: f"{signer} has signed the claim, and it names another worker: leave it out",
+    "NotLogged": lambda: "the entry isn't in the log of this head, or isn't the claim's: show another head",
     "NotAnnounced": lambda digest: "it has to be announced in an earlier block: announce it, then send it again",
 }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
+import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
+import {RoundsBase} from "../rounds/RoundsBase.sol";
+
+/// @notice Gas of the calls of rounds, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and
+/// the 21,000 of a transaction, and without the game's own work.
+contract RoundsGas is RoundsBase {
+    function test_rounds_register() public {
+        PlanTerms memory t = _terms();
+        t.pay += 1;
+        _as(PARTIES - 1);
+        bonds.register(t);
+    }
+
+    function test_rounds_join() public {
+        _as(PARTIES - 2);
+        bonds.join(id);
+    }
+
+    function test_rounds_leave() public {
+        _as(1);
+        bonds.leave(id);
+    }
+
+    function test_rounds_depart() public {
+        vm.prank(_party(1));
+        bonds.leave(id);
+        _pass(2 days + 1);
+        _as(2);
+        bonds.depart(id, _party(1));
+    }
+
+    function test_rounds_dispute() public {
+        SignedClaim memory signed = _signed(1, 0, "end");
+        _cool();
+        vm.assertTrue(_dispute(_party(2), signed));
+    }
+
+    function test_rounds_settle_stood() public {
+        _disputed(true);
+        _as(3);
+        disputes.settle(1);
+    }
+
+    function test_rounds_settle_fell() public {
+        _disputed(false);
+        _as(3);
+        disputes.settle(1);
+    }
+
+    function test_rounds_two_claims() public {
+        (SignedClaim memory one, SignedClaim memory other) = (_signed(1, 0, "end"), _signed(1, 0, "another end"));
+        _as(2);
+        evidence.showTwoClaims(id, one, other);
+    }
+
+    function test_rounds_demand_source() public {
+        SignedClaim memory signed = _signed(1, 0, "end");
+        _as(2);
+        demands.demandSource(id, signed, 0, 1 ether);
+    }
+
+    function test_rounds_open() public {
+        _as(0);
+        shares.open(id);
+    }
+
+    function test_rounds_post_1_claim() public {
+        _post(1);
+    }
+
+    function test_rounds_post_257_claims() public {
+        _post(257);
+    }
+
+    function test_rounds_settle_line() public {
+        vm.prank(_party(0));
+        shares.open(id);
+        for (uint256 i = 1; i < 3; ++i) {
+            vm.prank(_party(i));
+            shares.post(id, 0, _line(0, 1, 100));
+        }
+        _pass(2 days + 1);
+        _as(3);
+        shares.settle(id, 0, _party(1));
+    }
+
+    function _post(uint256 count) private {
+        vm.prank(_party(0));
+        shares.open(id);
+        bytes memory line = _line(0, count, 100);
+        _as(1);
+        shares.post(id, 0, line);
+    }
+
+    function _disputed(bool stood) private {
+        vm.assertTrue(_dispute(_party(2), _signed(1, 0, "end")));
+        game.finish(stood);
+    }
+
+    function _as(uint256 party) private {
+        _cool();
+        vm.prank(_party(party));
+    }
+
+    function _cool() private {
+        vm.cool(address(vault));
+        for (uint256 i = 0; i < DESKS; ++i) {
+            vm.cool(_desk(i));
+        }
+    }
+}

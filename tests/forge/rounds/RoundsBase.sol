@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
+import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
+import {RoundDesks} from "../../../contracts/rounds/RoundDesk.sol";
+import {RoundDisputes} from "../../../contracts/rounds/RoundDisputes.sol";
+import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
+import {RoundShares} from "../../../contracts/rounds/RoundShares.sol";
+import {RoundClaim, SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
+import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
+import {Base} from "../Base.sol";
+import {ToyGame} from "../market/ToyGame.sol";
+
+/// @notice A registered plan, its keeper, workers and strangers, and a game whose winner the test names. What claims
+/// hold is made up: the Python tests play with real ones.
+abstract contract RoundsBase is Base {
+    uint256 internal constant BROUGHT = 1000 ether;
+    uint256 internal constant PARTIES = 6;
+    uint256 internal constant DESKS = 5;
+    uint128 internal constant STAKE = 4 ether;
+    uint128 internal constant PAY = 1 ether + 1;
+    bytes32 internal constant PLAN = "plan";
+    bytes32 private constant DOMAIN = keccak256(
+        abi.encode(keccak256("EIP712Domain(string name,string version)"), keccak256("pol rounds"), keccak256("1"))
+    );
+
+    StakeVault internal vault;
+    WorkerBonds internal bonds;
+    RoundDisputes internal disputes;
+    RoundEvidence internal evidence;
+    RoundDemands internal demands;
+    RoundShares internal shares;
+    ToyGame internal game;
+    address internal treasury = account("treasury");
+    bytes32 internal id;
+
+    function setUp() public virtual {
+        vm.warp(1_800_000_000);
+        vm.fee(1 gwei);
+        vault = new StakeVault(address(0), 1 days, address(0), address(this));
+        bonds = new WorkerBonds(vault, treasury);
+        (disputes, evidence) = (new RoundDisputes(vault), new RoundEvidence(vault));
+        (demands, shares) = (new RoundDemands(vault), new RoundShares(vault));
+        game = new ToyGame();
+        RoundDesks memory desks = RoundDesks(bonds, shares, game);
+        bonds.wire(desks);
+        disputes.wire(desks);
+        evidence.wire(desks);
+        demands.wire(desks);
+        shares.wire(desks);
+        address[] memory all = new address[](DESKS);
+        for (uint256 i = 0; i < DESKS; ++i) {
+            all[i] = _desk(i);
+        }
+        vault.wire(all);
+        for (uint256 i = 0; i < PARTIES; ++i) {
+            vm.deal(_party(i), BROUGHT);
+            vm.prank(_party(i));
+            vault.deposit{value: BROUGHT}(_party(i), BROUGHT);
+        }
+        // The last party is the submitter, the first one the keeper; no two keys are one.
+        vm.prank(_party(PARTIES - 1));
+        id = bonds.register(_terms());
+        for (uint256 i = 0; i < PARTIES - 2; ++i) {
+            vm.prank(_party(i));
+            bonds.join(id);
+        }
+    }
+
+    function _terms() internal pure returns (PlanTerms memory t) {
+        (t.plan, t.phases, t.phaseCount, t.rounds) = (PLAN, "phases", 3, 100);
+        t.coordinator = _party(0);
+        (t.stake, t.keeperStake, t.price, t.pay, t.settlements) = (STAKE, 2 * STAKE, 0.01 ether, PAY, 4);
+        (t.period, t.lineWindow, t.answerWindow, t.leaveDelay, t.clock) = (7 days, 1 days, 1 days, 2 days, 1 hours);
+    }
+
+    function _desk(uint256 i) internal view returns (address) {
+        return [address(bonds), address(disputes), address(evidence), address(demands), address(shares)][i];
+    }
+
+    function _party(uint256 i) internal pure returns (address) {
+        return vm.addr(_key(i));
+    }
+
+    function _key(uint256 i) private pure returns (uint256) {
+        return i % PARTIES + 1;
+    }
+
+    /// @dev A claim that a party has signed.
+    function _signed(uint256 party, uint64 round, bytes32 end) internal pure returns (SignedClaim memory signed) {
+        RoundClaim memory c = signed.claim;
+        (c.plan, c.worker, c.round, c.program, c.constants) = (PLAN, _party(party), round, "program", "constants");
+        (c.firstStep, c.steps, c.start, c.end, c.sources, c.roster) = (round, 1, "start", end, "sources", "roster");
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(_key(party), _digestOf(c));
+        signed.signature = abi.encodePacked(r, s, v);
+    }
+
+    /// @dev A line of `count` claims from a round on, each of the same units.
+    function _line(uint64 round, uint256 count, uint128 units) internal pure returns (bytes memory line) {
+        for (uint256 i = 0; i < count; ++i) {
+            line = abi.encodePacked(line, round + uint64(i), uint64(0), keccak256(abi.encode(round, i)), units);
+        }
+    }
+
+    /// @dev Disputes a claim, announced in the block before.
+    function _dispute(address challenger, SignedClaim memory signed) internal returns (bool done) {
+        bytes memory payload = "states";
+        bytes32 kind = keccak256(abi.encode(_digestOf(signed.claim), keccak256(payload)));
+        disputes.announce(keccak256(abi.encode(challenger, id, kind)));
+        vm.roll(vm.getBlockNumber() + 1);
+        Opening memory opening = Opening("header", payload, type(uint128).max);
+        vm.prank(challenger);
+        (done,) = address(disputes).call(abi.encodeCall(RoundDisputes.dispute, (id, signed, opening)));
+    }
+
+    function _pass(uint256 time) internal {
+        vm.warp(vm.getBlockTimestamp() + time);
+    }
+
+    /// @dev Every wei that came in is somebody's: free, locked, or in a desk's pot.
+    function _checkBooks() internal view {
+        uint256 owed = vault.free(treasury);
+        for (uint256 i = 0; i < PARTIES; ++i) {
+            owed += vault.free(_party(i));
+        }
+        for (uint256 d = 0; d < DESKS; ++d) {
+            owed += vault.pot(_desk(d), id);
+            for (uint256 i = 0; i < PARTIES; ++i) {
+                owed += vault.locked(_desk(d), id, _party(i));
+            }
+        }
+        vm.assertEq(owed, PARTIES * BROUGHT);
+        vm.assertEq(address(vault).balance, PARTIES * BROUGHT);
+    }
+
+    function _digestOf(RoundClaim memory claim) private pure returns (bytes32) {
+        bytes32 kind = keccak256(
+            abi.encodePacked(
+                "RoundClaim(bytes32 plan,address worker,uint64 round,uint32 phase,uint32 part,bytes32 roster,",
+                "bytes32 program,bytes32 constants,uint64 firstStep,uint64 steps,bytes32 start,bytes32 end,",
+                "bytes32 sources)"
+            )
+        );
+        return keccak256(abi.encodePacked(hex"1901", DOMAIN, keccak256(abi.encode(kind, claim))));
+    }
+}
