@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 
 @dataclass
@@ -18,6 +19,7 @@ class Exchange:
     group: dist.ProcessGroup | None = None
     device: str = "cpu"
     sent: int = 0
+    _going: list[tuple[dist.Work | None, Tensor]] = field(default_factory=list)
 
     @property
     def rank(self) -> int:
@@ -44,3 +46,26 @@ class Exchange:
         dist.all_gather(found, padded, group=self.group)
         self.sent += (self.size - 1) * (len(padded) + own.nbytes)
         return [bytes(part[:size].cpu().numpy()) for part, size in zip(found, sizes, strict=True)]
+
+    def post(self, data: bytes, to: int) -> None:
+        """Begin to send bytes to one process, which takes them in this order; `settle` waits until all have gone."""
+        size = torch.tensor([len(data)], dtype=torch.int64, device=self.device)
+        payload = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(self.device)
+        for tensor in (size, payload):
+            self._going.append((dist.isend(tensor, to, group=self.group), tensor))
+            self.sent += tensor.nbytes
+
+    def take(self, source: int) -> bytes:
+        """The next bytes that a process has posted to this one."""
+        size = torch.zeros(1, dtype=torch.int64, device=self.device)
+        dist.recv(size, source, group=self.group)
+        payload = torch.empty(int(size), dtype=torch.uint8, device=self.device)
+        dist.recv(payload, source, group=self.group)
+        return bytes(payload.cpu().numpy())
+
+    def settle(self) -> None:
+        """Wait until all that was posted has gone."""
+        for work, _ in self._going:
+            if work is not None:
+                work.wait()
+        self._going.clear()

@@ -12,6 +12,7 @@ from pol.rounds.log_entries import DeliveryEntry, LogEntry, RosterEntry, decode_
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.roster import Roster
 from pol.rounds.rounds_log import LogKeeper
+from pol.rounds.source_rules import ClaimPlace
 from pol.rounds.worker_key import WorkerKey, require_signed
 
 
@@ -27,7 +28,8 @@ class RoundWorker:
         self._keeper = None if coordinator is None else LogKeeper(author.store, author.plan.digest, coordinator)
         self._entries: list[LogEntry] = []
         self._received: list[LogEntry] = []
-        self._round = 0
+        self.round = 0
+        """The current one."""
 
     def begin(self, roster: Roster) -> None:
         """Take part in a round; every process gives the same roster, and the coordinator signs it.
@@ -35,7 +37,7 @@ class RoundWorker:
         Raises:
             ProtocolError: the coordinator has signed another one.
         """
-        author, self._round = self.author, roster.round
+        author, self.round = self.author, roster.round
         own = b"" if self._coordinator is None else self._coordinator.sign(roster.digest)
         signature = self.exchange.gather(own)[0]
         require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
@@ -46,7 +48,7 @@ class RoundWorker:
 
     def make(self, phase: str, part: int = 0) -> MadeClaim:
         """Run a phase and sign its claim, which goes into the log."""
-        made = self.author.make(self._round, phase, part)
+        made = self.author.make(self.round, phase, part)
         self._entries.append(made.entry)
         return made
 
@@ -57,7 +59,7 @@ class RoundWorker:
             ProtocolError: a message isn't what its author has signed.
         """
         author = self.author
-        store, plan, roster = author.store, author.plan, author.rosters[self._round]
+        store, plan, roster = author.store, author.plan, author.rosters[self.round]
         numbers = slots_of(load_phase(store, plan.phases[made.entry.claim.phase]).names, slots)
         data = encode_message(store, plan, made, numbers)
         found = [decode_message(store, plan, message, numbers) for message in self.exchange.gather(data)]
@@ -68,14 +70,38 @@ class RoundWorker:
                 author.learn(message)
                 self._received.append(message.entry)
                 digest = message.entry.claim.digest
-                self._entries.append(DeliveryEntry.signed(author.key, plan.digest, self._round, digest))
+                self._entries.append(DeliveryEntry.signed(author.key, plan.digest, self.round, digest))
         return found
+
+    def deliver(self, made: MadeClaim, slots: Sequence[str], place: int) -> None:
+        """Send a claim and some slots of its end to one member, by its place in the roster."""
+        store, plan = self.author.store, self.author.plan
+        numbers = slots_of(load_phase(store, plan.phases[made.entry.claim.phase]).names, slots)
+        self.exchange.post(encode_message(store, plan, made, numbers), place)
+
+    def accept(self, expected: ClaimPlace, slots: Sequence[str]) -> MadeClaim:
+        """The claim that a member delivers next, which has to be this one; its receipt is signed.
+
+        Raises:
+            ProtocolError: the message isn't what its author has signed, or another claim.
+        """
+        author = self.author
+        store, plan, roster = author.store, author.plan, author.rosters[self.round]
+        numbers = slots_of(load_phase(store, plan.phases[expected.phase]).names, slots)
+        message = decode_message(store, plan, self.exchange.take(roster.place(expected.worker)), numbers)
+        if ClaimPlace(message.entry.worker, *message.entry.claim.place) != expected:
+            raise ProtocolError(f"{expected.worker} has sent a message of another worker, round or phase")
+        author.learn(message)
+        self._received.append(message.entry)
+        self._entries.append(DeliveryEntry.signed(author.key, plan.digest, self.round, message.entry.claim.digest))
+        return message
 
     def finish(self) -> None:
         """Bring what was signed in this round into the log, and what has come and its author leaves out.
 
         A claim is false if its sources aren't in the log: nobody's claim may depend on another's entry.
         """
+        self.exchange.settle()
         own = [encode_entry(entry) for entry in self._entries]
         entered = _entries_of(self.exchange.gather(_joined(own)))
         left_out = [data for data in map(encode_entry, self._received) if data not in set(entered)]
@@ -83,7 +109,7 @@ class RoundWorker:
         self._entries, self._received = [], []
         if self._keeper is not None:
             for data in entered:
-                self._keeper.append(decode_entry(data), self._round)
+                self._keeper.append(decode_entry(data), self.round)
             self._keeper.publish()
 
 

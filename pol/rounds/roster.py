@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pol.commitments import canonical_json
@@ -133,12 +133,41 @@ def drawn_partners(beacon: bytes, round_: int, count: int) -> tuple[int, ...]:
     return tuple(partners)
 
 
+def drawn_routes(beacon: bytes, round_: int, roles: Sequence[str], parts: int) -> tuple[tuple[int, ...], ...]:
+    """The route of each part through the stages: members with the role ``stage K`` take the parts in a drawn order.
+
+    Raises:
+        ProtocolError: nobody has the role of a stage.
+    """
+    stages = [[place for place, role in enumerate(roles) if role == stage_role(k)] for k in range(len(set(roles)))]
+    if not all(stages):
+        raise ProtocolError("a stage has no member: each member's role is a stage, from 0 on")
+    routes = [[0] * len(stages) for _ in range(parts)]
+    for stage, places in enumerate(stages):
+        for at, part in enumerate(drawn_order(beacon, round_, stage, parts)):
+            routes[part][stage] = places[at % len(places)]
+    return tuple(map(tuple, routes))
+
+
+def stage_role(stage: int) -> str:
+    """The role of members whose routes a beacon draws."""
+    return f"stage {stage}"
+
+
 def require_drawn(roster: Roster, previous: Collection[bytes] = ()) -> None:
-    """Check the partners of a roster against its beacon; ``previous`` are beacons that rounds before have used.
+    """Check partners and routes of a roster against its beacon; ``previous`` are beacons that rounds before have used.
+
+    Routes without a beacon are the coordinator's choice.
 
     Raises:
         ProtocolError: they are chosen, or a beacon is used again.
     """
+    if roster.routes and roster.beacon:
+        roles = [member.role for member in roster.members]
+        if roster.beacon in previous:
+            raise ProtocolError(f"the roster of round {roster.round} draws routes from the beacon of another round")
+        if roster.routes != drawn_routes(roster.beacon, roster.round, roles, len(roster.routes)):
+            raise ProtocolError(f"the routes in round {roster.round} aren't those that its beacon draws")
     if not roster.partners:
         return
     if len(roster.beacon) != 32 or roster.beacon in previous:

@@ -15,7 +15,10 @@ from pol.rounds.worker_key import require_name
 
 KIND, VERSION = "pol/rounds-plan", 1
 DOCUMENT_LIMIT = 1 << 26
-OWN, MEMBER, PARTNER, ROUTE, PART = "own", "member", "partner", "route", "part"
+OWN, MEMBER, PARTNER, ROUTE, PART, HOLDER = "own", "member", "partner", "route", "part", "holder"
+_NUMBERS = {OWN: (0,), MEMBER: (1,), PARTNER: (0,), ROUTE: (1, 2), PART: (0,), HOLDER: (1,)}
+"""How many numbers follow a kind."""
+ANY_PART = -1
 NO_INITIAL = -1
 
 
@@ -23,8 +26,8 @@ NO_INITIAL = -1
 class SourceRule:
     """Where a slot comes from: a slot of the end of a phase's claim, ``lag`` rounds before, by the worker ``of``.
 
-    ``of`` is `OWN`, `PART`, `PARTNER`, ``"member:2"`` or ``"route:0"``. ``initial`` is the index of the value where
-    there is no such claim, or `NO_INITIAL`. Without a phase, the slot always has its initial value. A worker that joins
+    ``of`` is `OWN`, `PART`, `PARTNER`, ``"member:2"``, ``"route:0"``, ``"route:0:3"`` (of part 3) or ``"holder:0"``.
+    ``initial`` is the index of the value where there is no such claim, or `NO_INITIAL`. Without a phase, the slot always has its initial value. A worker that joins
     has no claim of the round before: it takes the slot from that of the first member if it ``inherits``, else it begins
     with the initial value.
     """
@@ -37,10 +40,10 @@ class SourceRule:
     inherits: bool = False
 
     def __post_init__(self) -> None:
-        kind, _, index = self.of.partition(":")
-        is_indexed = kind in (MEMBER, ROUTE)
-        if kind not in (OWN, MEMBER, PARTNER, ROUTE, PART) or is_indexed != index.isdecimal():
-            raise ProtocolError(f"a source of {self.of!r}: it is of own, part, partner, member:K or route:K")
+        kind, *numbers = self.of.split(":")
+        if len(numbers) not in _NUMBERS.get(kind, ()) or not all(number.isdecimal() for number in numbers):
+            known = "own, part, partner, member:K, route:K, route:K:PART or holder:K"
+            raise ProtocolError(f"a source of {self.of!r}: it is of {known}")
         if self.lag not in (0, 1):
             raise ProtocolError(f"a source {self.lag} rounds before: a lag is 0 or 1")
         if not self.phase and self.initial < 0:
@@ -48,13 +51,18 @@ class SourceRule:
 
     @property
     def kind(self) -> str:
-        """`OWN`, `MEMBER`, `PARTNER`, `ROUTE` or `PART`."""
-        return self.of.partition(":")[0]
+        """`OWN`, `MEMBER`, `PARTNER`, `ROUTE`, `PART` or `HOLDER`."""
+        return self.of.split(":")[0]
 
     @property
     def index(self) -> int:
-        """K of ``member:K`` and ``route:K``."""
-        return int(self.of.partition(":")[2] or 0)
+        """K of ``member:K``, ``route:K`` and ``holder:K``."""
+        return int([*self.of.split(":"), "0"][1])
+
+    @property
+    def part(self) -> int:
+        """The part that ``route:K:PART`` names, or `ANY_PART`."""
+        return int([*self.of.split(":"), "", ""][2] or ANY_PART)
 
 
 @dataclass(frozen=True)

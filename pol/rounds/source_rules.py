@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pol.errors import ProtocolError
 from pol.rounds.roster import Roster
-from pol.rounds.rounds_plan import NO_INITIAL, OWN, PART, PARTNER, ROUTE, Phase, RoundsPlan, SourceRule
+from pol.rounds.rounds_plan import ANY_PART, NO_INITIAL, OWN, PART, PARTNER, ROUTE, Phase, RoundsPlan, SourceRule
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,11 @@ def _worker(rule: SourceRule, roster: Roster, there: Roster, place: ClaimPlace, 
             at = rule.index
         case "partner":
             at = roster.partners[own] if roster.partners else len(roster.members)
+        case "holder":
+            return holder(roster, there, rule.index, place.worker)
         case _:
-            routes = roster.routes[place.part] if place.part < len(roster.routes) else ()
+            part = _routed(rule, place)
+            routes = roster.routes[part] if part < len(roster.routes) else ()
             at = routes[rule.index] if rule.index < len(routes) else len(roster.members)
     members = roster.members if rule.kind in (PARTNER, ROUTE) else there.members
     if at >= len(members):
@@ -94,7 +97,30 @@ def _worker(rule: SourceRule, roster: Roster, there: Roster, place: ClaimPlace, 
 def _part(plan: RoundsPlan, rule: SourceRule, phase: int, place: ClaimPlace, lag: int) -> int:
     last = plan.phases[phase].parts - 1
     if rule.kind == ROUTE:
-        return place.part
+        return _routed(rule, place)
     if rule.kind == PART:
         return last if lag else place.part - 1
     return last
+
+
+def _routed(rule: SourceRule, place: ClaimPlace) -> int:
+    return place.part if rule.part == ANY_PART else rule.part
+
+
+def holder(roster: Roster, there: Roster, stage: int, worker: str) -> str:
+    """Who gives a worker the state of a stage: itself, if a route in the roster ``there`` leads through it.
+
+    Otherwise it is the first one in the routes of ``there``, in the order of parts, that is in ``roster`` as well.
+
+    Raises:
+        ProtocolError: none is left.
+    """
+    places = [route[stage] for route in there.routes if stage < len(route)]
+    holders = [there.members[place].worker for place in places]
+    if worker in holders:
+        return worker
+    staying = {member.worker for member in roster.members}
+    for other in holders:
+        if other in staying:
+            return other
+    raise ProtocolError(f"nobody in round {roster.round} holds stage {stage} of round {there.round}: recover it")

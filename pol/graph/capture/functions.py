@@ -8,6 +8,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 from torch.fx import traceback as fx_traceback
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
@@ -63,7 +64,13 @@ def capture_function(
 
     key, number = seed_words(seed), torch.zeros((), dtype=torch.int64)
     slots, values = ([tensor.detach() for tensor in part.values()] for part in (given, known))
-    with quiet(), torch.enable_grad(), fx_traceback.preserve_node_meta():
+    with (
+        quiet(),
+        torch.enable_grad(),
+        fx_traceback.preserve_node_meta(),
+        sdpa_kernel(SDPBackend.MATH),
+        torch.backends.mkldnn.flags(enabled=False),
+    ):
         first = traced(lambda s, v, n: call(s, v, n, key), [slots, values, number], None, lambda: "the function")
 
         def replay(*tensors: Tensor) -> list[Tensor]:
