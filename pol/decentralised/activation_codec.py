@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 Slots = dict[str, Tensor]
@@ -11,11 +12,12 @@ Slots = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Sample:
-    """Which part of the data a micro-batch is: its rows, the step, and the constants of the program."""
+    """A micro-batch: its rows, the step, the constants of the program, and the shape of its activation."""
 
     rows: Tensor
     step: Tensor
     known: Slots
+    shape: torch.Size
 
 
 class ActivationCodec:

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pol.commitments.keccak import keccak256
 from pol.decentralised import small_gpt
 from pol.decentralised.activation_codec import PLAIN, ActivationCodec
 from pol.decentralised.flat_adam import MOMENTS
 from pol.decentralised.gpt_stages import gpt_stages
-from pol.decentralised.pipeline_steps import SEEN_IN, SEEN_OUT, PipelineSteps
+from pol.decentralised.local_processes import local_key
+from pol.decentralised.pipeline_steps import PipelineSteps
 from pol.decentralised.round_worker import RoundWorker
 from pol.graph.captured_step import Capture
 from pol.rounds.claim_author import MadeClaim
 from pol.rounds.claim_replay import load_phase
 from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
-from pol.rounds.roster import Roster
+from pol.rounds.roster import Member, Roster, drawn_routes, stage_role
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.source_rules import ClaimPlace, holder
 from pol.training.storage.store import Store
@@ -122,6 +124,16 @@ def _add(builder: PlanBuilder, name: str, stage: int, capture: Capture, options:
             case _:
                 sources[slot] = ALWAYS
     builder.phase(name, capture, sources, parts=options.parts)
+
+
+def staged_roster(plan: RoundsPlan, round_: int, present: list[int], stages: int, parts: int) -> Roster:
+    """The roster of local workers, dealt to stages by their numbers, with routes that a beacon draws."""
+    members = tuple(
+        Member(local_key(number).name, number, role=stage_role(number % stages)) for number in present
+    )
+    beacon = keccak256(b"beacon of a local run" + round_.to_bytes(8, "big"))  # a real one comes from outside
+    routes = drawn_routes(beacon, round_, [member.role for member in members], parts)
+    return Roster(plan.digest, round_, members, routes=routes, beacon=beacon)
 
 
 class StageWorker:

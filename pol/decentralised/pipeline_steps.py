@@ -28,14 +28,14 @@ class PipelineSteps:
     ) -> None:
         self._stages, self._codec = stages, codec
         self._text, self._following, self._order = text, following, order
-        self._width = stages[0].vector().new_zeros(order.shape[1], text.shape[1], small_width(stages))
+        self._like = stages[0].vector().new_zeros(order.shape[1], text.shape[1], _width_of(stages))
 
     def forward(self, number: int) -> Capture:
         """Weights, and what has come in, to what goes out."""
         codec, stage = self._codec, self._stages[number]
 
         def step(state: Slots, known: Slots, at: Tensor) -> Slots:
-            sample = _sample(known, at)
+            sample = self._sample(known, at)
             given, kept = self._given(number, state, sample)
             message, seen = codec.encode(stage.run(state["weights"], given), state.get(SEEN_OUT), sample)
             return {**_named("out", message), **kept, **_buffer(SEEN_OUT, seen)}
@@ -48,7 +48,7 @@ class PipelineSteps:
         stage = self._stages[number]
 
         def step(state: Slots, known: Slots, at: Tensor) -> Slots:
-            sample = _sample(known, at)
+            sample = self._sample(known, at)
             given, kept = self._given(number, state, sample)
             weights, given = (tensor.detach().requires_grad_() for tensor in (state["weights"], given))
             loss = small_gpt.loss(stage.run(weights, given), known["following"].index_select(0, sample.rows))
@@ -66,7 +66,7 @@ class PipelineSteps:
         codec, stage = self._codec, self._stages[number]
 
         def step(state: Slots, known: Slots, at: Tensor) -> Slots:
-            sample = _sample(known, at)
+            sample = self._sample(known, at)
             weights = state["weights"].detach().requires_grad_()
             given = sample.known["text"].index_select(0, sample.rows) if not number else state["given"].detach()
             back = codec.decode_gradient(_unnamed("from", state), sample)
@@ -77,7 +77,7 @@ class PipelineSteps:
 
         state = {**self._backward_message("from"), "gradient": torch.zeros_like(stage.vector())}
         if number:
-            state |= {"given": self._width, **self._backward_message("back")}
+            state |= {"given": self._like, **self._backward_message("back")}
         return self._captured(number, step, state)
 
     def update(self, number: int, parts: int, rate: float) -> Capture:
@@ -110,34 +110,34 @@ class PipelineSteps:
     def _incoming(self, number: int) -> Slots:
         if not number:
             return {}
-        kept = {"given": self._width, **_buffer(SEEN_IN, self._first_buffer())}
+        kept = {"given": self._like, **_buffer(SEEN_IN, self._first_buffer())}
         return {**_named("in", self._message()), **kept}
 
     def _outgoing(self) -> Slots:
         return {**_named("out", self._message()), **_buffer(SEEN_OUT, self._first_buffer())}
 
     def _first_buffer(self) -> Tensor | None:
-        return self._codec.buffer(len(self._text), self._width)
+        return self._codec.buffer(len(self._text), self._like)
 
     def _message(self) -> Slots:
-        return _zeros(self._codec.encode(self._width, self._first_buffer(), self._first_sample())[0])
+        return _zeros(self._codec.encode(self._like, self._first_buffer(), self._first_sample())[0])
 
     def _backward_message(self, prefix: str) -> Slots:
-        return _named(prefix, _zeros(self._codec.encode_gradient(self._width, self._first_sample())))
+        return _named(prefix, _zeros(self._codec.encode_gradient(self._like, self._first_sample())))
 
     def _first_sample(self) -> Sample:
-        return _sample({"text": self._text, "order": self._order, **self._codec.constants()}, _zero().to(torch.int64))
+        return self._sample({"text": self._text, "order": self._order, **self._codec.constants()}, _zero().to(torch.int64))
+
+    def _sample(self, known: Slots, at: Tensor) -> Sample:
+        rows = known["order"].index_select(0, at.reshape(1)).squeeze(0)
+        return Sample(rows, at, known, self._like.shape)
 
 
-def small_width(stages: list[GptStage]) -> int:
+def _width_of(stages: list[GptStage]) -> int:
     """Numbers of an activation for each character."""
     tokens = stages[0].tokens
     assert tokens is not None
     return tokens.embedding_dim
-
-
-def _sample(known: Slots, at: Tensor) -> Sample:
-    return Sample(known["order"].index_select(0, at.reshape(1)).squeeze(0), at, known)
 
 
 def _named(prefix: str, message: Slots) -> Slots:

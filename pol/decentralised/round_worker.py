@@ -46,6 +46,10 @@ class RoundWorker:
         if self._coordinator is not None:
             self._entries.append(RosterEntry(author.store.put(roster.encode()), signature))
 
+    def enter(self, entry: LogEntry) -> None:
+        """Bring an entry into the log when the round ends."""
+        self._entries.append(entry)
+
     def make(self, phase: str, part: int = 0) -> MadeClaim:
         """Run a phase and sign its claim, which goes into the log."""
         made = self.author.make(self.round, phase, part)
@@ -92,7 +96,8 @@ class RoundWorker:
         if ClaimPlace(message.entry.worker, *message.entry.claim.place) != expected:
             raise ProtocolError(f"{expected.worker} has sent a message of another worker, round or phase")
         author.learn(message)
-        self._received.append(message.entry)
+        if expected.round == self.round:  # one of the round before is in the log
+            self._received.append(message.entry)
         self._entries.append(DeliveryEntry.signed(author.key, plan.digest, self.round, message.entry.claim.digest))
         return message
 

@@ -1,0 +1,171 @@
+"""Workers as processes of this machine that may die, or join: before each round the coordinator looks who is there.
+
+A process holds a lock on a file as long as it lives. It says that it takes part in a round by a signed heartbeat; the
+coordinator, worker 0, signs the roster of those that do, and these form the group of the round.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+import torch.distributed as dist
+from torch import multiprocessing
+
+from pol.decentralised.exchange import Exchange
+from pol.decentralised.local_processes import Author, Round, local_key
+from pol.decentralised.round_worker import RoundWorker
+from pol.errors import OperationalError
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.log_entries import Change, MembershipEntry
+from pol.rounds.roster import Roster
+from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
+from pol.training.storage.store import Store
+
+RosterOf: TypeAlias = Callable[[RoundsPlan, int, list[int]], Roster]
+"""The roster of a round from the numbers of the workers that are there; worker 0 is its first member."""
+_PAUSE = 0.01
+
+
+def run_elastic(
+    folder: Path,
+    plan: RoundsPlan,
+    do_round: Round,
+    workers: int,
+    rosters: RosterOf,
+    cheats: Mapping[int, Author] | None = None,
+    killed: Mapping[int, int] | None = None,
+) -> None:
+    """Train all rounds of a plan in ``folder/store``; ``killed`` says before which round a worker gets a SIGKILL.
+
+    Functions and classes are given to processes by name: they stand in a module.
+
+    Raises:
+        OperationalError: a process has failed.
+    """
+    dying = dict(killed or {})
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # torch is loaded once for all workers
+    processes = []
+    for number in range(workers):
+        author = (cheats or {}).get(number, ClaimAuthor)
+        arguments = (number, str(folder), plan.digest.hex(), do_round, workers, rosters, author, dying.get(number, -1))
+        processes.append(context.Process(target=_work, args=arguments))
+        processes[-1].start()
+    while any(process.is_alive() for process in processes):
+        failed = [n for n, process in enumerate(processes) if process.exitcode and n not in dying]
+        if failed:
+            for process in processes:
+                process.kill()
+            raise OperationalError(f"worker {failed[0]} has failed: its output says why")
+        time.sleep(_PAUSE)
+
+
+def _work(
+    number: int,
+    folder: str,
+    digest: str,
+    do_round: Round,
+    workers: int,
+    rosters: RosterOf,
+    author: Author,
+    dies_before: int,
+) -> None:
+    torch.set_num_threads(1)
+    meeting = _Meeting(Path(folder), workers, number)
+    store = Store(f"file://{folder}/store")
+    plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    key = local_key(number)
+    made = author(store, plan, key, partial(CpuExecutor, threads=1))
+    worker = RoundWorker(made, Exchange(), None if number else local_key(-1))
+    for round_ in range(plan.rounds):
+        if round_ == dies_before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        meeting.come(round_)
+        if number == 0:
+            meeting.announce(rosters(plan, round_, meeting.present(round_)))
+        roster = meeting.roster(round_)
+        if not meeting.join(roster, key.name):
+            made.rosters[round_] = roster
+            continue
+        worker.begin(roster)
+        worker.enter(MembershipEntry.signed(key, plan.digest, round_, Change.HEARTBEAT))
+        do_round(worker)
+        worker.finish()
+    meeting.leave()
+
+
+class _Meeting:
+    """A folder in which processes find each other: locks, arrivals and rosters."""
+
+    def __init__(self, folder: Path, workers: int, number: int) -> None:
+        self._folder, self._workers, self._number = folder, workers, number
+        self._members: list[str] = []
+        (folder / "meeting").mkdir(exist_ok=True)
+        self._lock = self._path(f"lock-{number}").open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def come(self, round_: int) -> None:
+        """Say that this process is there."""
+        self._path(f"here-{round_}-{self._number}").touch()
+
+    def present(self, round_: int) -> list[int]:
+        """The workers that have come; waits for each that lives."""
+        return [number for number in range(self._workers) if self._comes(round_, number)]
+
+    def _comes(self, round_: int, number: int) -> bool:
+        while not self._path(f"here-{round_}-{number}").exists():
+            if round_ and self._is_dead(number):
+                return False
+            time.sleep(_PAUSE)
+        return True
+
+    def _is_dead(self, number: int) -> bool:
+        with self._path(f"lock-{number}").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    def announce(self, roster: Roster) -> None:
+        """Show the roster of a round."""
+        path = self._path(f"roster-{roster.round}")
+        path.with_suffix(".part").write_bytes(roster.encode())
+        path.with_suffix(".part").rename(path)
+
+    def roster(self, round_: int) -> Roster:
+        """The roster of a round, when it is there."""
+        path = self._path(f"roster-{round_}")
+        while not path.exists():
+            if self._is_dead(0):
+                raise OperationalError("the coordinator has died: its log ends with the round before")
+            time.sleep(_PAUSE)
+        return Roster.decode(path.read_bytes())
+
+    def join(self, roster: Roster, name: str) -> bool:
+        """Form the group of a round's members; False if this process isn't one."""
+        members = [member.worker for member in roster.members]
+        if members != self._members:
+            self.leave()
+            if name in members:
+                method = f"file://{self._path(f'group-{roster.round}')}"
+                dist.init_process_group("gloo", init_method=method, rank=members.index(name), world_size=len(members))
+            self._members = members
+        return name in members
+
+    def leave(self) -> None:
+        """Leave the group, if there is one."""
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def _path(self, name: str) -> Path:
+        return self._folder / "meeting" / name
