@@ -123,12 +123,15 @@ class _Meeting:
 
     def _comes(self, round_: int, number: int) -> bool:
         while not self._path(f"here-{round_}-{number}").exists():
-            if round_ and self._is_dead(number):
+            if self._is_dead(number):
                 return False
             time.sleep(_PAUSE)
         return True
 
     def _is_dead(self, number: int) -> bool:
+        """Whether a worker that has been there isn't any more."""
+        if not self._path(f"here-0-{number}").exists():
+            return False
         with self._path(f"lock-{number}").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.pipeline_cheats import GradientReplacer, GradientScaler, IdentityActivations, cosine
-from pol.decentralised.elastic_processes import run_elastic
+from lab.rounds.pipeline_runs import trained
 from pol.decentralised.local_processes import Author, local_key
 from pol.decentralised.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, staged_roster
 from pol.dispute.position import Side
@@ -21,8 +20,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase, replay_claim
 from pol.rounds.message import slots_of
 from pol.rounds.roster import Member, Roster, drawn_routes, require_drawn
-from pol.rounds.round_audit import Lie, LoggedRounds, findings_by_roots, read_rounds
-from pol.rounds.rounds_log import load_head, require_whole
+from pol.rounds.round_audit import Lie, findings_by_roots
+from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.source_rules import holder
 from pol.training.storage.store import Store
 
@@ -30,19 +29,12 @@ OPTIONS = Pipeline(rounds=3, rows=64)
 ROSTERS = partial(staged_roster, stages=2, parts=OPTIONS.parts)
 
 
-def trained(
-    folder: Path, cheats: Mapping[int, Author] | None = None, killed: Mapping[int, int] | None = None
-) -> LoggedRounds:
-    store = Store(f"file://{folder}/store")
-    plan = pipeline_plan(store, OPTIONS, local_key(-1).name, bytes(32))
-    run_elastic(folder, plan, pipeline_round, 4, ROSTERS, cheats, killed)
-    plan, head = load_head(store)
-    require_whole(store, head)
-    return read_rounds(store, plan, head)
+def plan_of(store: Store, coordinator: str, nonce: bytes) -> RoundsPlan:
+    return pipeline_plan(store, OPTIONS, coordinator, nonce)
 
 
 def test_a_killed_worker_is_led_around(tmp_path: Path) -> None:
-    rounds = trained(tmp_path, killed={3: 2})
+    rounds = trained(tmp_path, plan_of, pipeline_round, 4, ROSTERS, killed={3: 2})
     assert not list(findings_by_roots(rounds))
     assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
     sizes = [len(roster.members) for _, (roster,) in sorted(rounds.rosters.items())]
@@ -56,7 +48,7 @@ def test_a_killed_worker_is_led_around(tmp_path: Path) -> None:
 
 def test_lies_of_stages_end_at_one_scalar(tmp_path: Path) -> None:
     cheats: dict[int, Author] = {0: IdentityActivations, 1: GradientScaler, 3: GradientReplacer}
-    rounds = trained(tmp_path, cheats)
+    rounds = trained(tmp_path, plan_of, pipeline_round, 4, ROSTERS, cheats)
     assert not list(findings_by_roots(rounds))
     found = list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
     (roster,) = rounds.rosters[1]

@@ -18,8 +18,8 @@ Sides = tuple[ReplayClaim, bytes, ReplayPlayer, ReplayPlayer]
 def sides(rounds: LoggedRounds, entry: ClaimEntry) -> Sides:
     """The claim, the program's header, its author's player and the challenger's: for `Court.play` and `Court.hear`."""
     honest = trace_of(rounds, entry, CpuExecutor)
-    held, last = load_end(rounds, entry), honest.state(entry.claim.first_step + entry.claim.steps)
-    end = [held.get(slot, words) for slot, words in enumerate(last)]
+    held, start = load_end(rounds, entry), honest.state(entry.claim.first_step)
+    end = [held.get(slot, words) for slot, words in enumerate(start)]  # what isn't held is as its source
     author = JumpingTrace(trace_of(rounds, entry, CpuExecutor), end)
     assert author.state_root(entry.claim.first_step + entry.claim.steps) == entry.claim.end
     header = honest.commitment.header
