@@ -122,7 +122,7 @@ def load_start(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
         ProtocolError: the sources don't give the claimed start: the claim is false by its roots.
         OperationalError: something is withheld.
     """
-    tensors = _PublishedTensors(rounds)
+    tensors = PublishedTensors(rounds)
     found = [tensors.of(source) for source in rounds.sources(entry)]
     types = [slot.type for slot in load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]).program.slots]
     if state_root(types, found) != entry.claim.start:
@@ -159,7 +159,7 @@ def execution_finding(rounds: LoggedRounds, entry: ClaimEntry, executors: Execut
     return Finding(Lie.EXECUTION, entry.worker, claim.round, phase.name, detail, claim.digest)
 
 
-class _PublishedTensors:
+class PublishedTensors:
     """Tensors by their source: a file is read once."""
 
     def __init__(self, rounds: LoggedRounds) -> None:

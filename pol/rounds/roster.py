@@ -29,7 +29,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Roster:
-    """The members of a round, in order; of each its partner's place; of each part the places of its route."""
+    """The members of a round, in order; of each its partner's place; of each part the places of its route.
+
+    While it is ``provisional``, members may still fall out: the final one has those whose messages have come.
+    """
 
     plan: bytes
     round: int
@@ -37,6 +40,7 @@ class Roster:
     partners: tuple[int, ...] = ()
     routes: tuple[tuple[int, ...], ...] = ()
     beacon: bytes = b""
+    provisional: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.members) <= MAX_MEMBERS:
@@ -82,6 +86,7 @@ class Roster:
                 "partners": list(self.partners),
                 "routes": [list(route) for route in self.routes],
                 "beacon": self.beacon.hex(),
+                "provisional": self.provisional,
             }
         )
 
@@ -92,7 +97,7 @@ class Roster:
         Raises:
             ProtocolError: not the canonical bytes of a roster.
         """
-        names = ["plan", "round", "members", "partners", "routes", "beacon"]
+        names = ["plan", "round", "members", "partners", "routes", "beacon", "provisional"]
         given = canonical_json.Fields.of_document(data, "the roster", KIND, VERSION, names)
         routes = [canonical_json.Fields({"route": route}, "a route", ["route"]) for route in given.items("routes")]
         return cls(
@@ -102,6 +107,7 @@ class Roster:
             tuple(given.integers("partners")),
             tuple(tuple(route.integers("route")) for route in routes),
             given.octets("beacon", 0, 32),
+            given.truth("provisional"),
         )
 
     @property

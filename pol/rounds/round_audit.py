@@ -12,6 +12,7 @@ from enum import Enum
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, require_author
 from pol.rounds.roster import Roster, require_drawn
+from pol.rounds.roster_rules import are_two_of_a_kind, final_of, left_out, needs_final, unasked, wrong_final
 from pol.rounds.round_claim import (
     INITIAL,
     SOURCE_SIZE,
@@ -70,7 +71,7 @@ class LoggedRounds:
     store: Store
     entries: Sequence[LogEntry]
     rosters: Mapping[int, Sequence[Roster]]
-    """By round; more than one is an equivocation of the coordinator."""
+    """By round: a provisional one and a final one, or one; two of a kind are an equivocation of the coordinator."""
     claims: Mapping[bytes, ClaimEntry]
     places: Mapping[ClaimPlace, ClaimEntry]
     is_whole: bool = True
@@ -104,9 +105,9 @@ class LoggedRounds:
         named = (roster for roster in self.rosters.get(entry.claim.round, ()) if roster.document == entry.claim.roster)
         return next(named, None)
 
-    def before(self, round_: int) -> Roster | None:
-        """The roster of the round before."""
-        return next(iter(self.rosters.get(round_ - 1, ())), None)
+    def before(self, round_: int) -> list[Roster]:
+        """The final roster of the round before; more than one, if the coordinator has equivocated."""
+        return final_of(self.rosters.get(round_ - 1, ()))
 
 
 def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, last: int | None = None) -> LoggedRounds:
@@ -117,6 +118,16 @@ def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, l
         OperationalError: the store failed.
     """
     entries = list(read_entries(store, head, max(0, first - 1), last))
+    return rounds_of(store, plan, entries, first == 0 and last is None)
+
+
+def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_whole: bool) -> LoggedRounds:
+    """Entries with the rosters among them.
+
+    Raises:
+        ProtocolError: a roster is malformed.
+        OperationalError: the store failed.
+    """
     rosters: dict[int, list[Roster]] = {}
     for roster in rosters_of(store, plan, entries):
         rosters.setdefault(roster.round, []).append(roster)
@@ -125,22 +136,22 @@ def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, l
     for entry in entries:
         if isinstance(entry, ClaimEntry) and entry.claim.plan == plan.digest:
             claims[entry.claim.digest] = entry
-            places.setdefault(ClaimPlace(entry.worker, *entry.claim.place), entry)
-    return LoggedRounds(plan, store, entries, rosters, claims, places, first == 0 and last is None)
+            place = ClaimPlace(entry.worker, *entry.claim.place)
+            if places.setdefault(place, entry) is not entry and not _is_signed(places[place]):
+                places[place] = entry  # what the keeper has made up is nobody's other claim
+    return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole)
 
 
-def findings_by_roots(rounds: LoggedRounds, first: int = 0, last: int | None = None) -> Iterator[Finding]:
-    """The lies that signatures, rosters and roots show, without data: in the order of the log."""
-    coordinator, used = rounds.plan.coordinator, set[bytes]()
-    for round_, (roster, *others) in sorted(rounds.rosters.items()):
-        if others:
-            yield Finding(Lie.EQUIVOCATION, coordinator, round_, "roster", "has signed two rosters of one round")
-        try:
-            require_drawn(roster, used)
-        except ProtocolError as error:
-            yield Finding(Lie.ROSTER, coordinator, round_, "roster", str(error))
-        used.add(roster.beacon)
-    for entry in rounds.entries:
+def findings_by_roots(
+    rounds: LoggedRounds, first: int = 0, last: int | None = None, receipts: Sequence[DeliveryEntry] = ()
+) -> Iterator[Finding]:
+    """The lies that signatures, rosters and roots show, without data: in the order of the log.
+
+    ``receipts`` are some that senders hold, whether the log has them or not.
+    """
+    coordinator = rounds.plan.coordinator
+    yield from _roster_findings(rounds, first)
+    for entry in [*rounds.entries, *receipts]:
         if isinstance(entry, RosterEntry):
             continue
         round_ = entry.claim.round if isinstance(entry, ClaimEntry) else entry.round
@@ -158,12 +169,48 @@ def findings_by_roots(rounds: LoggedRounds, first: int = 0, last: int | None = N
             except OperationalError as error:
                 name = _phase_name(rounds.plan, entry)
                 yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), entry.claim.digest)
-        if isinstance(entry, DeliveryEntry) and entry.claim not in rounds.claims:
+        if isinstance(entry, DeliveryEntry) and entry.claim in rounds.claims:
+            worker = rounds.claims[entry.claim].worker
+            if entry.receiver == coordinator and left_out(rounds.rosters.get(round_, ()), worker):
+                problem = f"has acknowledged the message of {worker}, and the final roster is without it"
+                yield Finding(Lie.OMISSION, coordinator, round_, "roster", problem, entry.claim)
+        elif isinstance(entry, DeliveryEntry):
             # Only its keeper can leave anything out of the log; a receiver could have made up what it acknowledges.
             is_keeper = entry.receiver == coordinator and rounds.is_whole
             problem = f"has acknowledged claim {entry.claim.hex()[:16]}, and the log doesn't have it"
             lie = Lie.OMISSION if is_keeper else Lie.WITHHELD
             yield Finding(lie, entry.receiver, round_, "log", problem, entry.claim)
+
+
+def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:
+    coordinator, used = rounds.plan.coordinator, set[bytes]()
+    wrong = {roster.document: problem for roster, problem in unasked(rounds.entries, _by_document(rounds))}
+    for round_, rosters in sorted(rounds.rosters.items()):
+        if round_ < first:
+            continue
+        if are_two_of_a_kind(rosters):
+            yield Finding(Lie.EQUIVOCATION, coordinator, round_, "roster", "has signed two rosters of one round")
+        problems = [wrong[roster.document] for roster in rosters if roster.document in wrong]
+        problems += filter(None, [wrong_final(rosters)])
+        for roster in rosters:
+            try:
+                require_drawn(roster, used)
+            except ProtocolError as error:
+                problems.append(str(error))
+        used.update(roster.beacon for roster in rosters)
+        yield from (Finding(Lie.ROSTER, coordinator, round_, "roster", problem) for problem in problems)
+
+
+def _by_document(rounds: LoggedRounds) -> dict[str, Roster]:
+    return {roster.document.hex(): roster for rosters in rounds.rosters.values() for roster in rosters}
+
+
+def _is_signed(entry: ClaimEntry) -> bool:
+    try:
+        require_author(entry)
+    except ProtocolError:
+        return False
+    return True
 
 
 def claim_findings(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:
@@ -181,30 +228,44 @@ def claim_findings(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:
     other = rounds.places[ClaimPlace(entry.worker, *claim.place)]
     if other.claim != claim:
         return found(Lie.EQUIVOCATION, "has signed two claims for one place", other.claim.digest)
-    roster, before = rounds.roster_of(entry), rounds.before(claim.round)
+    roster, candidates = rounds.roster_of(entry), rounds.before(claim.round)
     if roster is None:
         raise OperationalError("its roster isn't in this log: its author has to show one that the coordinator signed")
-    if claim.round and before is None:
+    if claim.round and not candidates:
         raise OperationalError(f"the roster of round {claim.round - 1} isn't in this log: ask its keeper")
+    known: list[Roster | None] = [*candidates] or [None]
+    # Where the coordinator has signed two rosters, its author can't know but one: either of them serves it.
+    problems = [_wrong_claim(rounds, entry, roster, before) for before in known]
+    first = problems[0]
+    return [] if first is None or None in problems else found(*first)
+
+
+def _wrong_claim(
+    rounds: LoggedRounds, entry: ClaimEntry, roster: Roster, before: Roster | None
+) -> tuple[Lie, str] | None:
+    """What is wrong with a claim under its roster and the one of the round before."""
+    claim, plan = entry.claim, rounds.plan
     try:
         member = roster.members[roster.place(entry.worker)]
         place = ClaimPlace(entry.worker, *claim.place)
         required = required_sources(plan, roster, before, place)
         phase, constants = plan.phases[claim.phase], plan.phases[claim.phase].constants_of(member.seat)
     except ProtocolError as error:
-        return found(Lie.PHASE, f"makes a claim that the plan has no place for: {error}")
+        return Lie.PHASE, f"makes a claim that the plan has no place for: {error}"
+    if roster.provisional and needs_final(phase):
+        return Lie.ROSTER, "follows from other members, and names the provisional roster instead of the final one"
     expected = (phase.program_hash, constants.root, phase.first_step(claim.round, claim.part), phase.steps)
     if (claim.program, claim.constants, claim.first_step, claim.steps) != expected:
-        return found(Lie.PHASE, "has run another program, other data or other steps than the plan has")
+        return Lie.PHASE, "has run another program, other data or other steps than the plan has"
     sources = rounds.sources(entry)
     if len(sources) != len(required):
-        return found(Lie.SOURCE, f"names {len(sources)} sources for {len(required)} slots")
+        return Lie.SOURCE, f"names {len(sources)} sources for {len(required)} slots"
     for slot, (source, rule) in enumerate(zip(sources, required, strict=True)):
         if problem := _wrong_source(rounds, source, rule):
-            return found(Lie.SOURCE, f"slot {slot} {problem}")
+            return Lie.SOURCE, f"slot {slot} {problem}"
     if start_of(sources) != claim.start:
-        return found(Lie.START, "starts from another state than the one that its sources give")
-    return []
+        return Lie.START, "starts from another state than the one that its sources give"
+    return None
 
 
 def _wrong_source(rounds: LoggedRounds, source: BoundSlot, rule: RequiredSource) -> str:

@@ -12,7 +12,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log_entries import DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
 from pol.rounds.plan_builder import From, PlanBuilder
 from pol.rounds.roster import Member, Roster
 from pol.rounds.round_audit import Finding, LoggedRounds, findings_by_roots, read_rounds
@@ -90,6 +90,8 @@ class TinyTraining:
         """The roster of a round, entered into the log."""
         members = []
         for number in numbers:
+            if round_ and number not in self._joined:
+                self.entries.append(MembershipEntry.signed(key(number), self.plan.digest, round_, Change.JOIN))
             self._joined.setdefault(number, round_)
             members.append(Member(key(number).name, number, self._joined[number]))
         roster = Roster(self.plan.digest, round_, tuple(members))

@@ -1,0 +1,61 @@
+"""What the rosters of a training have to be beside each other (docs/spec/rounds.md, "Rosters of a round")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pol.rounds.log_entries import Change, LogEntry, MembershipEntry, RosterEntry
+from pol.rounds.roster import Roster
+from pol.rounds.rounds_plan import MEMBER, PARTNER, ROUTE, Phase
+
+
+def final_of(rosters: Sequence[Roster]) -> list[Roster]:
+    """The final rosters of a round, one if its coordinator is honest; all of them, if none is final."""
+    return [roster for roster in rosters if not roster.provisional] or list(rosters)
+
+
+def are_two_of_a_kind(rosters: Sequence[Roster]) -> bool:
+    """Whether a round has two provisional rosters, or two final ones."""
+    return len({roster.provisional for roster in rosters}) < len(rosters)
+
+
+def needs_final(phase: Phase) -> bool:
+    """Whether a claim of a phase follows from other members of its own round, and so from the final roster."""
+    return any(rule.phase and not rule.lag and rule.kind in (MEMBER, PARTNER, ROUTE) for rule in phase.sources)
+
+
+def wrong_final(rosters: Sequence[Roster]) -> str:
+    """What is wrong with a final roster beside the provisional one of its round; empty if nothing is."""
+    begun = next((roster.members for roster in rosters if roster.provisional), None)
+    for roster in rosters:
+        if begun is None or roster.provisional:
+            continue
+        kept = set(roster.members)
+        if roster.members != tuple(member for member in begun if member in kept):
+            return "the final roster has others, or another order, than the provisional one"
+    return ""
+
+
+def left_out(rosters: Sequence[Roster], worker: str) -> bool:
+    """Whether a worker has begun a round, and its final roster doesn't have it."""
+    names = [{member.worker for member in roster.members} for roster in rosters if roster.provisional]
+    last = [{member.worker for member in roster.members} for roster in rosters if not roster.provisional]
+    return any(worker in begun for begun in names) and any(worker not in final for final in last)
+
+
+def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Iterator[tuple[Roster, str]]:
+    """Rosters, by their documents, with a worker that hasn't joined, or has left: by the order of the log."""
+    asked: dict[str, MembershipEntry] = {}
+    for entry in entries:
+        if isinstance(entry, MembershipEntry) and entry.change is not Change.HEARTBEAT:
+            asked[entry.worker] = entry
+        if not isinstance(entry, RosterEntry) or entry.document not in rosters:
+            continue
+        roster = rosters[entry.document]
+        for member in roster.members:
+            said = asked.get(member.worker)
+            change = said.change if said is not None and said.round <= roster.round else None
+            if change is Change.LEAVE:
+                yield roster, f"has {member.worker}, which had left"
+            elif member.joined == roster.round > 0 and change is not Change.JOIN:
+                yield roster, f"has {member.worker} as a new member, and it hasn't asked to join"
