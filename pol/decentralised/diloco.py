@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pol.decentralised import small_gpt
 from pol.decentralised.quantization import dequantized, flat, quantized, split
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.round_worker import PhaseWorker
 from pol.graph.capture import Loop, capture, to_words
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
@@ -120,8 +120,8 @@ def merge_step(weights: dict[str, Tensor], members: int, rate: float, momentum: 
     return capture_function(step, {**weights, "momentum": zeros, **messages}, components=kinds)
 
 
-def diloco_round(worker: RoundWorker) -> None:
-    """One round of one worker, between `RoundWorker.begin` and `RoundWorker.finish`."""
+def diloco_round(worker: PhaseWorker) -> None:
+    """One round of one worker, between its beginning and its end."""
     worker.make(LOCAL)
     worker.share(worker.make(MESSAGE), SENT)
     worker.make(MERGE)

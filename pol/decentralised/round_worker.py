@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from pol.decentralised.exchange import Exchange
 from pol.errors import ProtocolError
@@ -14,6 +15,18 @@ from pol.rounds.roster import Roster
 from pol.rounds.rounds_log import LogKeeper
 from pol.rounds.source_rules import ClaimPlace
 from pol.rounds.worker_key import WorkerKey, require_signed
+
+
+class PhaseWorker(Protocol):
+    """What the function of a round asks of its worker, however that finds the others."""
+
+    def make(self, phase: str, part: int = 0) -> MadeClaim:
+        """Run a phase and sign its claim."""
+        ...
+
+    def share(self, made: MadeClaim, slots: Sequence[str]) -> list[MadeClaim]:
+        """Exchange a claim and some slots of its end with all others."""
+        ...
 
 
 class RoundWorker:

@@ -1,0 +1,186 @@
+"""A worker that may join late, leave, die, and come back: it goes on from its journal, the log and the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pol.decentralised.elastic.mailbox import Mailbox
+from pol.errors import OperationalError, ProtocolError
+from pol.rounds.claim_author import ClaimAuthor, MadeClaim
+from pol.rounds.claim_replay import load_phase
+from pol.rounds.log_entries import (
+    Change,
+    ClaimEntry,
+    DeliveryEntry,
+    LogEntry,
+    MembershipEntry,
+    RosterEntry,
+    decode_entry,
+    encode_entry,
+    require_author,
+)
+from pol.rounds.message import decode_message, encode_message, slots_of
+from pol.rounds.published_claim import published_claim
+from pol.rounds.roster import Roster
+from pol.rounds.round_audit import LoggedRounds, read_rounds, rounds_of
+from pol.rounds.rounds_log import HEAD, load_head
+from pol.rounds.rounds_plan import DOCUMENT_LIMIT
+from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.worker_journal import WorkerJournal
+from pol.rounds.worker_key import require_signed
+
+
+class LeftOutError(OperationalError):
+    """A round goes on without this worker: it was too slow, or was dead; it may join again."""
+
+
+class ElasticWorker:
+    """The claims of ``author`` in rounds whose members change. A round's function calls `make` and `share`.
+
+    All that it has signed stands in its journal before anybody sees it.
+    """
+
+    def __init__(self, author: ClaimAuthor, mailbox: Mailbox) -> None:
+        self.author, self.mailbox = author, mailbox
+        self.journal = WorkerJournal(author.store, author.plan.digest, author.name)
+        self.round = 0
+
+    def take_part(self, do_round: Callable[[ElasticWorker], None], joins: int = 0, leaves: int | None = None) -> None:
+        """Take part from round ``joins`` on, or from where it was killed, until before round ``leaves`` or the end.
+
+        Raises:
+            ProtocolError: the coordinator or another worker has signed something else than it shows.
+            OperationalError: a roster or a message doesn't come, or the store failed.
+        """
+        newest = self.mailbox.round
+        has_asked = newest < 0 or not self._is_member(newest)
+        self.round = max(joins, newest + 1) if has_asked else newest
+        if has_asked:
+            self._tell(self.round, Change.JOIN)
+        while self.round < self.author.plan.rounds:
+            roster = self._roster(self.round, final=False)
+            if any(member.worker == self.author.name for member in roster.members):
+                has_asked = False
+                try:
+                    self._begin(roster)
+                    do_round(self)
+                    change = Change.LEAVE if self.round + 1 == leaves else Change.HEARTBEAT
+                    self._tell(self.round + 1, change)
+                    if change is Change.LEAVE:
+                        return
+                except LeftOutError:
+                    self._tell(self.round + 1, Change.JOIN)
+                    has_asked = True
+            elif not has_asked:
+                self._tell(self.round + 1, Change.JOIN)
+                has_asked = True
+            self.round += 1
+
+    def make(self, phase: str, part: int = 0) -> MadeClaim:
+        """Run a phase and sign its claim, or take up the one that was signed before a restart."""
+        author, round_ = self.author, self.round
+        index = author.plan.phase_index(phase, len(author.rosters[round_].members))
+        signed = self.journal.claim(round_, index, part)
+        if signed is None:
+            made = author.make(round_, phase, part)
+            self.journal.add(made.entry)
+        else:
+            made = published_claim(self._rounds(), signed)
+            author.learn(made)
+        self.hand_in(made.entry)
+        return made
+
+    def share(self, made: MadeClaim, slots: Sequence[str]) -> list[MadeClaim]:
+        """Show a claim and some slots of its end to all, and take in those of the members of the final roster.
+
+        Raises:
+            LeftOutError: the final roster is without this worker.
+            ProtocolError: a message isn't what its author has signed.
+            OperationalError: a message or the final roster doesn't come.
+        """
+        author, claim = self.author, made.entry.claim
+        store, plan, phase = author.store, author.plan, author.plan.phases[claim.phase].name
+        numbers = slots_of(load_phase(store, plan.phases[claim.phase]).names, slots)
+        self.mailbox.send(self.round, phase, author.name, encode_message(store, plan, made, numbers))
+        roster = self._roster(self.round, final=True)
+        self._keep_receipt(claim.digest)
+        if all(member.worker != author.name for member in roster.members):
+            raise LeftOutError(f"round {self.round} goes on without {author.name}: join again")
+        author.rosters[self.round] = roster
+        found = []
+        for member in roster.members:
+            if member.worker == author.name:
+                found.append(made)
+                continue
+            data = self.mailbox.message(self.round, phase, member.worker)
+            message = decode_message(store, plan, data, numbers)
+            if message.entry.worker != member.worker or message.entry.claim.place != claim.place:
+                raise ProtocolError(f"{member.worker} has sent a message of another worker, round or phase")
+            author.learn(message)
+            self.hand_in(message.entry)  # who binds to a claim enters it
+            found.append(message)
+        return found
+
+    def hand_in(self, entry: LogEntry) -> None:
+        """Bring an entry to the log's keeper."""
+        self.mailbox.hand_in(encode_entry(entry))
+
+    def _begin(self, roster: Roster) -> None:
+        """Know what this round's claims start from: one's own claims of the round before, or the first member's."""
+        author, before = self.author, self.round - 1
+        author.rosters[self.round] = roster
+        author.forget(before)
+        if before < 0:
+            return
+        author.rosters.setdefault(before, self._roster(before, final=True))
+        first = author.rosters[before].members[0].worker
+        is_joiner = roster.members[roster.place(author.name)].joined == self.round
+        needed = first if is_joiner else author.name
+        known = {place.phase for place in author.known if place.worker == needed and place.round == before}
+        if known and not is_joiner:
+            return
+        rounds = self._rounds()
+        for place, entry in rounds.places.items():
+            if place.worker == needed and place.round == before and self._is_bound(place):
+                author.learn(published_claim(rounds, entry))
+
+    def _is_bound(self, place: ClaimPlace) -> bool:
+        """Whether a phase of the plan goes on from this one in the next round."""
+        name = self.author.plan.phases[place.phase].name
+        return any(rule.phase == name and rule.lag for phase in self.author.plan.phases for rule in phase.sources)
+
+    def _rounds(self) -> LoggedRounds:
+        """What the log has of these rounds, and one's own journal."""
+        author = self.author
+        entries: list[LogEntry] = []
+        if author.store.holds(HEAD):
+            plan, head = load_head(author.store)
+            entries += read_rounds(author.store, plan, head, max(0, self.round - 1)).entries
+        known: list[LogEntry] = [made.entry for made in author.known.values()]
+        journal: list[ClaimEntry] = self.journal.claims
+        return rounds_of(author.store, author.plan, [*entries, *known, *journal], is_whole=False)
+
+    def _is_member(self, round_: int) -> bool:
+        final = self.mailbox.has_roster(round_, final=True)
+        return any(member.worker == self.author.name for member in self._roster(round_, final).members)
+
+    def _roster(self, round_: int, final: bool) -> Roster:
+        entry = decode_entry(self.mailbox.roster(round_, final))
+        if not isinstance(entry, RosterEntry):
+            raise ProtocolError(f"the notice of round {round_} is no roster: leave this training alone")
+        roster = Roster.decode(self.author.store.get(entry.document, limit=DOCUMENT_LIMIT))
+        require_signed(roster.digest, entry.signature, self.author.plan.coordinator, f"the roster of round {round_}")
+        if roster.round != round_ or roster.provisional is final or roster.plan != self.author.plan.digest:
+            raise ProtocolError(f"the coordinator shows the roster of another round than {round_}: leave this training")
+        return roster
+
+    def _keep_receipt(self, claim: bytes) -> None:
+        data = self.mailbox.receipt(claim)
+        entry = None if data is None else decode_entry(data)
+        if isinstance(entry, DeliveryEntry) and entry.claim == claim:
+            require_author(entry)
+            self.journal.add(entry)
+
+    def _tell(self, round_: int, change: Change) -> None:
+        author = self.author
+        self.hand_in(MembershipEntry.signed(author.key, author.plan.digest, round_, change))

@@ -1,0 +1,183 @@
+"""Who takes part in which round: rosters from joins, heartbeats and deliveries, and the log. It never waits itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pol.errors import ProtocolError
+from pol.rounds.claim_author import MadeClaim
+from pol.rounds.log_entries import (
+    Change,
+    ClaimEntry,
+    DeliveryEntry,
+    LogEntry,
+    MembershipEntry,
+    RosterEntry,
+    decode_entry,
+    require_author,
+)
+from pol.rounds.roster import Member, Roster
+from pol.rounds.rounds_log import LogKeeper
+from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.worker_key import WorkerKey
+from pol.training.storage.store import Store
+
+
+class RosterCoordinator:
+    """Begins a round with those who have answered, and ends it with those whose messages have come.
+
+    ``seats`` is the number of seats with data; who joins while all are taken waits. Who falls out may join again.
+    """
+
+    def __init__(self, store: Store, plan: RoundsPlan, key: WorkerKey, seats: int) -> None:
+        self.store, self.plan, self.key, self.seats = store, plan, key, seats
+        self._keeper = LogKeeper(store, plan.digest, key)
+        self.roster: Roster | None = None
+        """The newest roster."""
+        self._joining: dict[str, MembershipEntry] = {}
+        self._answers: dict[str, MembershipEntry] = {}
+        self._delivered: set[str] = set()
+        self._lost: set[str] = set()
+        self._entered: set[bytes] = set()
+        self._workers: set[str] = set()
+
+    @property
+    def round(self) -> int:
+        """The newest round, -1 before the first."""
+        return -1 if self.roster is None else self.roster.round
+
+    @property
+    def silent(self) -> list[str]:
+        """The members that haven't said yet whether they stay."""
+        return self._without(self._answers)
+
+    @property
+    def owing(self) -> list[str]:
+        """The members whose messages haven't come yet."""
+        return self._without(self._delivered)
+
+    @property
+    def admits(self) -> bool:
+        """Whether workers can join: they go on from the first member's merge, which it has made when it answers."""
+        return self.roster is None or self.roster.members[0].worker in self._answers
+
+    @property
+    def ready(self) -> int:
+        """How many members the next round would have."""
+        return len(self._next_members())
+
+    def lose(self, worker: str) -> None:
+        """Wait no longer for a worker that is known to be dead, until it joins again."""
+        self._lost.add(worker)
+
+    def take(self, data: bytes) -> None:
+        """Take in what somebody has handed in; anything but a signed entry of this plan and round is left alone."""
+        try:
+            entry = decode_entry(data)
+            require_author(entry)
+        except ProtocolError:
+            return
+        if isinstance(entry, MembershipEntry) and entry.plan == self.plan.digest:
+            if entry.change is Change.JOIN:
+                self._joining[entry.worker] = entry
+                self._lost.discard(entry.worker)
+            elif entry.round == self.round + 1 and entry.worker in self._workers:
+                self._answers[entry.worker] = entry
+        elif isinstance(entry, ClaimEntry):
+            is_recent = entry.claim.plan == self.plan.digest and self.round - 1 <= entry.claim.round <= self.round
+            if is_recent and entry.worker in self._workers:
+                self._enter(entry)
+
+    def deliver(self, message: MadeClaim) -> DeliveryEntry | None:
+        """The signed receipt of a member's checked message; nothing if it comes too late."""
+        entry, roster = message.entry, self.roster
+        if roster is None or not roster.provisional or entry.claim.round != roster.round:
+            return None
+        if entry.worker not in {member.worker for member in roster.members}:
+            return None
+        self._delivered.add(entry.worker)
+        self._enter(entry)
+        receipt = DeliveryEntry.signed(self.key, self.plan.digest, roster.round, entry.claim.digest)
+        self._enter(receipt)
+        return receipt
+
+    def begin_round(self) -> RosterEntry:
+        """Sign the provisional roster of the next round.
+
+        Raises:
+            ProtocolError: nobody is there.
+            OperationalError: the store failed.
+        """
+        members = self._next_members()
+        if not members:
+            raise ProtocolError(f"nobody takes part in round {self.round + 1}: start workers, or be more patient")
+        roster = Roster(self.plan.digest, self.round + 1, members, provisional=True)
+        self._enter_memberships(roster)
+        self._delivered = set()
+        return self._sign(roster)
+
+    def end_round(self) -> RosterEntry:
+        """Sign the final roster of this round.
+
+        Raises:
+            ProtocolError: no message has come.
+            OperationalError: the store failed.
+        """
+        if self.roster is None or not self._delivered:
+            raise ProtocolError(f"nobody has sent a message in round {self.round}: be more patient, or begin again")
+        return self._sign(Roster(self.plan.digest, self.round, self._final_members(self.roster)))
+
+    def publish(self) -> None:
+        """Show the log as it is now.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        self._keeper.publish()
+
+    def _without(self, heard: Collection[str]) -> list[str]:
+        members = () if self.roster is None else self.roster.members
+        return [member.worker for member in members if member.worker not in heard and member.worker not in self._lost]
+
+    def _final_members(self, begun: Roster) -> tuple[Member, ...]:
+        return tuple(member for member in begun.members if member.worker in self._delivered)
+
+    def _next_members(self) -> tuple[Member, ...]:
+        """Who stays, in the order of before, then who joins, in the order of arrival, on the least free seats."""
+        before = () if self.roster is None else self.roster.members
+        said = {worker: entry.change for worker, entry in self._answers.items()}
+        staying = [member for member in before if said.get(member.worker) is Change.HEARTBEAT]
+        if not self.admits:
+            return tuple(staying)
+        taken, round_ = {member.seat for member in staying}, self.round + 1
+        free = iter([seat for seat in range(self.seats) if seat not in taken])
+        staying_names = {member.worker for member in staying}
+        asked = [entry for entry in self._joining.values() if entry.round <= round_]
+        joining = [entry.worker for entry in asked if entry.worker not in staying_names]
+        joined = [Member(worker, seat, round_) for worker, seat in zip(joining, free, strict=False)]
+        return (*staying, *joined)
+
+    def _enter_memberships(self, roster: Roster) -> None:
+        """Enter the answers and the joins that a roster rests on."""
+        for answer in self._answers.values():
+            self._enter(answer)
+        for member in roster.members:
+            join = self._joining.pop(member.worker, None)
+            if join is not None and member.joined == roster.round:
+                self._enter(join)
+        self._answers = {}
+
+    def _sign(self, roster: Roster) -> RosterEntry:
+        entry = RosterEntry(self.store.put(roster.encode()), self.key.sign(roster.digest))
+        self.roster = roster
+        self._workers.update(member.worker for member in roster.members)
+        self._enter(entry)
+        self.publish()
+        return entry
+
+    def _enter(self, entry: LogEntry) -> None:
+        """Append an entry once: a worker that was killed hands in again what it has signed before."""
+        digest = entry.claim.digest if isinstance(entry, ClaimEntry) else entry.signature
+        if digest not in self._entered:
+            self._entered.add(digest)
+            self._keeper.append(entry, max(0, self.round))

@@ -1,0 +1,148 @@
+"""Elastic DiLoCo on real processes that join, leave, are killed and come back; and its lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dispute_harness import court
+from lab.rounds.claim_dispute import sides
+from lab.rounds.elastic_cheats import (
+    DiesAfterItsWork,
+    DiesInRoundTwo,
+    Equivocator,
+    Forgetful,
+    IdleJoiner,
+    Magnifier,
+    Sandbagger,
+    TwoFaced,
+)
+from pol.decentralised.diloco import MESSAGE, SENT, DiLoCo, diloco_plan, diloco_round
+from pol.decentralised.elastic.coordination import Patience
+from pol.decentralised.elastic.elastic_processes import ElasticMember, run_elastic
+from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
+from pol.decentralised.local_processes import local_key
+from pol.decentralised.small_gpt import Shape
+from pol.dispute.position import Side
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.claim_replay import findings_by_replay, load_start
+from pol.rounds.log_entries import DeliveryEntry
+from pol.rounds.published_claim import published_claim
+from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.rounds_log import load_head, require_whole
+from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.worker_journal import WorkerJournal
+from pol.training.storage.store import Store
+
+COORDINATOR = local_key(-1).name
+PATIENCE = Patience(members=120, least=3, limit=240)  # none of it passes in a test: processes are known to be dead
+
+
+def trained(
+    folder: Path,
+    members: Sequence[ElasticMember],
+    rounds: int,
+    coordinator: type[RosterCoordinator] = RosterCoordinator,
+    least: int = 3,
+) -> LoggedRounds:
+    store = Store(f"file://{folder}/store")
+    options = DiLoCo(rounds, steps=5, seats=4, sizes=(1, 2, 3, 4), shape=Shape(layers=1, width=16, heads=2, length=8))
+    plan = diloco_plan(store, options, COORDINATOR, bytes(32))
+    patience = Patience(PATIENCE.members, least, PATIENCE.limit)
+    shared = MESSAGE, SENT
+    run_elastic(folder, plan, diloco_round, members, shared, seats=4, patience=patience, coordinator=coordinator)
+    plan, head = load_head(store)
+    require_whole(store, head)
+    return read_rounds(store, plan, head)
+
+
+def name(number: int) -> str:
+    return local_key(number).name
+
+
+def members_of(rounds: LoggedRounds, round_: int, provisional: bool) -> set[str]:
+    (roster,) = (one for one in rounds.rosters[round_] if one.provisional is provisional)
+    return {member.worker for member in roster.members}
+
+
+def receipts(rounds: LoggedRounds, number: int) -> list[DeliveryEntry]:
+    return WorkerJournal(rounds.store, rounds.plan.digest, name(number)).receipts
+
+
+def blamed(found: Sequence[Finding]) -> set[tuple[Lie, str]]:
+    return {(one.lie, one.worker) for one in found}
+
+
+def test_workers_join_leave_are_killed_and_come_back(tmp_path: Path) -> None:
+    """One joins in round 2; one is killed in round 1 and goes on; one in round 2, and joins again; one leaves."""
+    members = [
+        ElasticMember(0, leaves=3),
+        ElasticMember(1, author=DiesAfterItsWork),
+        ElasticMember(2, author=DiesInRoundTwo, absent=True),
+        ElasticMember(3, joins=2),
+    ]
+    rounds = trained(tmp_path, members, 5)
+    assert members_of(rounds, 1, provisional=False) == {name(0), name(1), name(2)}
+    assert members_of(rounds, 2, provisional=True) == {name(number) for number in range(4)}
+    assert members_of(rounds, 2, provisional=False) == {name(0), name(1), name(3)}
+    assert members_of(rounds, 3, provisional=False) == {name(1), name(2), name(3)}
+    held = [receipt for number in range(4) for receipt in receipts(rounds, number)]
+    assert len(held) == 15
+    assert not list(findings_by_roots(rounds, receipts=held))
+    assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    _require_joined(rounds, 3, 2)
+    _require_joined(rounds, 2, 3)
+    for round_ in range(5):
+        ends = {entry.claim.end for entry in rounds.claims.values() if entry.claim.round == round_ and _merges(entry)}
+        assert len(ends) == 1
+
+
+def _merges(entry: object) -> bool:
+    return getattr(entry, "claim").phase >= 2
+
+
+def _require_joined(rounds: LoggedRounds, number: int, round_: int) -> None:
+    """The start of a joiner is the first member's merge of the round before, with an optimizer that has seen nothing."""
+    local = rounds.places[ClaimPlace(name(number), round_, 0, 0)]
+    (before,) = rounds.before(round_)
+    phase = rounds.plan.phase_index("merge", len(before.members))
+    merged = published_claim(rounds, rounds.places[ClaimPlace(before.members[0].worker, round_ - 1, phase, 0)])
+    start, rules = load_start(rounds, local), rounds.plan.phases[0].sources
+    for slot, rule in enumerate(rules):
+        if rule.inherits:
+            assert np.array_equal(start[slot], merged.words[rule.slot])
+        else:
+            assert not start[slot].any()
+    assert sum(rule.inherits for rule in rules) * 3 <= len(rules)
+
+
+def test_lies_of_workers(tmp_path: Path) -> None:
+    """One extrapolates, one sends ten times its change, one joins with the weights of the plan, one shows two messages."""
+    members = [
+        ElasticMember(0, author=Sandbagger),
+        ElasticMember(1, author=Magnifier),
+        ElasticMember(2, worker=Equivocator),
+        ElasticMember(3, joins=2, author=IdleJoiner),
+    ]
+    rounds = trained(tmp_path, members, 4)
+    by_roots = list(findings_by_roots(rounds))
+    assert blamed(by_roots) == {(Lie.SOURCE, name(3)), (Lie.EQUIVOCATION, name(2))}
+    found = list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    lies = [one for one in found if one.lie is Lie.EXECUTION and one.claim not in {old.claim for old in by_roots}]
+    assert {(one.worker, one.round, one.phase) for one in lies} == {(name(0), 1, "local"), (name(1), 1, "message")}
+    with court() as evm:
+        for one in lies:
+            assert evm.play(*sides(rounds, rounds.claims[one.claim])).match.winner is Side.CHALLENGER
+
+
+@pytest.mark.parametrize(("coordinator", "lie"), [(Forgetful, Lie.OMISSION), (TwoFaced, Lie.EQUIVOCATION)])
+def test_lies_of_coordinators(coordinator: type[RosterCoordinator], lie: Lie, tmp_path: Path) -> None:
+    rounds = trained(tmp_path, [ElasticMember(0), ElasticMember(1)], 3, coordinator, least=1)
+    held = [receipt for number in (0, 1) for receipt in receipts(rounds, number)]
+    found = list(findings_by_roots(rounds, receipts=held))
+    assert (lie, COORDINATOR) in blamed(found)
+    assert {one.worker for one in found} == {COORDINATOR}
+    assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
