@@ -274,6 +274,8 @@ def _wrong_source(rounds: LoggedRounds, source: BoundSlot, rule: RequiredSource)
         if source.claim != INITIAL or source.slot != rule.slot:
             return "has its initial value in the plan, and another source was named"
         return "" if source.root == rounds.plan.initial[rule.slot].root else "hasn't the plan's initial value"
+    if source.claim == INITIAL:
+        return f"begins with an initial value; the plan's rule gives a claim of {rule.place.worker}"
     entry = rounds.claims.get(source.claim)
     if entry is None:  # its author, or the keeper, may have kept it out: whoever has bound to it can show it
         where_else = "its author has to show it" if rounds.is_whole else "read all of the log"

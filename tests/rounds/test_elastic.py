@@ -29,7 +29,7 @@ from pol.decentralised.small_gpt import Shape
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay, load_start
-from pol.rounds.log_entries import DeliveryEntry
+from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.published_claim import published_claim
 from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
 from pol.rounds.rounds_log import load_head, require_whole
@@ -100,12 +100,12 @@ def test_workers_join_leave_are_killed_and_come_back(tmp_path: Path) -> None:
         assert len(ends) == 1
 
 
-def _merges(entry: object) -> bool:
-    return getattr(entry, "claim").phase >= 2
+def _merges(entry: ClaimEntry) -> bool:
+    return entry.claim.phase >= 2
 
 
 def _require_joined(rounds: LoggedRounds, number: int, round_: int) -> None:
-    """The start of a joiner is the first member's merge of the round before, with an optimizer that has seen nothing."""
+    """A joiner starts from the first member's merge of the round before, with an optimizer that has seen nothing."""
     local = rounds.places[ClaimPlace(name(number), round_, 0, 0)]
     (before,) = rounds.before(round_)
     phase = rounds.plan.phase_index("merge", len(before.members))
@@ -120,7 +120,7 @@ def _require_joined(rounds: LoggedRounds, number: int, round_: int) -> None:
 
 
 def test_lies_of_workers(tmp_path: Path) -> None:
-    """One extrapolates, one sends ten times its change, one joins with the weights of the plan, one shows two messages."""
+    """One extrapolates, one sends ten times its change, one joins with the plan's weights, one shows two messages."""
     members = [
         ElasticMember(0, author=Sandbagger),
         ElasticMember(1, author=Magnifier),
@@ -140,7 +140,7 @@ def test_lies_of_workers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("coordinator", "lie"), [(Forgetful, Lie.OMISSION), (TwoFaced, Lie.EQUIVOCATION)])
 def test_lies_of_coordinators(coordinator: type[RosterCoordinator], lie: Lie, tmp_path: Path) -> None:
-    rounds = trained(tmp_path, [ElasticMember(0), ElasticMember(1)], 3, coordinator, least=1)
+    rounds = trained(tmp_path, [ElasticMember(0), ElasticMember(1)], 3, coordinator, least=2)
     held = [receipt for number in (0, 1) for receipt in receipts(rounds, number)]
     found = list(findings_by_roots(rounds, receipts=held))
     assert (lie, COORDINATOR) in blamed(found)
