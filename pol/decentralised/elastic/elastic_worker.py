@@ -132,7 +132,7 @@ class ElasticWorker:
         author.forget(before)
         if before < 0:
             return
-        author.rosters.setdefault(before, self._roster(before, final=True))
+        author.rosters[before] = self._roster(before, final=True)
         first = author.rosters[before].members[0].worker
         is_joiner = roster.members[roster.place(author.name)].joined == self.round
         needed = first if is_joiner else author.name
