@@ -327,6 +327,13 @@ def scale_figures() -> dict[str, Figure]:
     return {name: figure for part in parts for name, figure in part().items()}
 
 
+def rounds_area() -> dict[str, Figure]:
+    """Trainings of many workers: cost of proofs, bytes sent, losses, lies found, by system."""
+    from lab.benchmarks.rounds import rounds_figures
+
+    return rounds_figures()
+
+
 def gpu_area() -> dict[str, Figure]:
     """Machine code of kernels for GPUs and the bounds that follow; nothing of it is measured. Needs NVRTC."""
     from lab.benchmarks.gpu_model import gpu_figures
@@ -361,6 +368,7 @@ AREAS: dict[str, Callable[[], dict[str, Figure]]] = {
     "zk": zk_area,
     "collectives": collective_area,
     "gpu": gpu_area,
+    "rounds": rounds_area,
     "code": code_figures,
     "setup": setup_figures,
 }

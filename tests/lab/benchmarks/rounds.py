@@ -1,0 +1,72 @@
+"""Trainings of many workers: what proofs cost, what workers send, what models learn, and which lies are found."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.benchmarks.figure import Figure
+
+MeasuredSystem = Callable[[Path], dict[str, Figure]]
+"""Figures of a system in an empty folder, named `OVERHEAD`, `BYTES`, `LOSS`, `FOUND`, and others of its own."""
+OVERHEAD, BYTES, LOSS, FOUND = "overhead", "bytes_vs_ddp", "loss_vs_plain", "lie_found_when_drawn"
+
+
+def rounds_figures() -> dict[str, Figure]:
+    """The figures of all systems, ``NAME_overhead`` and so on."""
+    figures: dict[str, Figure] = {}
+    for name, measure in SYSTEMS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            figures |= {f"{name}_{what}": figure for what, figure in measure(Path(folder)).items()}
+    return figures
+
+
+def system_figures(
+    overhead: float, sent: float, ddp: float, loss: float, plain: float, found: float
+) -> dict[str, Figure]:
+    """The four figures that each system has: a share of a round, bytes of a worker and a round, losses, a share."""
+    return {
+        OVERHEAD: Figure(overhead, "of the processor time of a round"),
+        BYTES: Figure(sent, "bytes of a worker and a round", "all-reduced float32 gradients", sent / ddp),
+        LOSS: Figure(loss, "nats, text not seen", "plain AdamW on the same rows", loss / plain),
+        FOUND: Figure(found, "of the liars whose claims are replayed"),
+    }
+
+
+def _diloco(folder: Path) -> dict[str, Figure]:
+    from lab.rounds import diloco_cheats
+    from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gpt_loss, plain_loss, timed, trained
+    from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, DiLoCo, data_order, diloco_plan, diloco_round
+    from pol.decentralised.small_gpt import Shape
+    from pol.rounds.rounds_plan import RoundsPlan
+    from pol.training.storage.store import Store
+
+    options = DiLoCo(rounds=4, steps=100, seats=2, sizes=(2,), batch=16, shape=Shape(3, 64, 4, 32))
+    small = DiLoCo(rounds=3, steps=5, seats=3, sizes=(3,))
+
+    def plan_of(store: Store, coordinator: str, nonce: bytes) -> RoundsPlan:
+        return diloco_plan(store, options, coordinator, nonce)
+
+    rounds, costs = timed(folder / "honest", plan_of, diloco_round, options.seats)
+    weights = final_weights(rounds, MERGE)
+    parameters = sum(weight.numel() for name, weight in weights.items() if name != "momentum")
+    lying = trained(
+        folder / "lying",
+        lambda *given: diloco_plan(given[0], small, *given[1:]),
+        diloco_round,
+        small.seats,
+        {1: diloco_cheats.Sandbagger, 2: diloco_cheats.Magnifier},
+    )
+    orders = [data_order(options, seat) for seat in range(options.seats)]
+    return system_figures(
+        max(1 - cost.program_seconds / cost.seconds for cost in costs),
+        max(cost.sent for cost in costs),
+        ddp_bytes(parameters, options.seats, options.steps),
+        gpt_loss(options.shape, options.rows, weights),
+        plain_loss(options.shape, options.rows, orders, options.rate),
+        found_share(lying, {1: LOCAL, 2: MESSAGE}),
+    )
+
+
+SYSTEMS: dict[str, MeasuredSystem] = {"diloco": _diloco}
