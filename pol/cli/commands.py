@@ -11,6 +11,7 @@ import click
 from pol import __version__
 
 VERBS = {
+    "audit": ("verification.audit", "Check the claims of a worker in a training of many: sources, then replays."),
     "beacon": ("verification.beacon", "Say which round of drand binds a claim, when it is due, and its seed."),
     "bench": ("bench", "Measure the figures of some areas now, on this machine."),
     "capture": ("record.capture", "Say all that a capture of a training script would refuse, with the way out."),

@@ -1,0 +1,9 @@
+from .claim_author import ClaimAuthor as ClaimAuthor
+from .drawn_audit import RoundsAudit as RoundsAudit
+from .drawn_audit import audit as audit
+from .drawn_audit import open_rounds as open_rounds
+from .plan_builder import From as From
+from .plan_builder import PlanBuilder as PlanBuilder
+from .round_audit import Finding as Finding
+from .round_audit import Lie as Lie
+from .worker_key import WorkerKey as WorkerKey

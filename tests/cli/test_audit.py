@@ -1,0 +1,118 @@
+"""`pol audit` on a training of three workers, one of which lies about its work in round 1."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Said, pol
+from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
+from pol.arithmetic.primitives import Words
+from pol.commitments.keccak import keccak256
+from pol.rounds import ClaimAuthor
+from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.source_rules import ClaimPlace
+from pol.training.storage.store import Store
+
+LIAR = 1
+
+
+class _Liar(ClaimAuthor):
+    def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
+        end = super().run(place, start, first_step, steps)
+        if place.round == 1 and place.phase == 0:
+            end[0] = end[0] ^ 1
+        return end
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    training = TinyTraining.of(Store(f"file://{folder}/store"))
+    training.author(LIAR, _Liar)
+    for round_ in range(3):
+        training.play(round_, (0, LIAR, 2))
+        training.publish(round_)
+    return folder
+
+
+@pytest.mark.parametrize("worker", [str(LIAR), key(LIAR).name])
+def test_a_lie_is_named_with_its_key_and_place(run: Path, worker: str) -> None:
+    said = pol("audit", run, "--worker", worker, "--round", "1", "--json")
+    document = json.loads(said.out)
+    (found,) = document["findings"]
+    assert said.code == 1
+    assert (document["outcome"], len(document["replayed"])) == ("rejected", 2)
+    assert [found[name] for name in ("lie", "worker", "round", "phase")] == ["execution", key(LIAR).name, 1, "work"]
+    assert document["seconds"] > 0
+
+
+@pytest.mark.parametrize(("worker", "round_"), [(0, 1), (2, 1), (LIAR, 0), (LIAR, 2)])
+def test_honest_claims_are_accepted(run: Path, worker: int, round_: int) -> None:
+    assert pol("audit", run, "--worker", str(worker), "--round", str(round_)) == Said(
+        0, match="accepted: tiny, 2 claims"
+    )
+
+
+def test_draws(run: Path) -> None:
+    everything = json.loads(pol("audit", run / "store", "--json").out)
+    assert len(everything["replayed"]) == 3 * 3 * 2
+    (lie,) = everything["findings"]
+    caught = 0
+    for number in range(8):
+        seed = keccak256(bytes([number])).hex()
+        drawn = json.loads(pol("audit", run, "--draw", "5", "--seed", seed, "--json").out)
+        is_drawn = lie["claim"] in [entry["claim"] for entry in drawn["replayed"]]
+        assert drawn["findings"] == ([lie] if is_drawn else [])
+        assert (drawn["seed"], len(drawn["replayed"])) == (seed, 5)
+        caught += is_drawn
+    assert 0 < caught < 8
+
+
+def test_all_roots(run: Path) -> None:
+    """A lie about an execution isn't seen in roots; a replay of it is."""
+    assert pol("audit", run, "--all-roots") == Said(0, match="roots of all claims checked")
+    assert pol("audit", run, "--all-roots", "--worker", str(LIAR), "--round", "1") == Said(
+        1, match="execution: round 1"
+    )
+
+
+def test_withheld_data_is_inconclusive(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    store = Store(f"file://{tmp_path}/run/store")
+    training = TinyTraining(store, TinyTraining.of(store).plan)
+    entry = next(
+        e
+        for e in training.read().claims.values()
+        if isinstance(e, ClaimEntry) and e.worker == key(0).name and e.claim.place == (0, 3, 0)
+    )
+    (withheld,) = (tmp_path / "run" / "store").rglob(f"{entry.tensors}*")
+    withheld.unlink()
+    said = pol("audit", tmp_path / "run", "--worker", "0", "--round", "1")
+    assert said == Said(3, match="withheld")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--worker", "7", "--round", "1"), 1, "round 1 has no worker 7: name a seat or a key of 0 ("),
+        (("--worker", COORDINATOR.name), 1, "no claim of worker"),
+        (("--worker", "1", "--round", "3"), 1, "the log has no round 3"),
+        (("--round", "9"), 1, "no claims of round 9"),
+        (("--draw", "100"), 1, "can't draw 100 of 18"),
+        (("--seed", "00" * 32), 2, "--seed is for a draw"),
+        (("--draw", "1", "--seed", "xy"), 2, "isn't 32 bytes"),
+    ],
+)
+def test_what_cannot_be_looked_at(run: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    assert pol("audit", run, *arguments) == Said(code, match=message)
+
+
+def test_no_log(tmp_path: Path) -> None:
+    said = pol("audit", tmp_path)
+    assert said == Said(3, match="there is no training in rounds at")
+    assert len(said.out.splitlines()) == 1
