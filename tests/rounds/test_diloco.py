@@ -8,9 +8,10 @@ import pytest
 
 from dispute_harness import court
 from lab.rounds.claim_dispute import sides
-from lab.rounds.diloco_cheats import LYING_ROUND, Magnifier, Sandbagger
+from lab.rounds.diloco_cheats import LYING_ROUND, Magnifier
 from pol.decentralised.diloco import DiLoCo, diloco_plan, diloco_round
 from pol.decentralised.local_processes import Author, local_key, run_workers
+from pol.demo.cheating_workers import Sandbagger
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay

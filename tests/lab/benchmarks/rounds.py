@@ -35,10 +35,11 @@ def system_figures(
 
 
 def _diloco(folder: Path) -> dict[str, Figure]:
-    from lab.rounds import diloco_cheats
+    from lab.rounds.diloco_cheats import Magnifier
     from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gpt_loss, plain_loss, timed, trained
     from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, DiLoCo, data_order, diloco_plan, diloco_round
     from pol.decentralised.small_gpt import Shape
+    from pol.demo.cheating_workers import Sandbagger
     from pol.rounds.rounds_plan import RoundsPlan
     from pol.training.storage.store import Store
 
@@ -56,7 +57,7 @@ def _diloco(folder: Path) -> dict[str, Figure]:
         lambda *given: diloco_plan(given[0], small, *given[1:]),
         diloco_round,
         small.seats,
-        {1: diloco_cheats.Sandbagger, 2: diloco_cheats.Magnifier},
+        {1: Sandbagger, 2: Magnifier},
     )
     orders = [data_order(options, seat) for seat in range(options.seats)]
     return system_figures(
