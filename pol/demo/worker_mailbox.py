@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from datetime import timedelta
 
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch doesn't declare that it exports it
 
 from pol.decentralised.exchange import Exchange
 from pol.errors import OperationalError

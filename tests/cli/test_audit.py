@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cli_runner import Said, pol
@@ -14,7 +15,6 @@ from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
 from pol.arithmetic.primitives import Words
 from pol.commitments.keccak import keccak256
 from pol.rounds import ClaimAuthor
-from pol.rounds.log_entries import ClaimEntry
 from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
@@ -25,7 +25,7 @@ class _Liar(ClaimAuthor):
     def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
         end = super().run(place, start, first_step, steps)
         if place.round == 1 and place.phase == 0:
-            end[0] = end[0] ^ 1
+            end[0] = end[0] ^ np.uint32(1)
         return end
 
 
@@ -85,11 +85,7 @@ def test_withheld_data_is_inconclusive(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run")
     store = Store(f"file://{tmp_path}/run/store")
     training = TinyTraining(store, TinyTraining.of(store).plan)
-    entry = next(
-        e
-        for e in training.read().claims.values()
-        if isinstance(e, ClaimEntry) and e.worker == key(0).name and e.claim.place == (0, 3, 0)
-    )
+    entry = next(e for e in training.read().claims.values() if e.worker == key(0).name and e.claim.place == (0, 3, 0))
     (withheld,) = (tmp_path / "run" / "store").rglob(f"{entry.tensors}*")
     withheld.unlink()
     said = pol("audit", tmp_path / "run", "--worker", "0", "--round", "1")
