@@ -28,7 +28,12 @@ Author = Callable[..., ClaimAuthor]
 
 def local_key(number: int) -> WorkerKey:
     """The key of worker ``number`` of a local run, -1 for the coordinator: known to everybody, worth nothing."""
-    return WorkerKey((number + 2).to_bytes(32, "big"))
+    return WorkerKey(local_secret(number))
+
+
+def local_secret(number: int) -> bytes:
+    """The secret of `local_key`."""
+    return (number + 2).to_bytes(32, "big")
 
 
 def run_workers(

@@ -21,10 +21,16 @@ from pol.training.storage.store import Store
 class RoundsAudit:
     """What an audit has looked at, and what it has found."""
 
-    plan: RoundsPlan
+    rounds: LoggedRounds
+    """What was read of the log."""
     claims: tuple[ClaimEntry, ...]
     """Those that were checked by their roots and replayed."""
     findings: tuple[Finding, ...]
+
+    @property
+    def plan(self) -> RoundsPlan:
+        """The plan of the training."""
+        return self.rounds.plan
 
     @property
     def lies(self) -> tuple[Finding, ...]:
@@ -105,7 +111,7 @@ def audit_claims(
         if entry.claim.digest not in refuted:
             by_replay += findings_by_replay(rounds, [entry], executors)
         advance(done, len(claims))
-    return RoundsAudit(rounds.plan, tuple(claims), (*by_roots, *by_replay))
+    return RoundsAudit(rounds, tuple(claims), (*by_roots, *by_replay))
 
 
 def audit(

@@ -14,8 +14,9 @@ from aiohttp import web
 
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
+from pol.report.card_style import STYLE
 from pol.report.html_elements import Markup, document, element
-from pol.report.market_page import STYLE, dispute_page, overview, task_page
+from pol.report.market_page import dispute_page, overview, task_page
 from pol.roles.monitor.market_reader import MarketReader
 from pol.roles.monitor.market_view import MarketView
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
