@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -24,6 +24,9 @@ from pol.demo.scenario_report import ScenarioReport, to_document, to_json
 from pol.errors import OperationalError
 from pol.report.narrator import ConsoleNarrator, Narrator
 
+if TYPE_CHECKING:
+    from pol.demo.rounds_scenario import RoundsReport
+
 EXIT_UNEXPECTED = 1
 PICTURE_WIDTH = 120
 
@@ -34,34 +37,53 @@ PICTURE_WIDTH = 120
 @click.option("--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Pays where the node unlocks no account.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep everything here; replay it later.")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Save the story as an SVG picture.")
+@click.option("--decentralised", is_flag=True, help="Many workers train one network; one of them cheats.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the story.")
 def demo(
-    seed: int, rpc: str | None, funder_key: str | None, out: Path | None, picture: Path | None, as_json: bool
+    seed: int,
+    rpc: str | None,
+    funder_key: str | None,
+    out: Path | None,
+    picture: Path | None,
+    decentralised: bool,
+    as_json: bool,
 ) -> int:
     """Train, verify, cheat, lie, dispute and settle: the whole protocol on 1,797 handwritten digits."""
+    if decentralised and funder_key is not None:
+        raise click.UsageError("--decentralised is for test chains, where money is free: leave --funder-key out")
     began = time.monotonic()
     console = Console(quiet=as_json, record=picture is not None, width=PICTURE_WIDTH if picture else None)
     with output_folder(out) as folder:
-        report = run(seed, rpc, _key(funder_key), folder, ConsoleNarrator(console))
-        document = to_json(report) | {
+        if decentralised:
+            told = run_rounds(seed, rpc, folder, ConsoleNarrator(console))
+            kept, document = told.kept_its_promises, told.to_json()
+        else:
+            report = run(seed, rpc, _key(funder_key), folder, ConsoleNarrator(console))
+            kept, document = report.kept_its_promises, to_json(report)
+        document |= {
             "seconds": round(time.monotonic() - began, 3),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "seed": seed,
         }
-        if out is not None:
+        if out is not None and decentralised:
+            keep_rounds(folder, told, document)
+        elif out is not None:
             keep(folder, report, document)
     if as_json:
         print(json.dumps(document, indent=2))
     else:
         console.print(f"\nDone in {document['seconds']:.0f} seconds, {document['peak_memory_mb']} MB at most.")
-        if out is not None:
+        flag = " --decentralised" if decentralised else ""
+        if out is not None and decentralised:
+            text = f"Everything is in {out}. Look at the liar's claims: pol audit {out} --worker 1 --round 3"
+        elif out is not None:
             text = f"Everything is in {out}. Replay the dispute move by move: pol replay {out}"
         else:
-            text = "Keep everything with: pol demo --out DIR   Another story: pol demo --seed 1"
+            text = f"Keep everything with: pol demo{flag} --out DIR   Another story: pol demo{flag} --seed 1"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     if picture is not None:
         save_picture(console, picture)
-    return 0 if report.kept_its_promises else EXIT_UNEXPECTED
+    return 0 if kept else EXIT_UNEXPECTED
 
 
 def save_picture(console: Console, path: Path) -> None:
@@ -91,6 +113,22 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narr
     torch.set_num_threads(1)
     url = f"file://{(folder / 'store').resolve()}"
     return Scenario(connector(rpc, seed), url, seed, narrator, funder_key).run()
+
+
+def run_rounds(seed: int, rpc: str | None, folder: Path, narrator: Narrator) -> RoundsReport:
+    """Run the story of many workers with its store in ``folder``.
+
+    Raises:
+        OperationalError: torch isn't installed, or a process, chain or store failed.
+    """
+    try:
+        import torch
+
+        from pol.demo.rounds_scenario import RoundsScenario
+    except ImportError as error:
+        raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
+    torch.set_num_threads(1)
+    return RoundsScenario(connector(rpc, seed), folder, seed, narrator).run()
 
 
 def connector(rpc: str | None, seed: int) -> Callable[[], Connection]:
@@ -138,6 +176,12 @@ def keep(folder: Path, report: ScenarioReport, document: dict[str, Any]) -> None
     disputes = (report.dispute, report.false_dispute, report.objection.dispute)
     for name, dispute in zip(RECORDED, disputes, strict=True):
         (folder / f"{name}.json").write_text(json.dumps(to_document(dispute), indent=1) + "\n")
+
+
+def keep_rounds(folder: Path, report: RoundsReport, document: dict[str, Any]) -> None:
+    """Write the report and the dispute beside the store, which `pol audit` reads."""
+    (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
+    (folder / "dispute.json").write_text(json.dumps(to_document(report.slash.dispute), indent=1) + "\n")
 
 
 def _umask() -> int:

@@ -84,16 +84,7 @@ class Purse:
             for address in addresses:
                 funder.transfer(address, self.each)
             return
-        web3 = connection.web3
-        with operational(f"fund the parties on {connection.name}"):
-            unlocked = web3.eth.accounts
-            if not unlocked:
-                raise OperationalError(
-                    f"{connection.name} has no unlocked account to fund the demo: give a funded key with --funder-key"
-                )
-            for address in addresses:
-                digest = web3.eth.send_transaction({"from": unlocked[0], "to": address, "value": Wei(self.each)})
-                web3.eth.wait_for_transaction_receipt(digest, timeout=180)
+        fund(connection, addresses, self.each)
 
     def collect(self, wallets: Iterable[Wallet]) -> None:
         """Send the rest back to the funder, if there is one."""
@@ -102,6 +93,24 @@ class Purse:
         funder = Account.from_key(self.funder_key).address
         for wallet in wallets:
             wallet.transfer_all(funder)
+
+
+def fund(connection: Connection, addresses: Iterable[ChecksumAddress], each: int) -> None:
+    """Give addresses ``each`` wei from an unlocked account of the node.
+
+    Raises:
+        OperationalError: it has none, or failed.
+    """
+    web3 = connection.web3
+    with operational(f"fund the parties on {connection.name}"):
+        unlocked = web3.eth.accounts
+        if not unlocked:
+            raise OperationalError(
+                f"{connection.name} has no unlocked account to fund the demo: give a funded key with --funder-key"
+            )
+        for address in addresses:
+            digest = web3.eth.send_transaction({"from": unlocked[0], "to": address, "value": Wei(each)})
+            web3.eth.wait_for_transaction_receipt(digest, timeout=180)
 
 
 def balances(wallets: dict[str, Wallet], before: dict[str, int], vault: StakeVault) -> list[Balance]:

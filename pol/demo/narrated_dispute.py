@@ -15,6 +15,7 @@ from pol.dispute.rules import apply, picked
 from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import ProgramNames
+from pol.graph.step_program import StepProgram
 from pol.report.last_operation import OneStep, one_step, shown
 from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, side_name
 from pol.report.narrator import Narrator
@@ -23,7 +24,6 @@ from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.task.task_document import LoadedTask
 
 
 def narrated_challenge(tell: Narrator, defender: Verifier, attacker: Whistleblower, task_id: bytes) -> DisputeReport:
@@ -43,7 +43,8 @@ def narrated_challenge(tell: Narrator, defender: Verifier, attacker: Whistleblow
         "version. Now both sides move in turn: pick the first part that is wrong, open one's own."
     )
     sides = (defender.session(task_id, number), attacker.session(task_id, number))
-    return _narrated(tell, sides, attacker.task(task_id), task_id, "verifier")
+    task = attacker.task(task_id)
+    return narrated(tell, sides, task.program, task.names, task_id, "verifier")
 
 
 def narrated_objection(
@@ -54,13 +55,25 @@ def narrated_objection(
     number = objector.object(task_id, found)
     tell.say(f"An objector puts up {bond} against segment {found.segment} and opens its own states along it.")
     sides = tuple(party.session(task_id, number, Matter.OBJECTION) for party in (solver, objector))
-    return _narrated(tell, (sides[0], sides[1]), objector.task(task_id), task_id, "solver")
+    task = objector.task(task_id)
+    return narrated(tell, (sides[0], sides[1]), task.program, task.names, task_id, "solver")
 
 
-def _narrated(
-    tell: Narrator, sides: tuple[DisputeSession, DisputeSession], task: LoadedTask, task_id: bytes, defender: str
+def narrated(
+    tell: Narrator,
+    sides: tuple[DisputeSession, DisputeSession],
+    program: StepProgram,
+    names: ProgramNames,
+    task_id: bytes,
+    defender: str,
 ) -> DisputeReport:
-    program, dispute, game = task.program, sides[0].dispute, sides[0].game
+    """Play a dispute that is open to its end, narrating each move; ``defender`` is what the asserter is called.
+
+    Raises:
+        ProtocolError: contract and library disagree.
+        OperationalError: the node failed.
+    """
+    dispute, game = sides[0].dispute, sides[0].game
     tell.say(f"{HEADING}{'gas':>8}")
     _tell_row(tell, opening_row(game.record(dispute, program).start), 0)
     made = _play(tell, sides, dispute)
@@ -77,7 +90,7 @@ def _narrated(
         record=record,
         heads=tuple(state_hash(m.position, players[m.position.turn is Side.CHALLENGER]) for m in made),
         players=players,
-        one_step=_one_step(made[-1], sides, task.names),
+        one_step=_one_step(made[-1], sides, names),
     )
     loser = defender if report.winner == "challenger" else "challenger"
     if report.one_step is not None:

@@ -100,9 +100,9 @@ def to_json(report: ScenarioReport) -> dict[str, Any]:
         "planted_errors": report.planted,
         "catches": report.catches,
         "objection": _objection_json(report.objection),
-        "dispute": _dispute_json(report.dispute),
-        "false_dispute": _dispute_json(report.false_dispute),
-        "one_step": _one_step_json(report.dispute),
+        "dispute": dispute_json(report.dispute),
+        "false_dispute": dispute_json(report.false_dispute),
+        "one_step": one_step_json(report.dispute),
         "balances_wei": {
             b.party: {"before": b.before, "after": b.after, "locked": b.locked, "gas": b.gas, "change": b.change}
             for b in report.balances
@@ -120,14 +120,16 @@ def to_document(dispute: DisputeReport) -> dict[str, Any]:
 
 def _objection_json(objection: ObjectionReport) -> dict[str, Any]:
     told = {"segment": objection.segment, "drawn": objection.drawn, "verdict_accepted": objection.accepted}
-    return told | _dispute_json(objection.dispute) | {"one_step": _one_step_json(objection.dispute)}
+    return told | dispute_json(objection.dispute) | {"one_step": one_step_json(objection.dispute)}
 
 
-def _one_step_json(dispute: DisputeReport) -> dict[str, Any] | None:
+def one_step_json(dispute: DisputeReport) -> dict[str, Any] | None:
+    """The operation that decided a dispute, if one did."""
     return dispute.one_step.to_dict() if dispute.one_step is not None else None
 
 
-def _dispute_json(dispute: DisputeReport) -> dict[str, Any]:
+def dispute_json(dispute: DisputeReport) -> dict[str, Any]:
+    """A dispute in numbers."""
     return {
         "winner": dispute.winner,
         "ended_by": dispute.ended_by,
