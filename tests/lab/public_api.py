@@ -16,6 +16,7 @@ PACKAGES = {
     "pol.execution": "Executors of step programs.",
     "pol.verification": "Rounds of drand.",
     "pol.rounds": "Trainings of many workers: claims, plans, audits.",
+    "pol.decentralised": "Reference trainers of many workers.",
     "pol.roles": "The parties, what each decides, and the process that one runs in.",
     "pol.chain": "What bots and deployers need of a chain.",
     "pol.incentives": "Parameters of a deployment and of a task.",

@@ -30,7 +30,7 @@ def key(number: int) -> WorkerKey:
     return WorkerKey(bytes([number + 1]) * 32)
 
 
-def tiny_plan(store: Store, sizes: Sequence[int] = (1, 2, 3)) -> RoundsPlan:
+def tiny_plan(store: Store, sizes: Sequence[int] = (1, 2, 3), seats: int = SEATS) -> RoundsPlan:
     """Work: momentum descent towards the seat's target, three steps a round. Merge: the mean of the members."""
 
     def work(state: dict[str, Tensor], constants: dict[str, Tensor], _: Tensor) -> dict[str, Tensor]:
@@ -50,7 +50,7 @@ def tiny_plan(store: Store, sizes: Sequence[int] = (1, 2, 3)) -> RoundsPlan:
         own = {"theta": From("merge", "theta", lag=1, starts=True, inherits=True)}
         builder.phase("merge", capture, {**own, **sources}, members=members)
 
-    targets = [torch.full((SIZE,), float(seat)) for seat in range(SEATS)]
+    targets = [torch.full((SIZE,), float(seat)) for seat in range(seats)]
     zeros = torch.zeros(SIZE)
     capture = capture_function(work, {"theta": zeros, "speed": zeros + 0.25}, {"target": targets[0]})
     builder = PlanBuilder(store)
