@@ -48,8 +48,7 @@ class GptStage(nn.Module):
         named = self._ordered()
         pieces = torch.split(weights, [math.prod(parameter.shape) for parameter in named.values()])
         parts = {
-            name: piece.view(parameter.shape)
-            for (name, parameter), piece in zip(named.items(), pieces, strict=True)
+            name: piece.view(parameter.shape) for (name, parameter), piece in zip(named.items(), pieces, strict=True)
         }
         result: Tensor = functional_call(self, parts, (given,))
         return result

@@ -128,9 +128,7 @@ def _add(builder: PlanBuilder, name: str, stage: int, capture: Capture, options:
 
 def staged_roster(plan: RoundsPlan, round_: int, present: list[int], stages: int, parts: int) -> Roster:
     """The roster of local workers, dealt to stages by their numbers, with routes that a beacon draws."""
-    members = tuple(
-        Member(local_key(number).name, number, role=stage_role(number % stages)) for number in present
-    )
+    members = tuple(Member(local_key(number).name, number, role=stage_role(number % stages)) for number in present)
     beacon = keccak256(b"beacon of a local run" + round_.to_bytes(8, "big"))  # a real one comes from outside
     routes = drawn_routes(beacon, round_, [member.role for member in members], parts)
     return Roster(plan.digest, round_, members, routes=routes, beacon=beacon)

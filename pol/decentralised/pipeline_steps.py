@@ -126,7 +126,9 @@ class PipelineSteps:
         return _named(prefix, _zeros(self._codec.encode_gradient(self._like, self._first_sample())))
 
     def _first_sample(self) -> Sample:
-        return self._sample({"text": self._text, "order": self._order, **self._codec.constants()}, _zero().to(torch.int64))
+        return self._sample(
+            {"text": self._text, "order": self._order, **self._codec.constants()}, _zero().to(torch.int64)
+        )
 
     def _sample(self, known: Slots, at: Tensor) -> Sample:
         rows = known["order"].index_select(0, at.reshape(1)).squeeze(0)

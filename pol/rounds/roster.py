@@ -28,10 +28,19 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """A claim of a round before that a round takes: of the member at a place of its roster."""
+
+    member: int
+    round: int
+
+
+@dataclass(frozen=True)
 class Roster:
     """The members of a round, in order; of each its partner's place; of each part the places of its route.
 
     While it is ``provisional``, members may still fall out: the final one has those whose messages have come.
+    ``arrivals`` are claims of rounds before, in the order in which this round takes them.
     """
 
     plan: bytes
@@ -41,6 +50,7 @@ class Roster:
     routes: tuple[tuple[int, ...], ...] = ()
     beacon: bytes = b""
     provisional: bool = False
+    arrivals: tuple[Arrival, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.members) <= MAX_MEMBERS:
@@ -53,7 +63,8 @@ class Roster:
                 raise ProtocolError(f"a {what} stands twice in the roster of round {self.round}")
         if self.partners and len(self.partners) != len(self.members):
             raise ProtocolError(f"the roster of round {self.round} gives {len(self.partners)} partners")
-        for place in (*self.partners, *(place for route in self.routes for place in route)):
+        routed = (place for route in self.routes for place in route)
+        for place in (*self.partners, *routed, *(arrival.member for arrival in self.arrivals)):
             if not 0 <= place < len(self.members):
                 raise ProtocolError(f"the roster of round {self.round} has no member {place}")
         if any(member.joined > self.round for member in self.members):
@@ -87,6 +98,7 @@ class Roster:
                 "routes": [list(route) for route in self.routes],
                 "beacon": self.beacon.hex(),
                 "provisional": self.provisional,
+                "arrivals": [{"member": arrival.member, "round": arrival.round} for arrival in self.arrivals],
             }
         )
 
@@ -97,9 +109,10 @@ class Roster:
         Raises:
             ProtocolError: not the canonical bytes of a roster.
         """
-        names = ["plan", "round", "members", "partners", "routes", "beacon", "provisional"]
+        names = ["plan", "round", "members", "partners", "routes", "beacon", "provisional", "arrivals"]
         given = canonical_json.Fields.of_document(data, "the roster", KIND, VERSION, names)
         routes = [canonical_json.Fields({"route": route}, "a route", ["route"]) for route in given.items("routes")]
+        arrivals = [canonical_json.Fields(item, "an arrival", ["member", "round"]) for item in given.items("arrivals")]
         return cls(
             given.hash("plan"),
             given.integer("round"),
@@ -108,6 +121,7 @@ class Roster:
             tuple(tuple(route.integers("route")) for route in routes),
             given.octets("beacon", 0, 32),
             given.truth("provisional"),
+            tuple(Arrival(arrival.integer("member"), arrival.integer("round")) for arrival in arrivals),
         )
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pol.errors import OperationalError, ProtocolError
+from pol.rounds.arrivals import arrival_problems
 from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, require_author
 from pol.rounds.roster import Roster, require_drawn
 from pol.rounds.roster_rules import are_two_of_a_kind, final_of, left_out, needs_final, unasked, wrong_final
@@ -42,6 +43,7 @@ class Lie(Enum):
     START = "start"
     EXECUTION = "execution"
     OMISSION = "omission"
+    ORDER = "order"
     WITHHELD = "withheld"
     """No lie, but what was published can't be read: nobody is blamed for it by this alone."""
 
@@ -180,6 +182,35 @@ def findings_by_roots(
             problem = f"has acknowledged claim {entry.claim.hex()[:16]}, and the log doesn't have it"
             lie = Lie.OMISSION if is_keeper else Lie.WITHHELD
             yield Finding(lie, entry.receiver, round_, "log", problem, entry.claim)
+    yield from _arrival_findings(rounds, first, last)
+
+
+def _arrival_findings(rounds: LoggedRounds, first: int, last: int | None) -> Iterator[Finding]:
+    """The coordinator's lies about arrivals; only the whole log has all receipts, in their order."""
+    if not rounds.is_whole:
+        return
+    coordinator = rounds.plan.coordinator
+    receipts = [entry for entry in rounds.entries if isinstance(entry, DeliveryEntry) and entry.receiver == coordinator]
+    rosters = {round_: roster for round_, (roster, *_) in rounds.rosters.items()}
+    for found in arrival_problems(rosters, receipts, rounds.claims):
+        if found.round >= first and (last is None or found.round <= last):
+            lie = Lie.OMISSION if found.is_left_out else Lie.ORDER
+            yield Finding(lie, coordinator, found.round, "arrivals", found.detail, found.claim)
+
+
+def receipt_finding(rounds: LoggedRounds, receipt: DeliveryEntry) -> Finding | None:
+    """The lie that a receipt in its holder's hands shows: the keeper has signed it, and its log doesn't have it.
+
+    Raises:
+        ProtocolError: the receipt is signed by somebody else than it says.
+    """
+    require_author(receipt)
+    if receipt.receiver != rounds.plan.coordinator or receipt.plan != rounds.plan.digest or not rounds.is_whole:
+        return None
+    if receipt in rounds.entries:
+        return None
+    problem = f"has signed a receipt of claim {receipt.claim.hex()[:16]}, and the log doesn't have it"
+    return Finding(Lie.OMISSION, receipt.receiver, receipt.round, "log", problem, receipt.claim)
 
 
 def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:

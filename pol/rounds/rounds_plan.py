@@ -15,11 +15,12 @@ from pol.rounds.worker_key import require_name
 
 KIND, VERSION = "pol/rounds-plan", 1
 DOCUMENT_LIMIT = 1 << 26
-OWN, MEMBER, PARTNER, ROUTE, PART, HOLDER = "own", "member", "partner", "route", "part", "holder"
-_NUMBERS = {OWN: (0,), MEMBER: (1,), PARTNER: (0,), ROUTE: (1, 2), PART: (0,), HOLDER: (1,)}
+OWN, MEMBER, PARTNER, ROUTE, PART, HOLDER, ARRIVAL = "own", "member", "partner", "route", "part", "holder", "arrival"
+_NUMBERS = {OWN: (0,), MEMBER: (1,), PARTNER: (0,), ROUTE: (1, 2), PART: (0,), HOLDER: (1,), ARRIVAL: (1,)}
 """How many numbers follow a kind."""
 ANY_PART = -1
 NO_INITIAL = -1
+MAX_LAG = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class SourceRule:
     ``of`` is `OWN`, `PART`, `PARTNER`, ``"member:2"``, ``"route:0"``, ``"route:0:3"`` (of part 3) or ``"holder:0"``.
     ``initial`` is the index of the value where there is no such claim, or `NO_INITIAL`. Without a phase, the slot always has its initial value. A worker that joins
     has no claim of the round before: it takes the slot from that of the first member if it ``inherits``, else it begins
-    with the initial value.
+    with the initial value. The lag of ``"arrival:0"`` is the most that the round of its claim may lie back.
     """
 
     phase: str
@@ -42,21 +43,21 @@ class SourceRule:
     def __post_init__(self) -> None:
         kind, *numbers = self.of.split(":")
         if len(numbers) not in _NUMBERS.get(kind, ()) or not all(number.isdecimal() for number in numbers):
-            known = "own, part, partner, member:K, route:K, route:K:PART or holder:K"
+            known = "own, part, partner, member:K, route:K, route:K:PART, holder:K or arrival:K"
             raise ProtocolError(f"a source of {self.of!r}: it is of {known}")
-        if self.lag not in (0, 1):
-            raise ProtocolError(f"a source {self.lag} rounds before: a lag is 0 or 1")
+        if self.lag not in (0, 1) and not (kind == ARRIVAL and self.lag > 1):
+            raise ProtocolError(f"a source {self.lag} rounds before: a lag is 0 or 1, that of an arrival 1 or more")
         if not self.phase and self.initial < 0:
             raise ProtocolError("a source without a phase has an initial value")
 
     @property
     def kind(self) -> str:
-        """`OWN`, `MEMBER`, `PARTNER`, `ROUTE`, `PART` or `HOLDER`."""
+        """`OWN`, `MEMBER`, `PARTNER`, `ROUTE`, `PART`, `HOLDER` or `ARRIVAL`."""
         return self.of.split(":")[0]
 
     @property
     def index(self) -> int:
-        """K of ``member:K``, ``route:K`` and ``holder:K``."""
+        """K of ``member:K``, ``route:K``, ``holder:K`` and ``arrival:K``."""
         return int([*self.of.split(":"), "0"][1])
 
     @property
@@ -243,7 +244,7 @@ def _phase_in(item: object) -> Phase:
                 rule.text("phase"),
                 rule.integer("slot", 0, (1 << 31) - 1),
                 rule.text("of"),
-                rule.integer("lag", 0, 1),
+                rule.integer("lag", 0, MAX_LAG),
                 rule.integer("initial", NO_INITIAL),
                 rule.truth("inherits"),
             )

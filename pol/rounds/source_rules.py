@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from pol.errors import ProtocolError
 from pol.rounds.roster import Roster
-from pol.rounds.rounds_plan import ANY_PART, NO_INITIAL, OWN, PART, PARTNER, ROUTE, Phase, RoundsPlan, SourceRule
+from pol.rounds.rounds_plan import (
+    ANY_PART,
+    ARRIVAL,
+    NO_INITIAL,
+    OWN,
+    PART,
+    PARTNER,
+    ROUTE,
+    Phase,
+    RoundsPlan,
+    SourceRule,
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,8 @@ def _required(
 ) -> RequiredSource:
     if not rule.phase:
         return RequiredSource(rule.initial)
+    if rule.kind == ARRIVAL:
+        return _arrived(plan, rule, roster, place)
     own = roster.place(place.worker)
     is_joiner = roster.members[own].joined == place.round
     lag = 1 if rule.kind == PART and place.part == 0 else rule.lag
@@ -65,6 +78,22 @@ def _initial(rule: SourceRule) -> RequiredSource:
     if rule.initial == NO_INITIAL:
         raise ProtocolError(f"a slot from phase {rule.phase} has neither an initial value nor a claim before it")
     return RequiredSource(rule.initial)
+
+
+def _arrived(plan: RoundsPlan, rule: SourceRule, roster: Roster, place: ClaimPlace) -> RequiredSource:
+    """The source that the roster's arrivals give; in round 0 nothing has arrived."""
+    if place.round == 0:
+        return _initial(rule)
+    if rule.index >= len(roster.arrivals):
+        raise ProtocolError(f"the roster of round {place.round} has no {rule.of} for the phase {rule.phase}")
+    arrival = roster.arrivals[rule.index]
+    if not 1 <= place.round - arrival.round <= rule.lag:
+        raise ProtocolError(
+            f"round {place.round} takes an arrival of round {arrival.round}: it has to be of the {rule.lag} before"
+        )
+    index = plan.phase_index(rule.phase, len(roster.members))
+    worker, last = roster.members[arrival.member].worker, plan.phases[index].parts - 1
+    return RequiredSource(rule.slot, ClaimPlace(worker, arrival.round, index, last))
 
 
 def _inherited(plan: RoundsPlan, rule: SourceRule, before: Roster) -> RequiredSource:

@@ -1,0 +1,208 @@
+"""A server that merges messages in the order in which they arrive, and the workers that send them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pol.decentralised.exchange import Exchange
+from pol.errors import OperationalError, ProtocolError
+from pol.rounds.claim_author import ClaimAuthor, MadeClaim
+from pol.rounds.claim_replay import load_phase
+from pol.rounds.log_entries import (
+    ClaimEntry,
+    DeliveryEntry,
+    LogEntry,
+    RosterEntry,
+    decode_entry,
+    encode_entry,
+    require_author,
+)
+from pol.rounds.message import decode_message, encode_message, slots_of
+from pol.rounds.roster import Arrival, Member, Roster
+from pol.rounds.rounds_log import LogKeeper
+from pol.rounds.worker_key import require_signed
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A phase, and the slots of its end that a message brings."""
+
+    phase: str
+    slots: tuple[str, ...]
+
+    def encode(self, author: ClaimAuthor, made: MadeClaim) -> bytes:
+        """The message of a claim."""
+        return encode_message(author.store, author.plan, made, self._numbers(author))
+
+    def decode(self, author: ClaimAuthor, data: bytes) -> MadeClaim:
+        """The claim in a message, checked.
+
+        Raises:
+            ProtocolError: it isn't signed, of another phase, or holds other tensors than it claims.
+        """
+        made = decode_message(author.store, author.plan, data, self._numbers(author))
+        if author.plan.phases[made.entry.claim.phase].name != self.phase:
+            raise ProtocolError(f"{made.entry.worker} has sent a message of another phase than {self.phase}")
+        return made
+
+    def _numbers(self, author: ClaimAuthor) -> list[int]:
+        phase = next(phase for phase in author.plan.phases if phase.name == self.phase)
+        return slots_of(load_phase(author.store, phase).names, self.slots)
+
+
+END = b""
+"""Stands for the receipt of what isn't taken, and for the round after the last one."""
+
+
+class ArrivalServer:
+    """The first process, which is the coordinator: it promises each arrival a round, and a round takes ``quorum``.
+
+    What started more than ``staleness`` rounds before isn't taken. ``merge`` and ``message`` are the phases of server
+    and workers with the slots of their ends that the others get.
+    """
+
+    def __init__(
+        self,
+        author: ClaimAuthor,
+        exchange: Exchange,
+        members: Sequence[Member],
+        merge: Sent,
+        message: Sent,
+        quorum: int,
+        staleness: int,
+    ) -> None:
+        self.author, self._exchange, self._members = author, exchange, tuple(members)
+        self._merge, self._message = merge, message
+        self._quorum, self._staleness = quorum, staleness
+        self._keeper = LogKeeper(author.store, author.plan.digest, author.key)
+        self._working = exchange.size - 1
+        self._round = 0
+
+    def serve(self) -> None:
+        """Train all rounds of the plan.
+
+        Raises:
+            OperationalError: too few workers are left, or the store failed.
+        """
+        waiting = list(range(1, self._exchange.size))
+        version = self._merged(())
+        for round_ in range(1, self.author.plan.rounds):
+            self._round = round_
+            for process in waiting:
+                self._send(version, process)
+            queue: list[Arrival] = []
+            waiting = []
+            while len(queue) < self._quorum:
+                if self._working < self._quorum:
+                    raise OperationalError(f"{self._working} workers are left for a quorum of {self._quorum}: stop")
+                process, arrival = self._arrival(version)
+                if arrival is not None:
+                    queue.append(arrival)
+                    waiting.append(process)
+            version = self._merged(self.choose(queue))
+        for process in waiting:
+            self._exchange.send(END, process)
+        for _ in range(self._working - len(waiting)):  # what they send comes too late
+            process, _ = self._exchange.receive()
+            self._exchange.receive(process)
+            self._dismiss(process)
+
+    def choose(self, queue: Sequence[Arrival]) -> tuple[Arrival, ...]:
+        """The arrivals that a round takes: those that it was promised to, in their order."""
+        return tuple(queue)
+
+    def _merged(self, arrivals: tuple[Arrival, ...]) -> list[bytes]:
+        """The round's roster and merge, which go into the log; what a worker gets of them."""
+        author = self.author
+        roster = Roster(author.plan.digest, self._round, self._members, arrivals=arrivals)
+        signature = author.key.sign(roster.digest)
+        author.rosters[self._round] = roster
+        author.forget(self._round - max(1, self._staleness))
+        self._enter(RosterEntry(author.store.put(roster.encode()), signature))
+        made = author.make(self._round, self._merge.phase)
+        self._enter(made.entry)
+        self._keeper.publish()
+        return [roster.encode(), signature, self._merge.encode(author, made)]
+
+    def _arrival(self, version: Sequence[bytes]) -> tuple[int, Arrival | None]:
+        """The next arrival with its process, or None for one that isn't taken."""
+        process, entry = self._exchange.receive()
+        _, message = self._exchange.receive(process)
+        author = self.author
+        try:
+            earlier, made = decode_entry(entry), self._message.decode(author, message)
+            place = author.rosters[self._round - 1].place(made.entry.worker)
+            if not isinstance(earlier, ClaimEntry) or earlier.worker != made.entry.worker:
+                raise ProtocolError("a worker sends the claim of its steps with its message: leave it out")
+            require_author(earlier)
+        except ProtocolError:
+            self._working -= 1
+            self._dismiss(process)
+            return process, None
+        claim = made.entry.claim
+        if not 1 <= self._round - claim.round <= self._staleness:
+            self._exchange.send(END, process)
+            self._send(version, process)
+            return process, None
+        author.learn(made)
+        receipt = DeliveryEntry.signed(author.key, author.plan.digest, self._round, claim.digest)
+        for item in (earlier, made.entry, receipt):
+            self._enter(item)
+        self._exchange.send(encode_entry(receipt), process)
+        return process, Arrival(place, claim.round)
+
+    def _enter(self, entry: LogEntry) -> None:
+        self._keeper.append(entry, self._round)
+
+    def _send(self, version: Sequence[bytes], process: int) -> None:
+        for data in version:
+            self._exchange.send(data, process)
+
+    def _dismiss(self, process: int) -> None:
+        self._exchange.send(END, process)
+        self._exchange.send(END, process)
+
+
+class ArrivalWorker:
+    """A worker: it runs ``steps`` from the newest weights and sends ``message`` as soon as it is ready."""
+
+    def __init__(self, author: ClaimAuthor, exchange: Exchange, merge: Sent, steps: str, message: Sent) -> None:
+        self.author, self._exchange = author, exchange
+        self._merge, self._steps, self._message = merge, steps, message
+        self.receipts: list[DeliveryEntry] = []
+        """The server's, which show what it has left out."""
+
+    def work(self) -> None:
+        """Take part until the server has no more rounds.
+
+        Raises:
+            ProtocolError: the server signs another thing than it sends.
+        """
+        author, exchange = self.author, self._exchange
+        while roster := exchange.receive(0)[1]:
+            round_ = self._begin(roster, exchange.receive(0)[1], exchange.receive(0)[1])
+            steps = author.make(round_, self._steps)
+            message = author.make(round_, self._message.phase)
+            exchange.send(encode_entry(steps.entry), 0)
+            exchange.send(self._message.encode(author, message), 0)
+            if receipt := exchange.receive(0)[1]:
+                self.receipts.append(self._checked(decode_entry(receipt), message))
+
+    def _begin(self, document: bytes, signature: bytes, merge: bytes) -> int:
+        author = self.author
+        roster = Roster.decode(document)
+        require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
+        made = self._merge.decode(author, merge)
+        if made.entry.worker != author.plan.coordinator or made.entry.claim.roster != roster.document:
+            raise ProtocolError("the server has sent another merge than that of its roster: keep both, and stop")
+        author.forget(roster.round)
+        author.rosters[roster.round] = roster
+        author.learn(made)
+        return roster.round
+
+    def _checked(self, receipt: LogEntry, message: MadeClaim) -> DeliveryEntry:
+        if not isinstance(receipt, DeliveryEntry) or receipt.claim != message.entry.claim.digest:
+            raise ProtocolError("the server has sent no receipt of the message: send it again")
+        require_signed(receipt.digest, receipt.signature, self.author.plan.coordinator, "the receipt")
+        return receipt

@@ -1,0 +1,98 @@
+"""Asynchronous DiLoCo with workers of different speed: what a server does with arrivals is found from its receipts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dispute_harness import court
+from lab.rounds.claim_dispute import sides
+from lab.rounds.decoupled_cheats import OMITTED, REORDERED, STALE, LyingServer, Shouting, Slow, StaleMerge
+from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled
+from pol.decentralised.diloco import MERGE, MESSAGE
+from pol.decentralised.local_processes import local_key
+from pol.dispute.position import Side
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.claim_replay import findings_by_replay
+from pol.rounds.log_entries import DeliveryEntry
+from pol.rounds.roster import Arrival
+from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds, receipt_finding
+from pol.rounds.rounds_log import load_head, require_whole
+from pol.rounds.rounds_plan import SourceRule
+from pol.rounds.source_rules import ClaimPlace, required_sources
+from pol.training.storage.store import Store
+
+OPTIONS = Decoupled(rounds=7, steps=3, seats=3, quorum=2)
+SERVER, SLOW, LIAR = local_key(-1).name, 1, 2
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> LoggedRounds:
+    folder = tmp_path_factory.mktemp("decoupled")
+    store = Store(f"file://{folder}/store")
+    plan = decoupled_plan(store, OPTIONS, SERVER, bytes(32))
+    run_decoupled(folder, plan, OPTIONS, {0: StaleMerge, SLOW: Slow, LIAR: Shouting}, LyingServer)
+    plan, head = load_head(store)
+    require_whole(store, head)
+    return read_rounds(store, plan, head)
+
+
+@pytest.fixture(scope="module")
+def by_roots(rounds: LoggedRounds) -> list[Finding]:
+    return list(findings_by_roots(rounds))
+
+
+def test_workers_go_at_their_own_speed(rounds: LoggedRounds) -> None:
+    message = [phase.name for phase in rounds.plan.phases].index(MESSAGE)
+    sent = [entry.worker for entry in rounds.claims.values() if entry.claim.phase == message]
+    assert len(sent) == (OPTIONS.rounds - 1) * OPTIONS.quorum
+    counts = [sent.count(local_key(number).name) for number in (1, 2, 3)]
+    assert counts[0] < max(counts)
+    ages = {roster.round - arrival.round for (roster,) in rounds.rosters.values() for arrival in roster.arrivals}
+    assert max(ages) <= OPTIONS.staleness
+
+
+def test_lies_about_arrivals_are_the_servers(rounds: LoggedRounds, by_roots: list[Finding]) -> None:
+    told = {(found.lie, found.worker, found.round, found.phase) for found in by_roots}
+    assert told == {
+        (Lie.ORDER, SERVER, REORDERED, "arrivals"),
+        (Lie.OMISSION, SERVER, OMITTED, "arrivals"),
+        (Lie.SOURCE, SERVER, STALE, MERGE),
+    }
+
+
+def test_a_receipt_without_an_entry_is_an_omission(rounds: LoggedRounds) -> None:
+    receipt = next(entry for entry in rounds.entries if isinstance(entry, DeliveryEntry))
+    assert receipt_finding(rounds, receipt) is None
+    rest = replace(rounds, entries=[entry for entry in rounds.entries if entry != receipt])
+    found = receipt_finding(rest, receipt)
+    assert found is not None
+    assert (found.lie, found.worker, found.round) == (Lie.OMISSION, SERVER, receipt.round)
+    assert receipt_finding(replace(rest, is_whole=False), receipt) is None
+    forged = replace(receipt, claim=bytes(32))
+    with pytest.raises(ProtocolError, match="is signed by"):
+        receipt_finding(rounds, forged)
+
+
+def test_a_workers_lie_ends_at_one_scalar(rounds: LoggedRounds) -> None:
+    found = list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    liar = local_key(LIAR).name
+    assert found
+    assert {(item.lie, item.worker, item.phase) for item in found} == {(Lie.EXECUTION, liar, MESSAGE)}
+    with court() as evm:
+        assert evm.play(*sides(rounds, rounds.claims[found[0].claim])).match.winner is Side.CHALLENGER
+
+
+def test_what_is_too_old_has_no_place(rounds: LoggedRounds) -> None:
+    (roster,), (before,) = rounds.rosters[6], rounds.rosters[5]
+    place = ClaimPlace(SERVER, 6, 0, 0)
+    for age in (OPTIONS.staleness + 1, 0):
+        wrong = replace(roster, arrivals=(Arrival(1, 5), Arrival(2, 6 - age)))
+        with pytest.raises(ProtocolError, match="has to be of the 4 before"):
+            required_sources(rounds.plan, wrong, before, place)
+    with pytest.raises(ProtocolError, match="has no arrival:1"):
+        required_sources(rounds.plan, replace(roster, arrivals=(Arrival(1, 5),)), before, place)
+    with pytest.raises(ProtocolError, match="that of an arrival 1 or more"):
+        SourceRule("message", 0, "member:0", lag=2, initial=0)
