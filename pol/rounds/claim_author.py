@@ -42,7 +42,8 @@ class MadeClaim:
 class ClaimAuthor:
     """Makes the claims of one worker. ``known`` holds its own claims, and those that it has received, by place.
 
-    ``publishes`` says of which phases the ends are stored; those of others are kept by their root alone.
+    ``publishes`` says of which phases the ends are stored; those of others are kept by their root alone. Constants are
+    read from ``vault``, if there is one: a `SealedStore` with this worker's key.
     """
 
     def __init__(
@@ -52,8 +53,10 @@ class ClaimAuthor:
         key: WorkerKey,
         executors: ExecutorFactory,
         publishes: bool = True,
+        vault: Store | None = None,
     ) -> None:
         self.store, self.plan, self.key = store, plan, key
+        self.vault = vault or store
         self._executors, self._publishes = executors, publishes
         self._ready: dict[tuple[int, int], Executor] = {}
         self._initial: list[Words] | None = None
@@ -153,7 +156,7 @@ class ClaimAuthor:
         seat = roster.members[roster.place(self.name)].seat
         if (place.phase, seat) not in self._ready:
             phase = self.plan.phases[place.phase]
-            constants = load_constants(self.store, phase, seat)
+            constants = load_constants(self.vault, phase, seat)
             self._ready[place.phase, seat] = self._executors(load_phase(self.store, phase).program, constants)
         return self._ready[place.phase, seat]
 

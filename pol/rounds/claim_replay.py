@@ -18,6 +18,7 @@ from pol.rounds.log_entries import ClaimEntry
 from pol.rounds.round_audit import Finding, Lie, LoggedRounds
 from pol.rounds.round_claim import INITIAL, BoundSlot
 from pol.rounds.rounds_plan import Phase, RoundsPlan
+from pol.training.storage.sealing import is_sealed
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors
 from pol.training.task.published_task import PROGRAM_LIMIT
@@ -55,10 +56,18 @@ def load_constants(store: Store, phase: Phase, seat: int) -> list[Words]:
 
     Raises:
         ProtocolError: they aren't what it says.
-        OperationalError: the store failed.
+        OperationalError: the store failed, or they are sealed and it has no key.
     """
     loaded, entry = load_phase(store, phase), phase.constants_of(seat)
-    words = task_tensors.load(store, entry.object, loaded.names.constants, loaded.program.constants)
+    try:
+        words = task_tensors.load(store, entry.object, loaded.names.constants, loaded.program.constants)
+    except ProtocolError as error:
+        if is_sealed(store.get(entry.object)):
+            problem = (
+                f"the data of seat {seat} for phase {phase.name} are sealed: read them by a SealedStore with a key"
+            )
+            raise OperationalError(problem) from error
+        raise
     if constants_root(loaded.program.constants, words) != entry.root:
         raise ProtocolError(f"the constants of phase {phase.name}, seat {seat}, aren't what the plan says")
     return words

@@ -56,10 +56,13 @@ class _Draft:
 
 
 class PlanBuilder:
-    """Collects phases in the order of their execution; `build` stores them and gives the plan."""
+    """Collects phases in the order of their execution; `build` stores them and gives the plan.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    Data of seats go into ``vaults``, one for each seat: `SealedStore`, where not everybody may read them.
+    """
+
+    def __init__(self, store: Store, vaults: Sequence[Store] = ()) -> None:
+        self._store, self._vaults = store, vaults
         self._drafts: list[_Draft] = []
 
     def phase(
@@ -149,12 +152,15 @@ class PlanBuilder:
 
     def _stored(self, draft: _Draft, rules: tuple[SourceRule, ...]) -> Phase:
         program, names, store = draft.capture.program, draft.capture.names, self._store
+        vaults = [store] * len(draft.data) if len(draft.data) == 1 or not self._vaults else self._vaults
+        if len(vaults) != len(draft.data):
+            raise ProtocolError(f"phase {draft.name} has data for {len(draft.data)} seats: give each of them a vault")
         constants = [
             Constants(
                 constants_root(program.constants, words),
-                store.put_pieces(task_tensors.pieces(names.constants, program.constants, list(words))),
+                vault.put_pieces(task_tensors.pieces(names.constants, program.constants, list(words))),
             )
-            for words in draft.data
+            for words, vault in zip(draft.data, vaults, strict=True)
         ]
         return Phase(
             draft.name,

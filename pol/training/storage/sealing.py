@@ -50,6 +50,11 @@ def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], b
     yield cipher.encrypt(_nonce(counter, last=True), bytes(waiting), None)
 
 
+def is_sealed(data: bytes) -> bool:
+    """Whether a file says that it is sealed."""
+    return data.startswith(MAGIC)
+
+
 class SealedFile:
     """The plaintext of a sealed file; a segment is authenticated before any of it is given out.
 
@@ -163,7 +168,7 @@ class SealedStore(Store):
             OperationalError: not sealed to this store's key, not there, or it can't be read.
         """
         stored = super().get(digest, limit=sealed_size(limit, MAX_RECIPIENTS))
-        if not stored.startswith(MAGIC) and len(stored) <= limit:
+        if not is_sealed(stored) and len(stored) <= limit:
             return stored
         return open_sealed(stored, self._require_key(), f"object {digest}")
 
