@@ -24,7 +24,7 @@ def epsilon(rate: float, noise: float, steps: int, delta: float) -> float:
     """
     if not 0 < rate <= 1 or noise <= 0 or not 0 < delta < 1 or steps < 0:
         raise ProtocolError("the bound needs a rate up to 1, noise above 0, a delta between 0 and 1, steps from 0 on")
-    found = [steps * renyi(rate, noise, order) + math.log(1 / delta) / (order - 1) for order in ORDERS]
+    found: list[float] = [steps * renyi(rate, noise, order) + math.log(1 / delta) / (order - 1) for order in ORDERS]
     return min(found)
 
 
