@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from pol.decentralised import small_gpt
 from pol.decentralised.flat_adam import MOMENTS, adam_start, adam_step

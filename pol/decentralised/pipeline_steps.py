@@ -62,7 +62,7 @@ class PipelineSteps:
         return self._captured(number, step, {**state, "gradient": torch.zeros_like(stage.vector()), "loss": _zero()})
 
     def backward(self, number: int) -> Capture:
-        """What a stage before the last one makes of the gradient that comes back; it computes its forward pass again."""
+        """What a stage before the last one makes of the gradient that comes back: it repeats its forward pass."""
         codec, stage = self._codec, self._stages[number]
 
         def step(state: Slots, known: Slots, at: Tensor) -> Slots:

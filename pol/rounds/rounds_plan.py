@@ -27,10 +27,11 @@ MAX_LAG = 1 << 16
 class SourceRule:
     """Where a slot comes from: a slot of the end of a phase's claim, ``lag`` rounds before, by the worker ``of``.
 
-    ``of`` is `OWN`, `PART`, `PARTNER`, ``"member:2"``, ``"route:0"``, ``"route:0:3"`` (of part 3) or ``"holder:0"``.
-    ``initial`` is the index of the value where there is no such claim, or `NO_INITIAL`. Without a phase, the slot always has its initial value. A worker that joins
-    has no claim of the round before: it takes the slot from that of the first member if it ``inherits``, else it begins
-    with the initial value. The lag of ``"arrival:0"`` is the most that the round of its claim may lie back.
+    ``of`` is `OWN`, `PART`, `PARTNER`, ``"member:2"``, ``"route:0"``, ``"route:0:3"`` (of part 3), ``"holder:0"`` or
+    ``"arrival:0"``, whose lag is the most that the round of its claim may lie back. ``initial`` is the index of the
+    value where there is no such claim, or `NO_INITIAL`. Without a phase, the slot always has its initial value. A
+    worker that joins has no claim of the round before: it takes the slot from that of the first member if it
+    ``inherits``, else it begins with the initial value.
     """
 
     phase: str

@@ -14,7 +14,7 @@ PACKAGES = {
     "pol.collectives": "Sums over processes whose every bit is defined.",
     "pol.graph": "Extensions of capture.",
     "pol.execution": "Executors of step programs.",
-    "pol.verification": "Rounds of drand.",
+    "pol.verification": "Rounds of drand, and engines that replay on other machines.",
     "pol.rounds": "Trainings of many workers: claims, plans, audits.",
     "pol.decentralised": "Reference trainers of many workers.",
     "pol.roles": "The parties, what each decides, and the process that one runs in.",

@@ -32,7 +32,7 @@ _LEAST_MEBIBYTES = 512
 
 @dataclass(frozen=True)
 class JobCommand:
-    """A template, as a list of arguments.
+    """The command line of one replay job elsewhere: a template, as a list of arguments.
 
     Raises ProtocolError for a template that is empty, names an unknown placeholder or no job.
     """
