@@ -60,7 +60,7 @@ class Process:
 
     def __init__(self, case: Case, file: Path, *arguments: str):
         command = [POL, "worker", case.folder, "--queue", case.queue, "--key", key_file(file), "--threads", "1"]
-        pace = ["--beat", "0.5", "--poll", "0.05", "--json"]
+        pace = ["--beat", "1", "--poll", "0.05", "--json"]
         self.process = subprocess.Popen([*command, *pace, *arguments], stdout=subprocess.PIPE, text=True)
         self.ready = self.event()
         self.key: str = self.ready["worker"]

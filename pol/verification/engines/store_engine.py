@@ -108,13 +108,16 @@ class StoreEngine:
             while waiting := [each for each in shared if not self._is_settled(each)]:
                 came = self._collect(recipient)
                 self._look()
-                for each in waiting:
-                    self._judge(each)
                 self._end_leases()
+                hopeless = [each for each in waiting if not self._give(each)]
                 for each in waiting:
-                    self._give(each)
-                if not came:
-                    time.sleep(self._poll)
+                    why = "no other key is there to do it" if each in hopeless else self._doubt(each)
+                    if why:
+                        self._replay(each, why)
+                        break  # it may have taken long: look first whether workers have answered, and are there
+                else:
+                    if not came:
+                        time.sleep(self._poll)
         finally:
             for key, given in list(self._given.items()):
                 self._withdraw(key, given)
@@ -167,25 +170,24 @@ class StoreEngine:
     def _look(self) -> None:
         """Look who is there."""
         for worker in self.workers:
-            was_there = worker.is_present(self._clock())
             try:
-                worker.look(self._queue.last_beat(worker.key), self._clock())
+                has_come = worker.look(self._queue.last_beat(worker.key), self._clock())
             except ProtocolError as error:
                 self._blame(worker, WorkerFault.REFUSED, str(error))
-            if worker.is_present(self._clock()) and not was_there and worker.fault is None:
+                continue
+            if has_come and worker.fault is None:
                 self._say(worker, "is there", "present")
 
-    def _judge(self, shared: _SharedJob) -> None:
-        """Compare the answers of a job that has enough; replay it if they demand it, or the draw does."""
+    def _doubt(self, shared: _SharedJob) -> str:
+        """Why a job that has enough answers has to be replayed all the same, if it has to."""
         answers = self._valid(shared)
-        if shared.own is not None or len(answers) < self._redundancy.copies:
-            return
+        if len(answers) < self._redundancy.copies:
+            return ""
         if shared.is_drawn is None:
             shared.is_drawn = self._redundancy.is_audited(self._entropy(8))
         if needs_referee(answers):
-            self._replay(shared, "its answers differ, or speak against the solver")
-        elif shared.is_drawn:
-            self._replay(shared, "it was drawn")
+            return "its answers differ, or speak against the solver"
+        return "it was drawn" if shared.is_drawn else ""
 
     def _replay(self, shared: _SharedJob, why: str) -> None:
         """One's own replay, which names the keys whose answers aren't the same."""
@@ -216,10 +218,14 @@ class StoreEngine:
                 continue
             self._withdraw(worker.key, given)
 
-    def _give(self, shared: _SharedJob) -> None:
-        """Lease a job to as many drawn keys as it lacks answers; replay it if for some time nobody can take it."""
-        if self._is_settled(shared):
-            return
+    def _give(self, shared: _SharedJob) -> bool:
+        """Lease a job to as many drawn keys as it lacks answers; False if for some time nobody can take it.
+
+        Raises:
+            OperationalError: nobody ever could.
+        """
+        if len(self._valid(shared)) >= self._redundancy.copies:
+            return True
         able = [worker for worker in self.workers if worker.fault is None and worker.key not in shared.asked]
         there = [worker for worker in able if worker.is_present(self._clock())]
         free = [worker for worker in there if worker.key not in self._given]
@@ -241,7 +247,8 @@ class StoreEngine:
                     f"no admitted worker is there: start `pol worker STORE --key FILE` with the queue {self._queue.url}"
                     ", or use another engine"
                 )
-            self._replay(shared, "no other key is there to do it")
+            return False
+        return True
 
     def _is_settled(self, shared: _SharedJob) -> bool:
         if shared.own is not None:

@@ -37,12 +37,19 @@ class WorkerStanding:
     beat: Beat | None = None
     changed: float | None = None
     """The time at which the sign of life was seen to change; None: it never did."""
+    was_present: bool = False
+    """At the last look."""
 
-    def look(self, beat: Beat | None, now: float) -> None:
-        """Take note of the last sign of life in the queue. An old one may be that of a worker that is long gone."""
+    def look(self, beat: Beat | None, now: float) -> bool:
+        """Take note of the last sign of life in the queue; whether the worker has come since the look before.
+
+        An old sign may be that of a worker that is long gone.
+        """
         if self.beat is not None and beat is not None and beat != self.beat:
             self.changed = now
         self.beat = beat
+        was, self.was_present = self.was_present, self.is_present(now)
+        return self.was_present and not was
 
     def is_present(self, now: float) -> bool:
         """Whether there was a new sign of life lately."""

@@ -89,4 +89,4 @@ KINDS: dict[str, type[ReplayWorker]] = {
 if __name__ == "__main__":
     kind, url, key = sys.argv[1:]
     queue = ReplayQueue(Store(url))
-    KINDS[kind](queue, url, load_signing_key(Path(key)), threads=1, every=0.5, poll=0.05).serve()
+    KINDS[kind](queue, url, load_signing_key(Path(key)), threads=1, every=1.0, poll=0.05).serve()

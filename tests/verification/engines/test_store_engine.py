@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -207,6 +207,30 @@ def test_a_worker_that_is_killed_gives_its_job_to_another(case: ExactCase, worke
     assert told(list(used.run(jobs))) == here(jobs)
     assert faults(used) == [None, None]
     assert used.workers[1].answers >= 2
+
+
+@pytest.mark.long
+def test_a_replay_here_makes_nobody_look_gone(case: ExactCase, workers: Workers) -> None:
+    """It takes longer than the signs of life of workers that are there may be old."""
+
+    class Slow(LocalEngine):
+        def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
+            time.sleep(5)
+            return super().run(jobs)
+
+    events: list[str] = []
+    used = StoreEngine(
+        case.store,
+        workers.start("honest", "honest"),
+        Redundancy(2, ALWAYS),
+        Slow(threads=1),
+        poll=0.05,
+        tell=lambda sentence, facts: events.append(facts["event"]),
+    )
+    jobs = case.jobs(case.honest, 2, 3)
+    assert told(list(used.run(jobs))) == here(jobs)
+    assert sorted(events) == ["answered"] * 4 + ["present"] * 2 + ["replayed"] * 2
+    assert faults(used) == [None, None]
 
 
 def test_no_worker_is_there(case: ExactCase) -> None:
