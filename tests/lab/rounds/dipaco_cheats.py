@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from pol.arithmetic.primitives import Words
+from pol.commitments.tensor import tensor_root
 from pol.decentralised.dipaco import SHARD, local
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import load_phase
 from pol.rounds.message import slots_of
 from pol.rounds.round_claim import BoundSlot
 from pol.rounds.source_rules import ClaimPlace
-from pol.commitments.tensor import tensor_root
 
 LYING_ROUND = 1
 
