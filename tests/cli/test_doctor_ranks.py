@@ -70,7 +70,7 @@ def test_a_joining_replica_with_a_wrong_learning_rate(tmp_path: Path) -> None:
     assert (found.verdict, found.process) == (NOT_EXACT, 1), said(found)
     assert found.difference is not None
     assert "optimizer" in found.difference.components
-    assert "a schedule starts anew of rank 1: optimizer/state/param_groups/0/lr differs" in said(found)
+    assert "a schedule of rank 1 starts anew: optimizer/state/param_groups/0/lr differs" in said(found)
     assert "give the recorder of rank 1 scheduler=scheduler" in said(found)
     assert "of rank 1 differ from rank 0's from step" in " ".join(found.notes)
     assert "after the resumption" in " ".join(found.notes)
@@ -98,7 +98,7 @@ def test_replicas_that_differ(tmp_path: Path) -> None:
     """One record keeps the replica of the first process alone; records of their own keep both."""
     found = examined(tmp_path / "together", "together", "apart")
     assert found.verdict == NOT_EXACT
-    assert "parameters of rank 1 isn't that of rank 0" in said(found)
+    assert "rank 1 holds other parameters than rank 0" in said(found)
     assert "parameters/0.weight" in said(found)
     found = examined(tmp_path / "own", "own", "apart")
     assert found.verdict == EXACT, said(found)

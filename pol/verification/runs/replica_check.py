@@ -19,7 +19,7 @@ def explain_lost_replicas(run: RehearsedRun, step: int) -> list[Advice]:
             own = [name for name in names if component_of(name) == component]
             found.append(
                 Advice(
-                    f"{component} of rank {rank} isn't that of rank 0, and a checkpoint holds rank 0's: {some(own)} "
+                    f"rank {rank} holds other {component} than rank 0, and a checkpoint has rank 0's: {some(own)} "
                     f"differ after step {step}",
                     "make the replicas equal (DistributedDataParallel, or torch.distributed.broadcast), or give "
                     f"DistributedRecorder per_process=[{component!r}] if each process has its own",

@@ -52,10 +52,10 @@ class RunDifference:
     """The facts about the first step at which two runs differ.
 
     paths: tensors and values that differ, by component. follows_data: whether the recorder saw any batch. beside:
-    unrecorded state that differs at that step. lost: by process in words, entries that weren't as
-    recorded right after the resumption. pending: the checkpoint resumed from lies between backward passes that
-    add up, and holds no gradients. loaders: variables of the loop that hold a loader. where: words for the process
-    whose record differs, if several have their own.
+    unrecorded state that differs at that step. lost: by process in words, entries that weren't as recorded right after
+    the resumption. pending: the checkpoint resumed from lies between backward passes that add up, and holds no
+    gradients. loaders: variables of the loop that hold a loader. where: words for the process whose record differs, if
+    several have their own.
     """
 
     difference: StateComparison
@@ -170,7 +170,7 @@ def _resumption(facts: RunDifference) -> Iterator[Advice]:
     scheduled = [path for path in facts.paths.get("optimizer", ()) if _SCHEDULED.fullmatch(path)]
     if scheduled and not facts.trained:
         yield Advice(
-            f"a schedule starts anew{facts.where}: {some(scheduled)} differs",
+            f"a schedule{facts.where} starts anew: {some(scheduled)} differs",
             f"give the recorder{facts.where} scheduler=scheduler",
         )
         held = [item for item in held if item.kind != STATEFUL]
@@ -179,7 +179,7 @@ def _resumption(facts: RunDifference) -> Iterator[Advice]:
     yield from (_give(item) for item in held)
     if "random" in found and facts.follows_data and not held:
         yield Advice(
-            f"generators are in another state{facts.where}: {some(facts.paths['random'])}",
+            f"generators{facts.where} are in another state: {some(facts.paths['random'])}",
             "draw nothing between resume() and the first batch that an uninterrupted run doesn't draw there, and give "
             "generators of your own as parts={'name': generator}",
         )
