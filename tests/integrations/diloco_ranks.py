@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader, TensorDataset
 
 from pol import Recorder
+from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
 
 STEPS, ROUND = 12, 4
@@ -150,13 +152,39 @@ def train(store: str, kind: str, kill: int | None, width: int) -> dict[str, Any]
     raise AssertionError("too few batches")
 
 
+def refusals(store: str) -> None:
+    """What each process has of its own is named rightly, isn't spread, and is the same after a resumption."""
+    model = nn.Linear(4, 2)
+    parts = {"residual": Residual([p.detach() for p in model.parameters()])}
+    with pytest.raises(
+        UnsupportedError, match="per_process names 'residuals', and a process can have of its own: buff"
+    ):
+        DistributedRecorder(store, model, parts=parts, per_process=["residuals"])
+    DistributedRecorder(store, model, parts=parts, per_process=["residual"]).resume()
+    with pytest.raises(
+        ProtocolError, match="the checkpoint holds residual of each process: resume with the recorder's"
+    ):
+        DistributedRecorder(store, model, parts=parts).resume()
+    with pytest.raises(
+        ProtocolError, match="the checkpoint holds parameters once: resume with the recorder's per_proc"
+    ):
+        DistributedRecorder(store, model, parts=parts, per_process=["parameters", "residual"]).resume()
+    spread = DistributedRecorder(f"{store}/spread", fully_shard(nn.Linear(4, 2)), per_process=["parameters"])
+    with pytest.raises(UnsupportedError, match="of its own: give each worker of several processes a recorder of its"):
+        spread.resume()
+
+
 def main(folder: str, kind: str, kill: str, width: str) -> None:
     torch.set_num_threads(1)
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if kind != "single":
         meet = f"file://{folder}/meet-{kind}-{kill}"
         dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=100))
-    found = train(f"file://{folder}/{kind}", kind, int(kill) or None, int(width))
+    if kind == "refusals":
+        refusals(f"file://{folder}/{kind}")
+        found = {}
+    else:
+        found = train(f"file://{folder}/{kind}", kind, int(kill) or None, int(width))
     Path(folder, f"{kind}.{rank}.json").write_text(json.dumps(found))
     if kind != "single":
         dist.destroy_process_group()

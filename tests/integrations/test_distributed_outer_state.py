@@ -74,6 +74,10 @@ def test_workers_of_two_processes_are_resumed_exactly(tmp_path: Path) -> None:
     assert len({found["roots"]["12"] for found in whole}) == 2  # a record of each worker
 
 
+def test_what_a_process_has_of_its_own_is_said_alike_in_every_run(tmp_path: Path) -> None:
+    run(tmp_path, "refusals", 1)
+
+
 def trained(saved: StoredCheckpoint) -> bytes:
     """The root over what doesn't belong to a process: weights, optimizers, residuals and counters."""
     apart = ("random", "cursor", "environment")
