@@ -61,7 +61,7 @@ interface IWorkerBonds {
     function join(bytes32 id) external;
 
     /// @notice The caller leaves; after the delay and all accusations `depart` frees its stake.
-    function leave(bytes32 id) external;
+    function startLeaving(bytes32 id) external;
 
     /// @notice Frees the stake of a worker that has left in peace. Anybody.
     function depart(bytes32 id, address worker) external;

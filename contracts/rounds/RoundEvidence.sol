@@ -84,21 +84,21 @@ contract RoundEvidence is RoundDesk {
 
     /// @notice A claim with the constants of another seat than its roster gives its author.
     /// @param roster The document that the claim names.
-    /// @param at Byte of the document at which the seat of the author stands (`SignedText.seatOf`).
+    /// @param offset Byte of the document at which the seat of the author stands (`SignedText.seatOf`).
     /// @param constants Of that seat; not looked at if the plan has no such seat.
     function showOtherSeat(
         bytes32 id,
         SignedClaim calldata signed,
         PhaseProof calldata phase,
         bytes calldata roster,
-        uint256 at,
+        uint256 offset,
         TensorProof calldata constants
     ) external {
         RoundClaim calldata c = signed.claim;
         BoundInputs.requirePhase(_termsFor(id, c.plan), c.phase, phase);
         bytes32 document = keccak256(roster);
         if (document != c.roster) revert OtherRoster(document);
-        uint256 seat = SignedText.seatOf(roster, at, c.worker);
+        uint256 seat = SignedText.seatOf(roster, offset, c.worker);
         uint256 seats = phase.phase.seats;
         // One for all is everybody's; of several, a seat has one or none.
         if (seats == 1) seat = 0;

@@ -65,11 +65,11 @@ library RoundSignatures {
     }
 
     /// @notice Who has signed a digest, by a signature of 130 hexadecimal digits in a text.
-    function signerInText(bytes32 digest_, bytes calldata text, uint256 at) internal pure returns (address) {
-        if (text.length < DIGITS || at > text.length - DIGITS) revert SignedText.OtherText(at);
-        uint256 v = SignedText.hexadecimal(text[at + 128:at + DIGITS]);
-        bytes32 r = bytes32(SignedText.hexadecimal(text[at:at + 64]));
-        return ECDSA.recover(digest_, uint8(v), r, bytes32(SignedText.hexadecimal(text[at + 64:at + 128])));
+    function signerInText(bytes32 digest_, bytes calldata text, uint256 offset) internal pure returns (address) {
+        if (text.length < DIGITS || offset > text.length - DIGITS) revert SignedText.OtherText(offset);
+        uint256 v = SignedText.hexadecimal(text[offset + 128:offset + DIGITS]);
+        bytes32 r = bytes32(SignedText.hexadecimal(text[offset:offset + 64]));
+        return ECDSA.recover(digest_, uint8(v), r, bytes32(SignedText.hexadecimal(text[offset + 64:offset + 128])));
     }
 
     function _typed(bytes32 content) private pure returns (bytes32) {

@@ -22,7 +22,7 @@ struct RoundDemand {
 /// @notice A claim's entry in the log: a document that holds the claim's signature in hexadecimal digits.
 struct LoggedClaim {
     bytes entry; // the document
-    uint256 at; // of the digits
+    uint256 offset; // of the digits
     uint64 index;
     SignedHead head;
     bytes32[] path;
@@ -127,7 +127,7 @@ abstract contract TimedDemands is RoundDesk {
         if (!CheckpointLog.isIncluded(hash, logged.index, head.head.size, head.head.root, logged.path)) {
             revert NotLogged();
         }
-        address signer = RoundSignatures.signerInText(claim, logged.entry, logged.at);
+        address signer = RoundSignatures.signerInText(claim, logged.entry, logged.offset);
         if (signer != worker) revert OtherSigner(signer);
     }
 

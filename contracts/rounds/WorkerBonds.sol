@@ -66,7 +66,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
     }
 
     /// @inheritdoc IWorkerBonds
-    function leave(bytes32 id) external {
+    function startLeaving(bytes32 id) external {
         PlanTerms storage t = _existing(id);
         address worker = _party();
         WorkerBond storage b = _bonds[id][worker];

@@ -20,7 +20,7 @@ from pol.chain.rounds.round_shares import RoundShares
 from pol.chain.rounds.worker_bonds import WorkerBonds
 
 EXIT_DELAY = 24 * 3600
-"""The vault's shortest. No desk of rounds uses its exits: workers leave by `WorkerBonds.leave`."""
+"""The vault's shortest. No desk of rounds uses its exits: workers leave by `WorkerBonds.startLeaving`."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class WorkerBonds(Binding):
 
     def leave(self, wallet: Wallet, plan_id: bytes) -> TxReceipt:
         """Begin to leave; the stake is free after the delay, by `depart`."""
-        return self.transact(wallet, "leave", plan_id)
+        return self.transact(wallet, "startLeaving", plan_id)
 
     def depart(self, wallet: Wallet, plan_id: bytes, worker: ChecksumAddress | None = None) -> TxReceipt:
         """Free the stake of a worker that has left in peace; anybody may do it.
