@@ -206,7 +206,7 @@ contract RoundEvidence is RoundDesk {
         bytes32 document = keccak256(roster.text);
         if (document != c.roster) revert OtherRoster(document);
         uint256 place = _given(rule.rule, c, roster);
-        if (named.worker == SignedText.memberOf(roster.text, roster.members, place)) revert NothingWrong();
+        if (SignedText.isMember(roster.text, roster.members, place, named.worker)) revert NothingWrong();
         _show(id, signed, Falsehood.OtherMember);
     }
 

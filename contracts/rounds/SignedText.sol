@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
+
 /// @title SignedText
 /// @notice What canonical JSON documents say whose digest somebody has signed (docs/spec/rounds.md, "On a chain").
 /// @dev The caller says where something stands. Quotation marks within a string are escaped in JSON, so a text that
@@ -11,32 +13,41 @@ library SignedText {
 
     uint256 private constant ADDRESS_DIGITS = 40;
     uint256 private constant MOST_DIGITS = 20;
+    /// @dev Bytes of `{"joined":0,"role":"","seat":0,"weight":0,"worker":"0x` and of 40 digits and a quotation mark.
+    uint256 private constant SHORTEST = 95;
+    /// @dev `},{"j` and `}],"p`.
+    uint256 private constant BETWEEN = 0x7d2c7b226a;
+    uint256 private constant BEHIND = 0x7d5d2c2270;
 
     /// @notice The seat of a worker in a roster: at byte `offset` stands `"seat":S,"weight":W,"worker":"0x..`.
     function seatOf(bytes calldata roster, uint256 offset, address worker) internal pure returns (uint256 seat) {
-        address found = address(0);
-        // Only where it ends doesn't matter.
+        (seat, offset) = _decimal(roster, _skip(roster, offset, "\"seat\":"));
+        // Only where it ends matters.
         // slither-disable-next-line unused-return
-        (seat, found,) = _seat(roster, offset);
-        if (found != worker) revert OtherText(offset);
+        (, offset) = _decimal(roster, _skip(roster, offset, ",\"weight\":"));
+        uint256 end = _skip(roster, offset, ",\"worker\":\"0x") + ADDRESS_DIGITS + 1;
+        if (end > roster.length || !_isOf(roster, end, _digits(worker))) revert OtherText(offset);
     }
 
-    /// @notice The worker at a place of a roster; `"members":[` stands at byte `offset`.
-    function memberOf(bytes calldata roster, uint256 offset, uint256 place) internal pure returns (address worker) {
+    /// @notice Is this worker the member at a place of a roster? `"members":[` stands at byte `offset`.
+    function isMember(bytes calldata roster, uint256 offset, uint256 place, address worker)
+        internal
+        pure
+        returns (bool)
+    {
         offset = _skip(roster, offset, "\"members\":[");
-        (worker, offset) = _member(roster, offset);
-        for (uint256 i = 0; i < place; ++i) {
-            (worker, offset) = _member(roster, _skip(roster, offset, ","));
+        for (; place > 0; --place) {
+            offset = _next(roster, _end(roster, offset));
         }
+        return _isOf(roster, _end(roster, offset), _digits(worker));
     }
 
     /// @notice The place of a worker in a roster; `"members":[` stands at byte `offset`.
     function placeOf(bytes calldata roster, uint256 offset, address worker) internal pure returns (uint256 place) {
-        offset = _skip(roster, offset, "\"members\":[");
-        address found = address(0);
-        (found, offset) = _member(roster, offset);
-        for (; found != worker; ++place) {
-            (found, offset) = _member(roster, _skip(roster, offset, ","));
+        bytes32[2] memory digits = _digits(worker);
+        uint256 end = _end(roster, _skip(roster, offset, "\"members\":["));
+        for (; !_isOf(roster, end, digits); ++place) {
+            end = _end(roster, _next(roster, end));
         }
     }
 
@@ -70,37 +81,48 @@ library SignedText {
         }
     }
 
-    /// @dev `{"joined":J,"role":"..","seat":S,"weight":W,"worker":"0x.."}`
-    function _member(bytes calldata roster, uint256 offset) private pure returns (address worker, uint256 end) {
-        // Numbers that nobody asks for.
-        // slither-disable-next-line unused-return
-        (, end) = _decimal(roster, _skip(roster, offset, "{\"joined\":"));
-        end = _skip(roster, end, ",\"role\":\"");
-        while (end < roster.length && roster[end] != "\"") end += roster[end] == "\\" ? 2 : 1;
-        // slither-disable-next-line unused-return
-        (, worker, end) = _seat(roster, _skip(roster, end, "\","));
-        end = _skip(roster, end, "\"}");
+    /// @dev Where the member ends that begins at byte `offset`: at a brace before `,{"j` or `],"p`. A string can't hold
+    /// these five bytes, nor end with four of them: a comma comes after it.
+    function _end(bytes calldata roster, uint256 offset) private pure returns (uint256 end) {
+        uint256 last = roster.length < 5 ? 0 : roster.length - 5;
+        assembly ("memory-safe") {
+            end := add(offset, SHORTEST)
+            for {} iszero(gt(end, last)) { end := add(end, 1) } {
+                let found := shr(216, calldataload(add(roster.offset, end)))
+                if or(eq(found, BETWEEN), eq(found, BEHIND)) { break }
+            }
+        }
+        if (end > last) revert OtherText(offset);
     }
 
-    function _seat(bytes calldata roster, uint256 offset)
-        private
-        pure
-        returns (uint256 seat, address worker, uint256 end)
-    {
-        (seat, end) = _decimal(roster, _skip(roster, offset, "\"seat\":"));
-        // slither-disable-next-line unused-return
-        (, end) = _decimal(roster, _skip(roster, end, ",\"weight\":"));
-        offset = _skip(roster, end, ",\"worker\":\"0x");
-        end = offset + ADDRESS_DIGITS;
-        if (end > roster.length) revert OtherText(offset);
-        worker = address(uint160(hexadecimal(roster[offset:end])));
+    /// @dev Where the member begins that follows the one which ends there.
+    function _next(bytes calldata roster, uint256 end) private pure returns (uint256) {
+        if (roster[end + 1] != ",") revert OtherText(end);
+        return end + 2;
+    }
+
+    /// @dev Are these the last digits of the member that ends there?
+    function _isOf(bytes calldata roster, uint256 end, bytes32[2] memory digits) private pure returns (bool) {
+        uint256 from = end - 1 - ADDRESS_DIGITS;
+        return bytes32(roster[from:from + 32]) == digits[0] && bytes32(roster[from + 8:end - 1]) == digits[1];
+    }
+
+    /// @dev The first and the last 32 digits of an address.
+    function _digits(address worker) private pure returns (bytes32[2] memory digits) {
+        string memory text = Strings.toHexString(worker);
+        assembly ("memory-safe") {
+            // Behind the length and `0x`.
+            mstore(digits, mload(add(text, 34)))
+            mstore(add(digits, 32), mload(add(text, 42)))
+        }
     }
 
     /// @dev The number at a place of a list whose first number stands at byte `offset`.
     function _numberOf(bytes calldata text, uint256 offset, uint256 place) private pure returns (uint256 number) {
         (number, offset) = _decimal(text, offset);
         for (uint256 i = 0; i < place; ++i) {
-            (number, offset) = _decimal(text, _skip(text, offset, ","));
+            if (offset >= text.length || text[offset] != ",") revert OtherText(offset);
+            (number, offset) = _decimal(text, offset + 1);
         }
     }
 

@@ -239,6 +239,30 @@ def test_a_source_of_another_member_is_slashed(toy: ToyRounds, phase: int, slot:
     expect_slashed(toy, "ann", Falsehood.OTHER_MEMBER, show)
 
 
+@pytest.mark.parametrize("role", ["},{", '},{"joined":0', "}],", '"}],"partners":[0', "\\", '\\"},{"j'])
+def test_names_that_look_like_members_are_none(toy: ToyRounds, role: str) -> None:
+    """The coordinator chooses roles; whatever they hold, the second member stays the second one."""
+    evidence, challenger, entry = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", GOSSIP].entry
+    members = tuple(replace(member, role=role) for member in toy.rosters[0].members)
+    roster = replace(toy.rosters[0], members=members)
+    entry = toy.signed("ann", entry, roster=roster.document)
+    sources, named = toy.sources(entry), toy.made["bob", STEP].entry.claim
+    about = (challenger, toy.plan_id, entry, toy.commitment, sources)
+    for slot in (1, 2):
+        with pytest.raises(Reverted, match="NothingWrong"):
+            evidence.show_other_member(*about, slot, named, roster)
+    own = toy.made["ann", STEP]
+    sources[1] = replace(sources[1], claim=own.entry.claim.digest, root=own.end[sources[1].slot].root)
+    false = with_sources(toy, entry, sources)
+    about = (challenger, toy.plan_id, false, toy.commitment, sources)
+    expect_slashed(
+        toy,
+        "ann",
+        Falsehood.OTHER_MEMBER,
+        lambda: evidence.show_other_member(*about, 1, own.entry.claim, roster),
+    )
+
+
 def test_whose_own_claim_it_is_no_roster_says(toy: ToyRounds) -> None:
     evidence, challenger, entry = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", GOSSIP].entry
     sources, named = toy.sources(entry), toy.made["ann", STEP].entry.claim
