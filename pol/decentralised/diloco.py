@@ -6,16 +6,16 @@ Douillard et al., DiLoCo: Distributed Low-Communication Training of Language Mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from pol.decentralised import small_gpt
+from pol.decentralised.local_training import local_training, seat_order
 from pol.decentralised.quantization import dequantized, flat, quantized, split
 from pol.decentralised.round_worker import PhaseWorker
-from pol.graph.capture import Loop, capture, to_words
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
@@ -46,22 +46,17 @@ class DiLoCo:
 
 def diloco_plan(store: Store, options: DiLoCo, coordinator: str, nonce: bytes) -> RoundsPlan:
     """The plan of a DiLoCo training of the small GPT, stored; ``sizes`` are the rosters that it has merges for."""
-    model = small_gpt.small_gpt(options.shape)
-    text, following = small_gpt.text_rows(options.rows, options.shape.length, seed=1)
     orders = [data_order(options, seat) for seat in range(options.seats)]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate)
-    local = capture(model, small_gpt.loss, optimizer, (text, following), orders[0], Loop(clip_norm=1.0))
-    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    local = local_training(options.shape, options.rows, orders, options.rate)
+    weights = local.weights
     builder = PlanBuilder(store)
     of_local = {
         slot: From(MERGE, slot, lag=1, starts=True, inherits=True)
         if slot in weights
         else From(LOCAL, slot, lag=1, starts=True)
-        for slot in local.names.slots
+        for slot in local.capture.names.slots
     }
-    at = local.names.constants.index("order")
-    data = [[*local.constants[:at], to_words("order", order), *local.constants[at + 1 :]] for order in orders]
-    builder.phase(LOCAL, local, of_local, data=data, steps=options.steps)
+    builder.phase(LOCAL, local.capture, of_local, data=local.data, steps=options.steps)
     message = message_step(weights)
     of_message = {
         **{f"before.{name}": From(MERGE, name, lag=1, starts=True, inherits=True) for name in weights},
@@ -82,12 +77,10 @@ def diloco_plan(store: Store, options: DiLoCo, coordinator: str, nonce: bytes) -
 
 def data_order(options: DiLoCo, seat: int) -> Tensor:
     """The rows that a seat sees: an int64 tensor of shape (all steps, batch) over its own part of the rows."""
-    own = options.rows // options.seats
-    generator = torch.Generator().manual_seed(1000 + seat)
-    return seat * own + torch.randint(0, own, (options.rounds * options.steps, options.batch), generator=generator)
+    return seat_order(options.rows, options.seats, seat, options.rounds * options.steps, options.batch)
 
 
-def message_step(weights: dict[str, Tensor]) -> Capture:
+def message_step(weights: Mapping[str, Tensor]) -> Capture:
     """The pseudo-gradient of a worker, quantized: before - after."""
 
     def step(state: dict[str, Tensor], _: dict[str, Tensor], __: Tensor) -> dict[str, Tensor]:
@@ -101,7 +94,7 @@ def message_step(weights: dict[str, Tensor]) -> Capture:
     return capture_function(step, {**state, "packed": packed, "scale": scale}, components=kinds)
 
 
-def merge_step(weights: dict[str, Tensor], members: int, rate: float, momentum: float) -> Capture:
+def merge_step(weights: Mapping[str, Tensor], members: int, rate: float, momentum: float) -> Capture:
     """The outer step: the mean of the messages in the order of the roster, then Nesterov's."""
 
     def step(state: dict[str, Tensor], _: dict[str, Tensor], __: Tensor) -> dict[str, Tensor]:

@@ -37,18 +37,32 @@ def local_secret(number: int) -> bytes:
 
 
 def run_workers(
-    folder: Path, plan: RoundsPlan, do_round: Round, workers: int, cheats: dict[int, Author] | None = None
+    folder: Path,
+    plan: RoundsPlan,
+    do_round: Round,
+    workers: int,
+    cheats: dict[int, Author] | None = None,
+    wired: Callable[[Roster], Roster] | None = None,
 ) -> None:
     """Train all rounds of a plan in ``folder/store``, with one process a worker.
 
     Functions and classes are given to processes by name: they stand in a module. ``cheats`` are authors by worker.
+    ``wired`` gives a roster its partners or routes.
     """
     cheating = dict(cheats or {})
-    arguments = (str(folder), plan.digest.hex(), do_round, workers, cheating)
+    arguments = (str(folder), plan.digest.hex(), do_round, workers, cheating, wired)
     spawn(_work, arguments, nprocs=workers)  # type: ignore[no-untyped-call]  # torch declares no types
 
 
-def _work(rank: int, folder: str, digest: str, do_round: Round, workers: int, cheats: dict[int, Any]) -> None:
+def _work(
+    rank: int,
+    folder: str,
+    digest: str,
+    do_round: Round,
+    workers: int,
+    cheats: dict[int, Any],
+    wired: Callable[[Roster], Roster] | None,
+) -> None:
     torch.set_num_threads(1)
     meeting = f"file://{folder}/meeting-{digest[:16]}"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=workers)
@@ -58,7 +72,8 @@ def _work(rank: int, folder: str, digest: str, do_round: Round, workers: int, ch
     worker = RoundWorker(author, Exchange(), local_key(-1) if rank == 0 else None)
     members = tuple(Member(local_key(number).name, number) for number in range(workers))
     for round_ in range(plan.rounds):
-        worker.begin(Roster(plan.digest, round_, members))
+        roster = Roster(plan.digest, round_, members)
+        worker.begin(roster if wired is None else wired(roster))
         do_round(worker)
         worker.finish()
     dist.destroy_process_group()

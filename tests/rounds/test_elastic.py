@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from lab.rounds.elastic_cheats import (
 )
 from pol.decentralised.diloco import MESSAGE, SENT, DiLoCo, diloco_plan, diloco_round
 from pol.decentralised.elastic.coordination import Patience
-from pol.decentralised.elastic.elastic_processes import ElasticMember, run_elastic
+from pol.decentralised.elastic.member_processes import ElasticMember, run_members
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.decentralised.local_processes import local_key
 from pol.decentralised.small_gpt import Shape
@@ -33,30 +35,42 @@ from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.published_claim import published_claim
 from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
 from pol.rounds.rounds_log import load_head, require_whole
+from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.source_rules import ClaimPlace
 from pol.rounds.worker_journal import WorkerJournal
 from pol.training.storage.store import Store
 
+Train = Callable[..., LoggedRounds]
 COORDINATOR = local_key(-1).name
 PATIENCE = Patience(members=120, least=3, limit=240)  # none of it passes in a test: processes are known to be dead
 
 
-def trained(
-    folder: Path,
-    members: Sequence[ElasticMember],
-    rounds: int,
-    coordinator: type[RosterCoordinator] = RosterCoordinator,
-    least: int = 3,
-) -> LoggedRounds:
-    store = Store(f"file://{folder}/store")
-    options = DiLoCo(rounds, steps=5, seats=4, sizes=(1, 2, 3, 4), shape=Shape(layers=1, width=16, heads=2, length=8))
-    plan = diloco_plan(store, options, COORDINATOR, bytes(32))
-    patience = Patience(PATIENCE.members, least, PATIENCE.limit)
-    shared = MESSAGE, SENT
-    run_elastic(folder, plan, diloco_round, members, shared, seats=4, patience=patience, coordinator=coordinator)
-    plan, head = load_head(store)
-    require_whole(store, head)
-    return read_rounds(store, plan, head)
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RoundsPlan]:
+    """A store with the plan, captured once."""
+    folder = tmp_path_factory.mktemp("captured")
+    options = DiLoCo(steps=5, seats=4, sizes=(1, 2, 3, 4), shape=Shape(layers=1, width=16, heads=2, length=8))
+    return folder, diloco_plan(Store(f"file://{folder}"), options, COORDINATOR, bytes(32))
+
+
+@pytest.fixture
+def train(captured: tuple[Path, RoundsPlan], tmp_path: Path) -> Train:
+    def trained(
+        members: Sequence[ElasticMember],
+        rounds: int,
+        coordinator: type[RosterCoordinator] = RosterCoordinator,
+        least: int = 3,
+    ) -> LoggedRounds:
+        shutil.copytree(captured[0], tmp_path / "store")
+        store, plan = Store(f"file://{tmp_path}/store"), replace(captured[1], rounds=rounds)
+        store.put(plan.encode())
+        patience, shared = replace(PATIENCE, least=least), (MESSAGE, SENT)
+        run_members(tmp_path, plan, diloco_round, members, shared, seats=4, patience=patience, coordinator=coordinator)
+        plan, head = load_head(store)
+        require_whole(store, head)
+        return read_rounds(store, plan, head)
+
+    return trained
 
 
 def name(number: int) -> str:
@@ -76,7 +90,7 @@ def blamed(found: Sequence[Finding]) -> set[tuple[Lie, str]]:
     return {(one.lie, one.worker) for one in found}
 
 
-def test_workers_join_leave_are_killed_and_come_back(tmp_path: Path) -> None:
+def test_workers_join_leave_are_killed_and_come_back(train: Train) -> None:
     """One joins in round 2; one is killed in round 1 and goes on; one in round 2, and joins again; one leaves."""
     members = [
         ElasticMember(0, leaves=3),
@@ -84,7 +98,7 @@ def test_workers_join_leave_are_killed_and_come_back(tmp_path: Path) -> None:
         ElasticMember(2, author=DiesInRoundTwo, absent=True),
         ElasticMember(3, joins=2),
     ]
-    rounds = trained(tmp_path, members, 5)
+    rounds = train(members, 5)
     assert members_of(rounds, 1, provisional=False) == {name(0), name(1), name(2)}
     assert members_of(rounds, 2, provisional=True) == {name(number) for number in range(4)}
     assert members_of(rounds, 2, provisional=False) == {name(0), name(1), name(3)}
@@ -119,7 +133,7 @@ def _require_joined(rounds: LoggedRounds, number: int, round_: int) -> None:
     assert sum(rule.inherits for rule in rules) * 3 <= len(rules)
 
 
-def test_lies_of_workers(tmp_path: Path) -> None:
+def test_lies_of_workers(train: Train) -> None:
     """One extrapolates, one sends ten times its change, one joins with the plan's weights, one shows two messages."""
     members = [
         ElasticMember(0, author=Sandbagger),
@@ -127,7 +141,7 @@ def test_lies_of_workers(tmp_path: Path) -> None:
         ElasticMember(2, worker=Equivocator),
         ElasticMember(3, joins=2, author=IdleJoiner),
     ]
-    rounds = trained(tmp_path, members, 4)
+    rounds = train(members, 4)
     by_roots = list(findings_by_roots(rounds))
     assert blamed(by_roots) == {(Lie.SOURCE, name(3)), (Lie.EQUIVOCATION, name(2))}
     found = list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
@@ -139,8 +153,8 @@ def test_lies_of_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("coordinator", "lie"), [(Forgetful, Lie.OMISSION), (TwoFaced, Lie.EQUIVOCATION)])
-def test_lies_of_coordinators(coordinator: type[RosterCoordinator], lie: Lie, tmp_path: Path) -> None:
-    rounds = trained(tmp_path, [ElasticMember(0), ElasticMember(1)], 3, coordinator, least=2)
+def test_lies_of_coordinators(coordinator: type[RosterCoordinator], lie: Lie, train: Train) -> None:
+    rounds = train([ElasticMember(0), ElasticMember(1)], 3, coordinator, least=2)
     held = [receipt for number in (0, 1) for receipt in receipts(rounds, number)]
     found = list(findings_by_roots(rounds, receipts=held))
     assert (lie, COORDINATOR) in blamed(found)

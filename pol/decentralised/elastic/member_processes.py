@@ -44,7 +44,7 @@ class ElasticMember:
     absent: bool = False
 
 
-def run_elastic(
+def run_members(
     folder: Path,
     plan: RoundsPlan,
     do_round: ElasticRound,
