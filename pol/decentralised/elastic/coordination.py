@@ -40,7 +40,7 @@ def coordinate(
         ProtocolError: nobody takes part.
         OperationalError: a round hasn't enough members, or the store failed.
     """
-    post = _Post(coordinator, mailbox, *shared)
+    post = Reception(coordinator, mailbox, *shared)
 
     def wait(is_done: Callable[[float], bool], what: str) -> None:
         began = time.monotonic()
@@ -69,8 +69,8 @@ def coordinate(
     coordinator.publish()
 
 
-class _Post:
-    """What comes to a coordinator."""
+class Reception:
+    """What comes to a coordinator: what is handed in, and the messages of ``phase`` with these slots."""
 
     def __init__(self, coordinator: RosterCoordinator, mailbox: Mailbox, phase: str, slots: Sequence[str]) -> None:
         self._coordinator, self._mailbox, self._phase = coordinator, mailbox, phase

@@ -56,25 +56,50 @@ class ElasticWorker:
         has_asked = newest < 0 or not self._is_member(newest)
         self.round = max(joins, newest + 1) if has_asked else newest
         if has_asked:
-            self._tell(self.round, Change.JOIN)
+            self.tell(self.round, Change.JOIN)
         while self.round < self.author.plan.rounds:
             roster = self._roster(self.round, final=False)
             if any(member.worker == self.author.name for member in roster.members):
                 has_asked = False
                 try:
-                    self._begin(roster)
+                    self.begin(roster)
                     do_round(self)
                     change = Change.LEAVE if self.round + 1 == leaves else Change.HEARTBEAT
-                    self._tell(self.round + 1, change)
+                    self.tell(self.round + 1, change)
                     if change is Change.LEAVE:
                         return
                 except LeftOutError:
-                    self._tell(self.round + 1, Change.JOIN)
+                    self.tell(self.round + 1, Change.JOIN)
                     has_asked = True
             elif not has_asked:
-                self._tell(self.round + 1, Change.JOIN)
+                self.tell(self.round + 1, Change.JOIN)
                 has_asked = True
             self.round += 1
+
+    def begin(self, roster: Roster) -> None:
+        """Know what a round's claims start from: one's own claims of the round before, or the first member's.
+
+        Raises:
+            ProtocolError: a claim isn't what its author has signed.
+            OperationalError: something was withheld, or the store failed.
+        """
+        self.round = roster.round
+        author, before = self.author, self.round - 1
+        author.rosters[self.round] = roster
+        author.forget(before)
+        if before < 0:
+            return
+        author.rosters[before] = self._roster(before, final=True)
+        first = author.rosters[before].members[0].worker
+        is_joiner = roster.members[roster.place(author.name)].joined == self.round
+        needed = first if is_joiner else author.name
+        known = {place.phase for place in author.known if place.worker == needed and place.round == before}
+        if known and not is_joiner:
+            return
+        rounds = self._rounds()
+        for place, entry in rounds.places.items():
+            if place.worker == needed and place.round == before and self._is_bound(place):
+                author.learn(published_claim(rounds, entry))
 
     def make(self, phase: str, part: int = 0) -> MadeClaim:
         """Run a phase and sign its claim, or take up the one that was signed before a restart."""
@@ -94,14 +119,29 @@ class ElasticWorker:
         """Show a claim and some slots of its end to all, and take in those of the members of the final roster.
 
         Raises:
+            LeftOutError, ProtocolError, OperationalError: as `gather`.
+        """
+        self.show(made, slots)
+        return self.gather(made, slots)
+
+    def show(self, made: MadeClaim, slots: Sequence[str]) -> None:
+        """Show a claim and some slots of its end to all."""
+        store, plan = self.author.store, self.author.plan
+        phase = plan.phases[made.entry.claim.phase]
+        message = encode_message(store, plan, made, slots_of(load_phase(store, phase).names, slots))
+        self.mailbox.send(self.round, phase.name, self.author.name, message)
+
+    def gather(self, made: MadeClaim, slots: Sequence[str]) -> list[MadeClaim]:
+        """Take in what the members of the final roster show, when it is there.
+
+        Raises:
             LeftOutError: the final roster is without this worker.
             ProtocolError: a message isn't what its author has signed.
             OperationalError: a message or the final roster doesn't come.
         """
         author, claim = self.author, made.entry.claim
-        store, plan, phase = author.store, author.plan, author.plan.phases[claim.phase].name
-        numbers = slots_of(load_phase(store, plan.phases[claim.phase]).names, slots)
-        self.mailbox.send(self.round, phase, author.name, encode_message(store, plan, made, numbers))
+        store, plan, phase = author.store, author.plan, author.plan.phases[claim.phase]
+        numbers = slots_of(load_phase(store, phase).names, slots)
         roster = self._roster(self.round, final=True)
         self._keep_receipt(claim.digest)
         if all(member.worker != author.name for member in roster.members):
@@ -112,7 +152,7 @@ class ElasticWorker:
             if member.worker == author.name:
                 found.append(made)
                 continue
-            data = self.mailbox.message(self.round, phase, member.worker)
+            data = self.mailbox.message(self.round, phase.name, member.worker)
             message = decode_message(store, plan, data, numbers)
             if message.entry.worker != member.worker or message.entry.claim.place != claim.place:
                 raise ProtocolError(f"{member.worker} has sent a message of another worker, round or phase")
@@ -124,25 +164,6 @@ class ElasticWorker:
     def hand_in(self, entry: LogEntry) -> None:
         """Bring an entry to the log's keeper."""
         self.mailbox.hand_in(encode_entry(entry))
-
-    def _begin(self, roster: Roster) -> None:
-        """Know what this round's claims start from: one's own claims of the round before, or the first member's."""
-        author, before = self.author, self.round - 1
-        author.rosters[self.round] = roster
-        author.forget(before)
-        if before < 0:
-            return
-        author.rosters[before] = self._roster(before, final=True)
-        first = author.rosters[before].members[0].worker
-        is_joiner = roster.members[roster.place(author.name)].joined == self.round
-        needed = first if is_joiner else author.name
-        known = {place.phase for place in author.known if place.worker == needed and place.round == before}
-        if known and not is_joiner:
-            return
-        rounds = self._rounds()
-        for place, entry in rounds.places.items():
-            if place.worker == needed and place.round == before and self._is_bound(place):
-                author.learn(published_claim(rounds, entry))
 
     def _is_bound(self, place: ClaimPlace) -> bool:
         """Whether a phase of the plan goes on from this one in the next round."""
@@ -181,6 +202,7 @@ class ElasticWorker:
             require_author(entry)
             self.journal.add(entry)
 
-    def _tell(self, round_: int, change: Change) -> None:
+    def tell(self, round_: int, change: Change) -> None:
+        """Join, leave or stay: signed, and handed in."""
         author = self.author
         self.hand_in(MembershipEntry.signed(author.key, author.plan.digest, round_, change))
