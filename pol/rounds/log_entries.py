@@ -1,4 +1,4 @@
-"""Entries of the log of a training in rounds: rosters, memberships, claims, receipts (docs/spec/rounds.md, "Log")."""
+"""Entries of a log of rounds: rosters, memberships, claims, receipts, quotes (docs/spec/rounds.md, "Log")."""
 
 from __future__ import annotations
 
@@ -96,7 +96,18 @@ class DeliveryEntry:
         return cls(plan, round_, claim, key.name, key.sign(message_digest(DELIVERY_TYPE, [plan, round_, claim])))
 
 
-LogEntry: TypeAlias = RosterEntry | MembershipEntry | ClaimEntry | DeliveryEntry
+@dataclass(frozen=True)
+class QuoteEntry:
+    """A quote of trusted hardware for a claim: its document in the store, by its digest. No worker signs it."""
+
+    kind = "pol/quote"
+    plan: bytes
+    round: int
+    claim: bytes
+    document: str
+
+
+LogEntry: TypeAlias = RosterEntry | MembershipEntry | ClaimEntry | DeliveryEntry | QuoteEntry
 ENTRY_LIMIT = 1 << 13
 
 
@@ -138,13 +149,16 @@ def decode_entry(data: bytes) -> LogEntry:
             receiver = require_name(given.text("receiver"), "a receiver")
             signature = given.octets("signature", SIGNATURE_SIZE)
             return DeliveryEntry(given.hash("plan"), given.integer("round"), given.hash("claim"), receiver, signature)
+        case QuoteEntry.kind:
+            given = _fields(document, QuoteEntry)
+            return QuoteEntry(given.hash("plan"), given.integer("round"), given.hash("claim"), given.digest("document"))
         case ClaimEntry.kind:
             return _claim(document)
     raise ProtocolError(f"the log has an entry of the kind {kind!r}, which it can't have")
 
 
 def require_author(entry: LogEntry) -> None:
-    """Check the signature of an entry other than a roster, whose signer the plan names.
+    """Check the signature of an entry other than a roster, whose signer the plan names, and a quote.
 
     Raises:
         ProtocolError: it is another one's, or nobody's.
