@@ -51,7 +51,7 @@ class Sent:
         return slots_of(load_phase(author.store, phase).names, self.slots)
 
 
-END = b""
+END = b"end"
 """Stands for the receipt of what isn't taken, and for the round after the last one."""
 
 
@@ -100,13 +100,15 @@ class ArrivalServer:
                 if arrival is not None:
                     queue.append(arrival)
                     waiting.append(process)
+            self._exchange.settle()
             version = self._merged(self.choose(queue))
         for process in waiting:
-            self._exchange.send(END, process)
+            self._exchange.post(END, process)
         for _ in range(self._working - len(waiting)):  # what they send comes too late
-            process, _ = self._exchange.receive()
-            self._exchange.receive(process)
+            process, _ = self._exchange.take_any()
+            self._exchange.take(process)
             self._dismiss(process)
+        self._exchange.settle()
 
     def choose(self, queue: Sequence[Arrival]) -> tuple[Arrival, ...]:
         """The arrivals that a round takes: those that it was promised to, in their order."""
@@ -127,8 +129,8 @@ class ArrivalServer:
 
     def _arrival(self, version: Sequence[bytes]) -> tuple[int, Arrival | None]:
         """The next arrival with its process, or None for one that isn't taken."""
-        process, entry = self._exchange.receive()
-        _, message = self._exchange.receive(process)
+        process, entry = self._exchange.take_any()
+        message = self._exchange.take(process)
         author = self.author
         try:
             earlier, made = decode_entry(entry), self._message.decode(author, message)
@@ -142,14 +144,14 @@ class ArrivalServer:
             return process, None
         claim = made.entry.claim
         if not 1 <= self._round - claim.round <= self._staleness:
-            self._exchange.send(END, process)
+            self._exchange.post(END, process)
             self._send(version, process)
             return process, None
         author.learn(made)
         receipt = DeliveryEntry.signed(author.key, author.plan.digest, self._round, claim.digest)
         for item in (earlier, made.entry, receipt):
             self._enter(item)
-        self._exchange.send(encode_entry(receipt), process)
+        self._exchange.post(encode_entry(receipt), process)
         return process, Arrival(place, claim.round)
 
     def _enter(self, entry: LogEntry) -> None:
@@ -157,11 +159,11 @@ class ArrivalServer:
 
     def _send(self, version: Sequence[bytes], process: int) -> None:
         for data in version:
-            self._exchange.send(data, process)
+            self._exchange.post(data, process)
 
     def _dismiss(self, process: int) -> None:
-        self._exchange.send(END, process)
-        self._exchange.send(END, process)
+        self._exchange.post(END, process)
+        self._exchange.post(END, process)
 
 
 class ArrivalWorker:
@@ -180,13 +182,14 @@ class ArrivalWorker:
             ProtocolError: the server signs another thing than it sends.
         """
         author, exchange = self.author, self._exchange
-        while roster := exchange.receive(0)[1]:
-            round_ = self._begin(roster, exchange.receive(0)[1], exchange.receive(0)[1])
+        while (roster := exchange.take(0)) != END:
+            round_ = self._begin(roster, exchange.take(0), exchange.take(0))
             steps = author.make(round_, self._steps)
             message = author.make(round_, self._message.phase)
-            exchange.send(encode_entry(steps.entry), 0)
-            exchange.send(self._message.encode(author, message), 0)
-            if receipt := exchange.receive(0)[1]:
+            exchange.post(encode_entry(steps.entry), 0)
+            exchange.post(self._message.encode(author, message), 0)
+            exchange.settle()
+            if (receipt := exchange.take(0)) != END:
                 self.receipts.append(self._checked(decode_entry(receipt), message))
 
     def _begin(self, document: bytes, signature: bytes, merge: bytes) -> int:

@@ -182,35 +182,27 @@ def findings_by_roots(
             problem = f"has acknowledged claim {entry.claim.hex()[:16]}, and the log doesn't have it"
             lie = Lie.OMISSION if is_keeper else Lie.WITHHELD
             yield Finding(lie, entry.receiver, round_, "log", problem, entry.claim)
-    yield from _arrival_findings(rounds, first, last)
+    yield from _arrival_findings(rounds, first, last, receipts)
 
 
-def _arrival_findings(rounds: LoggedRounds, first: int, last: int | None) -> Iterator[Finding]:
+def _arrival_findings(
+    rounds: LoggedRounds, first: int, last: int | None, held: Sequence[DeliveryEntry]
+) -> Iterator[Finding]:
     """The coordinator's lies about arrivals; only the whole log has all receipts, in their order."""
     if not rounds.is_whole:
         return
     coordinator = rounds.plan.coordinator
-    receipts = [entry for entry in rounds.entries if isinstance(entry, DeliveryEntry) and entry.receiver == coordinator]
-    rosters = {round_: roster for round_, (roster, *_) in rounds.rosters.items()}
+    entries = [*rounds.entries, *(receipt for receipt in held if receipt not in rounds.entries)]
+    receipts = [
+        entry
+        for entry in entries
+        if isinstance(entry, DeliveryEntry) and entry.receiver == coordinator and _is_signed(entry)
+    ]
+    rosters = {round_: final_of(rosters)[0] for round_, rosters in rounds.rosters.items()}
     for found in arrival_problems(rosters, receipts, rounds.claims):
         if found.round >= first and (last is None or found.round <= last):
             lie = Lie.OMISSION if found.is_left_out else Lie.ORDER
             yield Finding(lie, coordinator, found.round, "arrivals", found.detail, found.claim)
-
-
-def receipt_finding(rounds: LoggedRounds, receipt: DeliveryEntry) -> Finding | None:
-    """The lie that a receipt in its holder's hands shows: the keeper has signed it, and its log doesn't have it.
-
-    Raises:
-        ProtocolError: the receipt is signed by somebody else than it says.
-    """
-    require_author(receipt)
-    if receipt.receiver != rounds.plan.coordinator or receipt.plan != rounds.plan.digest or not rounds.is_whole:
-        return None
-    if receipt in rounds.entries:
-        return None
-    problem = f"has signed a receipt of claim {receipt.claim.hex()[:16]}, and the log doesn't have it"
-    return Finding(Lie.OMISSION, receipt.receiver, receipt.round, "log", problem, receipt.claim)
 
 
 def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:
@@ -236,7 +228,7 @@ def _by_document(rounds: LoggedRounds) -> dict[str, Roster]:
     return {roster.document.hex(): roster for rosters in rounds.rosters.values() for roster in rosters}
 
 
-def _is_signed(entry: ClaimEntry) -> bool:
+def _is_signed(entry: LogEntry) -> bool:
     try:
         require_author(entry)
     except ProtocolError:

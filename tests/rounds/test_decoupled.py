@@ -18,7 +18,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay
 from pol.rounds.log_entries import DeliveryEntry
 from pol.rounds.roster import Arrival
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds, receipt_finding
+from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import SourceRule
 from pol.rounds.source_rules import ClaimPlace, required_sources
@@ -63,17 +63,19 @@ def test_lies_about_arrivals_are_the_servers(rounds: LoggedRounds, by_roots: lis
     }
 
 
-def test_a_receipt_without_an_entry_is_an_omission(rounds: LoggedRounds) -> None:
-    receipt = next(entry for entry in rounds.entries if isinstance(entry, DeliveryEntry))
-    assert receipt_finding(rounds, receipt) is None
+def test_a_receipt_without_an_entry_is_an_omission(rounds: LoggedRounds, by_roots: list[Finding]) -> None:
+    promised = next(found.claim for found in by_roots if found.lie is Lie.OMISSION)
+    receipt = next(e for e in rounds.entries if isinstance(e, DeliveryEntry) and e.claim == promised)
     rest = replace(rounds, entries=[entry for entry in rounds.entries if entry != receipt])
-    found = receipt_finding(rest, receipt)
-    assert found is not None
-    assert (found.lie, found.worker, found.round) == (Lie.OMISSION, SERVER, receipt.round)
-    assert receipt_finding(replace(rest, is_whole=False), receipt) is None
+    held = [found for found in findings_by_roots(rest, receipts=[receipt]) if found.claim == promised]
+    assert [(found.lie, found.worker, found.round) for found in held] == [(Lie.OMISSION, SERVER, OMITTED)]
+    claims = {digest: entry for digest, entry in rounds.claims.items() if digest != promised}
+    gone = replace(rest, claims=claims, entries=[e for e in rest.entries if e is not rounds.claims[promised]])
+    held = [found for found in findings_by_roots(gone, receipts=[receipt]) if found.claim == promised]
+    assert [(found.lie, found.worker, found.phase) for found in held] == [(Lie.OMISSION, SERVER, "log")]
     forged = replace(receipt, claim=bytes(32))
-    with pytest.raises(ProtocolError, match="is signed by"):
-        receipt_finding(rounds, forged)
+    (found,) = [found for found in findings_by_roots(rounds, receipts=[forged]) if found not in by_roots]
+    assert found.lie is Lie.SIGNATURE
 
 
 def test_a_workers_lie_ends_at_one_scalar(rounds: LoggedRounds) -> None:

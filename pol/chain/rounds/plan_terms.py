@@ -39,7 +39,13 @@ class CommittedRule:
 
     @classmethod
     def of(cls, rule: SourceRule) -> CommittedRule:
-        """The rule of a plan."""
+        """The rule of a plan.
+
+        Raises:
+            ProtocolError: the contracts know no such rule.
+        """
+        if rule.kind.upper() not in Giver.__members__:
+            raise ProtocolError(f"a source of {rule.of} isn't shown on a chain yet: audit such a plan off the chain")
         phase = keccak256(rule.phase.encode()) if rule.phase else bytes(HASH_SIZE)
         return cls(phase, rule.slot, Giver[rule.kind.upper()], rule.index, rule.lag, rule.initial + 1, rule.inherits)
 

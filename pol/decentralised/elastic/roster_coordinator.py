@@ -14,6 +14,7 @@ from pol.rounds.log_entries import (
     MembershipEntry,
     RosterEntry,
     decode_entry,
+    encode_entry,
     require_author,
 )
 from pol.rounds.roster import Member, Roster
@@ -177,7 +178,7 @@ class RosterCoordinator:
 
     def _enter(self, entry: LogEntry) -> None:
         """Append an entry once: a worker that was killed hands in again what it has signed before."""
-        digest = entry.claim.digest if isinstance(entry, ClaimEntry) else entry.signature
+        digest = entry.claim.digest if isinstance(entry, ClaimEntry) else encode_entry(entry)
         if digest not in self._entered:
             self._entered.add(digest)
             self._keeper.append(entry, max(0, self.round))
