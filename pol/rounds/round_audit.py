@@ -153,7 +153,8 @@ def findings_by_roots(
     """
     coordinator = rounds.plan.coordinator
     yield from _roster_findings(rounds, first)
-    for entry in [*rounds.entries, *receipts]:
+    held = [receipt for receipt in receipts if _is_signed(receipt)]  # anybody can make one up
+    for entry in [*rounds.entries, *held]:
         if isinstance(entry, RosterEntry):
             continue
         round_ = entry.claim.round if isinstance(entry, ClaimEntry) else entry.round
@@ -182,7 +183,7 @@ def findings_by_roots(
             problem = f"has acknowledged claim {entry.claim.hex()[:16]}, and the log doesn't have it"
             lie = Lie.OMISSION if is_keeper else Lie.WITHHELD
             yield Finding(lie, entry.receiver, round_, "log", problem, entry.claim)
-    yield from _arrival_findings(rounds, first, last, receipts)
+    yield from _arrival_findings(rounds, first, last, held)
 
 
 def _arrival_findings(
