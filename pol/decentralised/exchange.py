@@ -57,11 +57,11 @@ class Exchange:
 
     def take(self, source: int) -> bytes:
         """The next bytes that a process has posted to this one."""
-        size = torch.zeros(1, dtype=torch.int64, device=self.device)
-        dist.recv(size, source, group=self.group)
-        payload = torch.empty(int(size), dtype=torch.uint8, device=self.device)
-        dist.recv(payload, source, group=self.group)
-        return bytes(payload.cpu().numpy())
+        return self._taken(source)[1]
+
+    def take_any(self) -> tuple[int, bytes]:
+        """The next bytes of whichever process has posted first, and which one it was."""
+        return self._taken(None)
 
     def settle(self) -> None:
         """Wait until all that was posted has gone."""
@@ -70,19 +70,9 @@ class Exchange:
                 work.wait()
         self._going.clear()
 
-    def send(self, data: bytes, to: int) -> None:
-        """Send bytes to one process, which waits for them or will (`receive`)."""
-        size = torch.tensor([len(data)], dtype=torch.int64, device=self.device)
-        dist.send(size, to, group=self.group)
-        if data:
-            dist.send(torch.frombuffer(bytearray(data), dtype=torch.uint8).to(self.device), to, group=self.group)
-        self.sent += len(data) + size.nbytes
-
-    def receive(self, source: int | None = None) -> tuple[int, bytes]:
-        """The next bytes of a process, or of whichever sends first; and which one it was."""
+    def _taken(self, source: int | None) -> tuple[int, bytes]:
         size = torch.zeros(1, dtype=torch.int64, device=self.device)
         process = dist.recv(size, source, group=self.group)
         payload = torch.empty(int(size), dtype=torch.uint8, device=self.device)
-        if len(payload):
-            dist.recv(payload, process, group=self.group)
+        dist.recv(payload, process, group=self.group)
         return process, bytes(payload.cpu().numpy())
