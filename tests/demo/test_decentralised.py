@@ -1,0 +1,70 @@
+"""The decentralised demo as a user runs it, and what can be done with the run that it keeps."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import Said, pol
+from pol.decentralised.local_processes import local_key
+from pol.rounds import audit
+from pol.training.storage.store import Store
+
+pytestmark = pytest.mark.long
+LIAR, LYING_ROUND = 1, 3
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    command = [sys.executable, "-m", "pol.cli.main", "demo", "--decentralised", "--json", "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout) == json.loads((folder / "report.json").read_text())
+    return folder
+
+
+def _report(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "report.json").read_text())
+    return found
+
+
+def test_the_story_ends_as_it_should(run: Path) -> None:
+    report = _report(run)
+    assert (report["cheats_caught"], report["honest_accused"]) == (1, 0)
+    assert report["late_joiner_root_equal"] is True
+    assert report["resumed_root_equal"] is True
+    assert report["loss_by_round"][-1] < report["loss_by_round"][0] - 0.5
+    assert report["seconds"] > 0
+
+
+def test_the_dispute_ends_at_one_scalar_and_the_stake_goes_somewhere(run: Path) -> None:
+    report = _report(run)
+    assert report["dispute"]["winner"] == "challenger"
+    assert report["one_step"]["claimed"] != report["one_step"]["computed"]
+    assert report["slashed"] is True
+    assert report["reward_wei"] + report["burnt_wei"] == report["stake_wei"]
+    assert 0 < report["reward_wei"] < report["stake_wei"] // 2
+
+
+def test_the_kept_run_is_audited(run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    lying = ("--worker", str(LIAR), "--round", str(LYING_ROUND))
+    said = pol("audit", run, *lying, "--report", page)
+    assert said == Said(1, match=f"execution: round {LYING_ROUND}, local: {local_key(LIAR).name}")
+    assert "The challenger has won" in page.read_text()
+    for honest in (0, 2, 3):
+        assert pol("audit", run, "--worker", str(honest), "--round", str(LYING_ROUND)) == Said(0, match="accepted")
+
+
+def test_nobody_equivocates_and_the_joiner_begins_from_the_log(run: Path) -> None:
+    """The killed worker has signed some claims twice: the same ones."""
+    found = audit(Store(f"file://{run}/store"), is_all_roots=True)
+    assert found.findings == ()
+    joined = [entry for entry in found.rounds.claims.values() if entry.worker == local_key(3).name]
+    assert min(entry.claim.round for entry in joined) == 1
