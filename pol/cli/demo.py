@@ -75,7 +75,8 @@ def demo(
         console.print(f"\nDone in {document['seconds']:.0f} seconds, {document['peak_memory_mb']} MB at most.")
         flag = " --decentralised" if decentralised else ""
         if out is not None and decentralised:
-            text = f"Everything is in {out}. Look at the liar's claims: pol audit {out} --worker 1 --round 3"
+            look = f"pol audit {out} --worker {told.liar} --round {told.lying_round}"
+            text = f"Everything is in {out}. Look at the liar's claims: {look}"
         elif out is not None:
             text = f"Everything is in {out}. Replay the dispute move by move: pol replay {out}"
         else:

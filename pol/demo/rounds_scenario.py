@@ -20,7 +20,7 @@ from pol.decentralised.diloco import LOCAL, MERGE, DiLoCo, diloco_plan
 from pol.decentralised.local_processes import local_key
 from pol.demo.rounds_dispute import SlashReport, stake_rounds
 from pol.demo.scenario_report import dispute_json, ether, one_step_json
-from pol.demo.worker_processes import COORDINATOR, Cast, WorkerProcesses
+from pol.demo.worker_processes import Cast, run_cast
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.report.narrator import Narrator
@@ -32,6 +32,8 @@ from pol.training.storage.store import Store
 
 OPTIONS = DiLoCo(rounds=5, steps=20, seats=4, sizes=(3, 4))
 EVALUATED_ROWS = 256
+COORDINATOR = -1
+"""Its number among the keys of local workers (`local_key`)."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class RoundsReport:
     losses: tuple[float, ...]
     slash: SlashReport
     plan: str
+    liar: str
+    lying_round: int
 
     @property
     def kept_its_promises(self) -> bool:
@@ -76,6 +80,8 @@ class RoundsReport:
             "reward_wei": self.slash.reward,
             "burnt_wei": self.slash.burnt,
             "plan": self.plan,
+            "liar": self.liar,
+            "lying_round": self.lying_round,
         }
 
 
@@ -109,8 +115,8 @@ class RoundsScenario:
         tell.say(f"Loss on text that nobody has trained on: {told} nats per character.")
         is_joiner_equal = self._are_merges_equal(rounds, cast.joiner, cast.join_round)
         tell.say(
-            f"Every member signs the merge. Worker {cast.joiner} was given nothing but the plan and the log, and "
-            f"{'all its merges have' if is_joiner_equal else 'not all its merges have'} the roots of the others'."
+            f"Every member signs the merge. Worker {cast.joiner}, who came late, has nothing but the plan and the log, "
+            f"and {'all its merges have' if is_joiner_equal else 'not all its merges have'} the roots of the others'."
         )
         tell.chapter("An auditor, who trusts nobody, reads the log; roots cost it nothing, replays are drawn")
         lie, draws = self._audit(rounds)
@@ -132,6 +138,8 @@ class RoundsScenario:
             losses=tuple(losses),
             slash=slash,
             plan=rounds.plan.digest.hex(),
+            liar=lie.worker,
+            lying_round=lie.round,
         )
 
     def _train(self) -> LoggedRounds:
@@ -139,28 +147,19 @@ class RoundsScenario:
         store = Store(f"file://{self._folder.resolve()}/store")
         with tell.progress("capturing programs"):
             plan = diloco_plan(store, options, local_key(COORDINATOR).name, keccak256(f"{self._seed}".encode()))
-        names = ", ".join(f"{number}: {local_key(number).name[:10]}.." for number in (*cast.founders, cast.joiner))
+        names = ", ".join(f"{m.number}: {local_key(m.number).name[:10]}.." for m in cast.members)
         tell.say(
             f"The plan is {plan.digest.hex()[:16]}: {options.rounds} rounds of {options.steps} steps, a GPT of "
             f"{options.shape.layers} layers. Each worker is a process with a key of its own: {names}."
         )
 
-        def hear(event: str, number: int) -> None:
-            tell.say(
-                {
-                    "starts": f"Worker {number} comes late: it signs that it joins, and starts from the log.",
-                    "is killed": f"Worker {number}'s process is killed with SIGKILL, in the middle of a round.",
-                    "is back": f"Worker {number} is back. It has nothing but the store; the others have waited.",
-                }[event]
-            )
-
         began = time.monotonic()
         with tell.progress("training in processes of their own") as advance:
-            WorkerProcesses(self._folder.resolve(), plan, cast, hear).run(advance)
+            run_cast(self._folder.resolve(), plan, options, cast, tell.say, advance)
         rounds = open_rounds(store)
         tell.say(
             f"{options.rounds} rounds are done in {time.monotonic() - began:.0f} seconds. The log has "
-            f"{len(rounds.entries)} signed entries: {len(rounds.claims)} claims, rosters, receipts, a membership."
+            f"{len(rounds.entries)} signed entries: {len(rounds.claims)} claims, rosters, receipts, memberships."
         )
         return rounds
 
@@ -193,8 +192,7 @@ class RoundsScenario:
         tell = self._tell
         connection = self._connect()
         with tell.progress("deploying contracts, staking"):
-            workers = len({*self._cast.founders, self._cast.joiner})
-            staked = stake_rounds(connection, rounds.plan, self._seed, COORDINATOR, workers)
+            staked = stake_rounds(connection, rounds.plan, self._seed, COORDINATOR, len(self._cast.members))
         tell.say(f"On the {connection.name} the plan is registered, and every worker has staked for its claims.")
         slash = staked.slash(tell, rounds, entry)
         tell.say(
@@ -204,18 +202,15 @@ class RoundsScenario:
         return slash
 
     def _are_merges_equal(self, rounds: LoggedRounds, number: int, first: int) -> bool:
-        """Whether a worker's merges from a round on have the roots of all others'."""
-        for round_ in range(first, rounds.plan.rounds):
-            merges = [
-                entry
-                for entry in rounds.claims.values()
-                if entry.claim.round == round_ and self._phase(rounds, entry) == MERGE
-            ]
-            if local_key(number).name not in {entry.worker for entry in merges}:
-                return False
-            if len({entry.claim.end for entry in merges}) != 1:
-                return False
-        return True
+        """Whether a worker has merged from a round on, at the latest in the next one, with the roots of all others."""
+        merges: dict[int, dict[str, bytes]] = {}
+        for entry in rounds.claims.values():
+            if self._phase(rounds, entry) == MERGE:
+                merges.setdefault(entry.claim.round, {})[entry.worker] = entry.claim.end
+        name = local_key(number).name
+        own = {round_ for round_, ends in merges.items() if name in ends and round_ >= first}
+        is_there = own >= {*range(first + 1, rounds.plan.rounds)}
+        return is_there and all(len(set(merges[round_].values())) == 1 for round_ in own)
 
     def _losses(self, rounds: LoggedRounds) -> list[float]:
         """The loss before the training and after each round, of the merged weights."""

@@ -54,8 +54,11 @@ def run_members(
     seats: int,
     patience: Patience,
     coordinator: type[RosterCoordinator] = RosterCoordinator,
+    restarted: Callable[[int], None] = lambda number: None,
 ) -> None:
     """Train all rounds of a plan in ``folder/store``; this process coordinates. ``shared`` is as in `coordinate`.
+
+    ``restarted`` hears of each worker that was killed and is started again.
 
     Raises:
         ProtocolError, OperationalError: as `coordinate`; a worker has failed.
@@ -65,7 +68,7 @@ def run_members(
     store = Store(f"file://{folder}/store")
     keeper = coordinator(store, plan, local_key(-1), seats)
     work = (str(folder), plan.digest.hex(), meeting.port, do_round, patience.limit)
-    processes = _Processes(work, members, keeper)
+    processes = _Processes(work, members, keeper, restarted)
     try:
         coordinate(keeper, Mailbox(meeting, patience.limit), shared, patience, processes.look)
         processes.join(patience.limit)
@@ -74,8 +77,14 @@ def run_members(
 
 
 class _Processes:
-    def __init__(self, work: tuple[Any, ...], members: Sequence[ElasticMember], keeper: RosterCoordinator) -> None:
-        self._work, self._keeper = work, keeper
+    def __init__(
+        self,
+        work: tuple[Any, ...],
+        members: Sequence[ElasticMember],
+        keeper: RosterCoordinator,
+        restarted: Callable[[int], None],
+    ) -> None:
+        self._work, self._keeper, self._restarted = work, keeper, restarted
         self._context = multiprocessing.get_context("forkserver")  # imports torch once
         self._context.set_forkserver_preload([__name__])
         self._members = {member.number: member for member in members}
@@ -96,6 +105,7 @@ class _Processes:
                 self._keeper.lose(local_key(number).name)
             if not member.absent or is_over:
                 self._running[number] = self._start(member, is_first=False)
+                self._restarted(number)
 
     def join(self, seconds: float) -> None:
         """Wait for all."""
