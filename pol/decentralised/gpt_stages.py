@@ -23,7 +23,8 @@ class GptStage(nn.Module):
         is_first, is_last = number == 0, number == stages - 1
         self.tokens = gpt.tokens if is_first else None
         self.places = gpt.places if is_first else None
-        self.norm, self.head = (gpt.norm, gpt.head) if is_last else (None, None)
+        self.norm = gpt.norm if is_last else None
+        self.head = gpt.head if is_last else None
 
     def forward(self, given: Tensor) -> Tensor:
         """Text (batch, length) or activations (batch, length, width) in; activations or logits out."""

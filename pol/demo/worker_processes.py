@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pol.decentralised.diloco import MESSAGE, SENT, DiLoCo, diloco_round
 from pol.decentralised.elastic.coordination import Patience
-from pol.decentralised.elastic.elastic_processes import ElasticMember, run_elastic
+from pol.decentralised.elastic.member_processes import ElasticMember, run_members
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.demo.cheating_workers import Mortal, Sandbagger
 from pol.rounds.log_entries import RosterEntry
@@ -78,7 +78,7 @@ def run_cast(
             "again with nothing but the store, and signs nothing else than before."
         )
 
-    run_elastic(
+    run_members(
         folder,
         plan,
         diloco_round,
