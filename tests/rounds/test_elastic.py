@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +13,15 @@ import pytest
 
 from dispute_harness import court
 from lab.rounds.claim_dispute import sides
-from lab.rounds.elastic_cheats import (
-    DiesAfterItsWork,
-    DiesInRoundTwo,
-    Equivocator,
-    Forgetful,
-    IdleJoiner,
-    Magnifier,
-    Sandbagger,
-    TwoFaced,
-)
+from lab.rounds.diloco_cheats import Magnifier
+from lab.rounds.elastic_cheats import Equivocator, Forgetful, IdleJoiner, TwoFaced
 from pol.decentralised.diloco import MESSAGE, SENT, DiLoCo, diloco_plan, diloco_round
 from pol.decentralised.elastic.coordination import Patience
 from pol.decentralised.elastic.member_processes import ElasticMember, run_members
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.decentralised.local_processes import local_key
 from pol.decentralised.small_gpt import Shape
+from pol.demo.cheating_workers import Mortal, Sandbagger
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay, load_start
@@ -94,8 +88,8 @@ def test_workers_join_leave_are_killed_and_come_back(train: Train) -> None:
     """One joins in round 2; one is killed in round 1 and goes on; one in round 2, and joins again; one leaves."""
     members = [
         ElasticMember(0, leaves=3),
-        ElasticMember(1, author=DiesAfterItsWork),
-        ElasticMember(2, author=DiesInRoundTwo, absent=True),
+        ElasticMember(1, author=partial(Mortal, last_round=1)),
+        ElasticMember(2, author=partial(Mortal, last_round=2), absent=True),
         ElasticMember(3, joins=2),
     ]
     rounds = train(members, 5)
