@@ -1,6 +1,16 @@
+from .decoupled import Decoupled as Decoupled
+from .decoupled import decoupled_plan as decoupled_plan
+from .decoupled import run_decoupled as run_decoupled
 from .diloco import DiLoCo as DiLoCo
 from .diloco import diloco_plan as diloco_plan
 from .diloco import diloco_round as diloco_round
+from .distro import DisTrO as DisTrO
+from .distro import distro_plan as distro_plan
+from .distro import distro_round as distro_round
 from .local_processes import local_key as local_key
 from .local_processes import run_workers as run_workers
+from .private_step import PrivateTraining as PrivateTraining
+from .private_step import data_owner as data_owner
+from .private_step import private_plan as private_plan
+from .private_step import private_round as private_round
 from .round_worker import RoundWorker as RoundWorker

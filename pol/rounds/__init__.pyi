@@ -4,6 +4,10 @@ from .drawn_audit import audit as audit
 from .drawn_audit import open_rounds as open_rounds
 from .plan_builder import From as From
 from .plan_builder import PlanBuilder as PlanBuilder
+from .quotes.claim_quote import ClaimQuote as ClaimQuote
+from .quotes.claim_quote import quoted_claims as quoted_claims
+from .quotes.claim_quote import quoted_data as quoted_data
+from .quotes.snp_report import TrustedMachines as TrustedMachines
 from .round_audit import Finding as Finding
 from .round_audit import Lie as Lie
 from .worker_key import WorkerKey as WorkerKey

@@ -70,4 +70,27 @@ def _diloco(folder: Path) -> dict[str, Figure]:
     )
 
 
-SYSTEMS: dict[str, MeasuredSystem] = {"diloco": _diloco}
+def _distro(folder: Path) -> dict[str, Figure]:
+    from lab.rounds.distro_figures import distro_figures
+
+    return distro_figures(folder)
+
+
+def _decoupled(folder: Path) -> dict[str, Figure]:
+    from lab.rounds.decoupled_figures import decoupled_figures
+
+    return decoupled_figures(folder)
+
+
+def _private(folder: Path) -> dict[str, Figure]:
+    from lab.rounds.private_figures import private_figures
+
+    return private_figures(folder)
+
+
+SYSTEMS: dict[str, MeasuredSystem] = {
+    "diloco": _diloco,
+    "distro": _distro,
+    "decoupled": _decoupled,
+    "private": _private,
+}
