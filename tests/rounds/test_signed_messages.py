@@ -114,8 +114,9 @@ def test_a_signature_covers_each_member(member: str) -> None:
 def test_rosters() -> None:
     members = tuple(Member(WorkerKey(bytes([n]) * 32).name, n - 1, joined=0) for n in range(1, 6))
     beacon = b"\x0b" * 32
-    roster = Roster(b"\1" * 32, 7, members, drawn_partners(beacon, 7, 5), ((0, 1), (2, 3)), beacon)
-    assert Roster.decode(roster.encode()) == roster
+    roster = Roster(b"\1" * 32, 7, members, drawn_partners(beacon, 7, 5), beacon=beacon)
+    for written in (roster, replace(roster, routes=((0, 1), (2, 3)))):
+        assert Roster.decode(written.encode()) == written
     require_drawn(roster)
     chosen = replace(roster, partners=(0, 1, 2, 3, 4))
     for wrong, before in ((chosen, []), (roster, [beacon]), (replace(roster, beacon=b""), [])):
