@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 from pol.commitments import merkle
 from pol.commitments.tensor import ListTag, list_root
@@ -115,7 +116,7 @@ class RoundClaim:
             if not 0 <= getattr(self, name) < 1 << bits:
                 raise ProtocolError(f"a claim's {name} is {getattr(self, name)}: it has to be below 2^{bits}")
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """The name of the claim, which its author signs."""
         members = {entry.name: getattr(self, entry.name) for entry in fields(self)} | {"worker": int(self.worker, 16)}
