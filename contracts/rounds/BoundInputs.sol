@@ -28,6 +28,10 @@ struct RuleProof {
 /// @notice What follows from roots alone: a plan's phases, a claim's sources, and where these lead
 /// (docs/spec/rounds.md, "Sources", "On a chain").
 library BoundInputs {
+    /// @notice Bytes of a source: `claim || u32 slot || root`.
+    uint256 internal constant SOURCE_BYTES = 68;
+    uint256 private constant ROOT_AT = 36;
+
     /// @notice The phase isn't the plan's at this index.
     error NotInPlan(uint32 phase);
     /// @notice The source isn't the claim's for this slot.
@@ -55,6 +59,35 @@ library BoundInputs {
         if (MerkleBranch.climbIn(leaf, proof.slot, proof.branch, slots) != claim.sources) {
             revert NotInSources(proof.slot);
         }
+    }
+
+    /// @notice The tree over `H(00 || item)` for items of `size` bytes each, at least one.
+    function leavesRoot(bytes calldata items, uint256 size) internal pure returns (bytes32) {
+        uint256 row = MerkleBranch.freeRow();
+        uint256 count = items.length / size;
+        assembly ("memory-safe") {
+            // Behind the row, in which nothing is written beyond the leaves.
+            let scratch := add(row, shl(5, count))
+            mstore8(scratch, TAG_LEAF)
+            for { let i := 0 } lt(i, count) { i := add(i, 1) } {
+                calldatacopy(add(scratch, 1), add(items.offset, mul(i, size)), size)
+                mstore(add(row, shl(5, i)), keccak256(scratch, add(1, size)))
+            }
+        }
+        return MerkleBranch.treeOf(row, count);
+    }
+
+    /// @notice The state over the roots of sources, of 68 bytes each.
+    function startOf(bytes calldata sources) internal pure returns (bytes32) {
+        uint256 row = MerkleBranch.freeRow();
+        uint256 count = sources.length / SOURCE_BYTES;
+        assembly ("memory-safe") {
+            for { let i := 0 } lt(i, count) { i := add(i, 1) } {
+                let root := calldataload(add(sources.offset, add(mul(i, SOURCE_BYTES), ROOT_AT)))
+                mstore(add(row, shl(5, i)), root)
+            }
+        }
+        return MerkleBranch.listRoot(TAG_STATE, uint32(count), MerkleBranch.treeOf(row, count));
     }
 
     /// @notice Reverts unless this is the tensor in a slot of a state.

@@ -111,17 +111,19 @@ contract RoundEvidence is RoundDesk {
         _show(id, signed, Falsehood.OtherSeat);
     }
 
-    /// @notice A start that isn't the state over the roots of the sources: in one slot it holds another tensor.
-    function showOtherStart(
-        bytes32 id,
-        SignedClaim calldata signed,
-        PhaseProof calldata phase,
-        SourceProof calldata source,
-        TensorProof calldata tensor
-    ) external {
-        _requireSource(id, signed.claim, phase, source);
-        BoundInputs.requireTensor(signed.claim.start, phase.phase.slots, source.slot, tensor.root, tensor.branch);
-        if (tensor.root == source.source.root) revert NothingWrong();
+    /// @notice A start that isn't the state over the roots of the sources.
+    /// @param sources All of them, of 68 bytes each.
+    function showOtherStart(bytes32 id, SignedClaim calldata signed, PhaseProof calldata phase, bytes calldata sources)
+        external
+    {
+        RoundClaim calldata c = signed.claim;
+        BoundInputs.requirePhase(_termsFor(id, c.plan), c.phase, phase);
+        uint32 slots = phase.phase.slots;
+        bool isWhole = sources.length == slots * BoundInputs.SOURCE_BYTES;
+        if (!isWhole || BoundInputs.leavesRoot(sources, BoundInputs.SOURCE_BYTES) != c.sources) {
+            revert BoundInputs.NotInSources(slots);
+        }
+        if (BoundInputs.startOf(sources) == c.start) revert NothingWrong();
         _show(id, signed, Falsehood.OtherStart);
     }
 

@@ -240,27 +240,14 @@ contract RoundShares is ISettlements, TimedDemands {
         pure
         returns (bytes32 root, uint256 units, uint128 end)
     {
-        uint256 row = MerkleBranch.freeRow();
-        // The row is free memory: what hashes below must not allocate.
         for (uint256 i = 0; i < count; ++i) {
             bytes calldata claim = claims[CLAIM_BYTES * i:CLAIM_BYTES * (i + 1)];
             uint128 place = uint128(bytes16(claim));
             if (place < next) revert BadLine(i);
             next = place + 1;
             units += uint128(bytes16(claim[48:]));
-            _writeLeaf(claim, row, i, count);
         }
-        return (MerkleBranch.treeOf(row, count), units, next);
-    }
-
-    /// @dev Writes `H(00 || claim)` to place `i` of a row of `count`; the bytes behind the row are scratch space.
-    function _writeLeaf(bytes calldata claim, uint256 row, uint256 i, uint256 count) private pure {
-        assembly ("memory-safe") {
-            let scratch := add(row, shl(5, count))
-            mstore8(scratch, TAG_LEAF)
-            calldatacopy(add(scratch, 1), claim.offset, claim.length)
-            mstore(add(row, shl(5, i)), keccak256(scratch, add(1, claim.length)))
-        }
+        return (BoundInputs.leavesRoot(claims, CLAIM_BYTES), units, next);
     }
 
     function _return(bytes32 id, uint32 number, Settlement storage s) private {

@@ -13,7 +13,6 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.round_evidence import Falsehood
 from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
-from pol.commitments.tensor import ListTag, list_root
 from pol.rounds.log_entries import ClaimEntry, encode_entry
 from pol.rounds.round_claim import INITIAL, BoundSlot, sources_root, start_of
 
@@ -102,14 +101,17 @@ def test_a_start_that_its_sources_do_not_give_is_slashed(toy: ToyRounds) -> None
     evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     entry = toy.made["ann", MERGE].entry
     sources = toy.sources(entry)
-    roots = [sources[0].root, b"\x07" * 32]
-    false = toy.signed("ann", entry, start=list_root(ListTag.STATE, roots))
+    false = toy.signed("ann", entry, start=b"\x07" * 32)
 
-    def show(slot: int = 1) -> TxReceipt:
-        return evidence.show_other_start(challenger, toy.plan_id, false, toy.commitment, sources, roots, slot)
+    def show(what: ClaimEntry = false, given: list[BoundSlot] = sources) -> TxReceipt:
+        return evidence.show_other_start(challenger, toy.plan_id, what, toy.commitment, given)
 
-    with pytest.raises(Reverted, match="NothingWrong"):
-        show(0)
+    for made in toy.made.values():
+        with pytest.raises(Reverted, match="NothingWrong"):
+            show(made.entry, toy.sources(made.entry))
+    for wrong in (sources[:1], [*sources, sources[0]], sources[::-1]):
+        with pytest.raises(Reverted, match="NotInSources"):
+            show(given=wrong)
     expect_slashed(toy, "ann", Falsehood.OTHER_START, show)
 
 

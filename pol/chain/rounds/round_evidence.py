@@ -22,7 +22,7 @@ from pol.chain.rounds.signed_structs import (
 )
 from pol.rounds.log_entries import ClaimEntry
 from pol.rounds.roster import Roster
-from pol.rounds.round_claim import BoundSlot, RoundClaim
+from pol.rounds.round_claim import BoundSlot, RoundClaim, encode_sources
 from pol.rounds.rounds_log import LogHead
 
 
@@ -76,19 +76,11 @@ class RoundEvidence(Binding):
         entry: ClaimEntry,
         commitment: PlanCommitment,
         sources: Sequence[BoundSlot],
-        start: Sequence[bytes],
-        slot: int,
     ) -> TxReceipt:
-        """A start that holds another tensor in ``slot`` than the claim's source; ``start`` are its tensor roots."""
-        return self.transact(
-            wallet,
-            "showOtherStart",
-            plan_id,
-            signed_claim(entry),
-            phase_proof(commitment, entry.claim.phase),
-            source_proof(sources, slot),
-            tensor_proof(start, slot),
-        )
+        """A start that isn't the state over the roots of the claim's sources."""
+        proof = phase_proof(commitment, entry.claim.phase)
+        about = (signed_claim(entry), proof, encode_sources(sources))
+        return self.transact(wallet, "showOtherStart", plan_id, *about)
 
     def show_other_source(
         self,
