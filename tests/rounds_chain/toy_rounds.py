@@ -204,7 +204,8 @@ def begin(connection: Connection, folder: Path) -> ToyRounds:
     for name in ("keeper", *WORKERS):
         contracts.bonds.join(wallets[name], plan_id)
     members = tuple(Member(keys[name].name, seat) for seat, name in enumerate(WORKERS))
-    rosters = tuple(Roster(plan.digest, round_, members, (1, 0), ((1, 0),)) for round_ in range(2))
+    beacons = [bytes([number]) * 32 for number in range(1, 3)]
+    rosters = tuple(Roster(plan.digest, at, members, (1, 0), ((1, 0),), drawn) for at, drawn in enumerate(beacons))
     authors = {name: _author(store, plan, keys[name], rosters) for name in WORKERS}
     made = {(name, STEP): authors[name].make(0, "step") for name in WORKERS}
     authors["ann"].learn(made["bob", STEP])
@@ -215,10 +216,11 @@ def begin(connection: Connection, folder: Path) -> ToyRounds:
 
 
 def _author(store: Store, plan: RoundsPlan, key: WorkerKey, rosters: Sequence[Roster]) -> ClaimAuthor:
-    author = ClaimAuthor(store, plan, key, _executor)
+    author = ClaimAuthor(store, plan, key, executor_of)
     author.rosters = {roster.round: roster for roster in rosters}
     return author
 
 
-def _executor(program: object, constants: object) -> CpuExecutor:
+def executor_of(program: object, constants: object) -> CpuExecutor:
+    """One thread."""
     return CpuExecutor(program, constants, threads=1)  # type: ignore[arg-type]  # as ExecutorFactory gives them

@@ -1,0 +1,178 @@
+"""A log with a lie in it, an audit by roots, and the contract that slashes for what the audit has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from toy_rounds import GOSSIP, MERGE, STEP, WORKERS, ToyRounds, executor_of
+
+from pol.chain.rounds.accusation import Accuser
+from pol.chain.rounds.worker_bonds import Standing
+from pol.demo.lying_players import Lie as FlippedBit
+from pol.demo.lying_players import LyingTrace
+from pol.dispute.play.honest_players import ReplayPlayer
+from pol.dispute.play.round_evidence import trace_of
+from pol.dispute.position import Side
+from pol.errors import UnsupportedError
+from pol.roles.party.dispute_session import DisputeSession
+from pol.rounds.claim_replay import execution_finding
+from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
+from pol.rounds.rounds_log import HEAD, LogKeeper
+
+
+def audit(toy: ToyRounds, entries: list[LogEntry]) -> tuple[LoggedRounds, list[Finding]]:
+    """Log the entries behind the roster of round 0, and read what the log shows."""
+    store, key = toy.authors["ann"].store, toy.keys["keeper"]
+    if store.holds(HEAD):
+        Path(store.url.removeprefix("file://"), HEAD).unlink()
+    keeper = LogKeeper(store, toy.plan.digest, key)
+    for entry in (roster_entry(toy, 0), *entries):
+        keeper.append(entry, 0)
+    rounds = read_rounds(store, toy.plan, keeper.publish())
+    return rounds, list(findings_by_roots(rounds))
+
+
+def roster_entry(toy: ToyRounds, index: int) -> RosterEntry:
+    """A roster that the keeper has signed."""
+    roster = toy.rosters[index]
+    document = toy.authors["ann"].store.put(roster.encode())
+    return RosterEntry(document, toy.keys["keeper"].sign(roster.digest))
+
+
+def claims(toy: ToyRounds) -> dict[tuple[str, int], ClaimEntry]:
+    """The honest claims of round 0, in the order of the log."""
+    return {(name, phase): toy.made[name, phase].entry for phase in (STEP, MERGE, GOSSIP) for name in WORKERS}
+
+
+def from_sources(toy: ToyRounds, entry: ClaimEntry, change: Callable[[list[BoundSlot]], None]) -> ClaimEntry:
+    """Ann's claim from other sources, signed and published."""
+    sources = toy.sources(entry)
+    change(sources)
+    published = toy.authors["ann"].store.put(encode_sources(sources))
+    signed = toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources))
+    return replace(signed, sources=published)
+
+
+def lied(toy: ToyRounds, lie: str) -> tuple[tuple[str, int], ClaimEntry]:
+    """A false claim of ann's, and the place of the honest one."""
+    step, merge, gossip = ((("ann", phase), toy.made["ann", phase].entry) for phase in (STEP, MERGE, GOSSIP))
+    bob = toy.made["bob", STEP]
+
+    def root(sources: list[BoundSlot]) -> None:
+        sources[1] = replace(sources[1], root=b"\x07" * 32)
+
+    def initial_slot(sources: list[BoundSlot]) -> None:
+        sources[0] = BoundSlot(bob.entry.claim.digest, 0, bob.end[0].root)
+
+    def bobs(sources: list[BoundSlot]) -> None:
+        sources[0] = BoundSlot(bob.entry.claim.digest, sources[0].slot, bob.end[sources[0].slot].root)
+
+    match lie:
+        case "program":
+            return step[0], toy.signed("ann", step[1], program=b"\x01" * 32)
+        case "seat":
+            return step[0], toy.signed("ann", step[1], constants=toy.plan.phases[STEP].constants[1].root)
+        case "start":
+            return merge[0], toy.signed("ann", merge[1], start=b"\x02" * 32)
+        case "end of a source":
+            return merge[0], from_sources(toy, merge[1], root)
+        case "initial value":
+            return step[0], from_sources(toy, step[1], root)
+        case "rule":
+            return step[0], from_sources(toy, step[1], initial_slot)
+        case "own":
+            return gossip[0], from_sources(toy, gossip[1], bobs)
+        case _:
+            return merge[0], from_sources(toy, merge[1], bobs)
+
+
+def accuser(toy: ToyRounds) -> Accuser:
+    return Accuser(toy.contracts, toy.wallets["challenger"], toy.plan_id, toy.commitment)
+
+
+def test_an_honest_log_accuses_nobody(toy: ToyRounds) -> None:
+    _, findings = audit(toy, list(claims(toy).values()))
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    ("lie", "kind"),
+    [
+        ("program", Lie.PHASE),
+        ("seat", Lie.PHASE),
+        ("start", Lie.START),
+        ("end of a source", Lie.SOURCE),
+        ("initial value", Lie.SOURCE),
+        ("rule", Lie.SOURCE),
+        ("own", Lie.SOURCE),
+        ("member", Lie.SOURCE),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.value,
+)
+def test_what_roots_reveal_is_slashed(toy: ToyRounds, lie: str, kind: Lie) -> None:
+    place, false = lied(toy, lie)
+    rounds, findings = audit(toy, list((claims(toy) | {place: false}).values()))
+    (finding,) = [found for found in findings if found.lie is kind]
+    assert finding.worker == toy.keys["ann"].name
+    accuser(toy).accuse(rounds, finding)
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["ann"].address).standing is Standing.SLASHED
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["bob"].address).standing is Standing.JOINED
+    toy.check_books()
+
+
+def test_equivocations_are_slashed(toy: ToyRounds) -> None:
+    """Two claims of ann's for one place, two rosters of one round."""
+    honest = claims(toy)
+    other = toy.signed("ann", honest["ann", GOSSIP], end=b"\x03" * 32)
+    roster = replace(toy.rosters[0], members=toy.rosters[0].members[:1], partners=(), routes=())
+    document = toy.authors["ann"].store.put(roster.encode())
+    second = RosterEntry(document, toy.keys["keeper"].sign(roster.digest))
+    rounds, findings = audit(toy, [*honest.values(), other, second])
+    blamed = {finding.worker: finding for finding in findings if finding.lie is Lie.EQUIVOCATION}
+    assert set(blamed) == {toy.keys["ann"].name, toy.keys["keeper"].name}
+    for name in ("ann", "keeper"):
+        accuser(toy).accuse(rounds, blamed[toy.keys[name].name])
+        assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets[name].address).standing is Standing.SLASHED
+    toy.check_books()
+
+
+def test_what_roots_do_not_show_is_left_to_demands(toy: ToyRounds) -> None:
+    entries = [entry for place, entry in claims(toy).items() if place != ("bob", GOSSIP)]
+    left_out = toy.made["bob", GOSSIP].entry
+    receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, left_out.claim.digest)
+    rounds, findings = audit(toy, [*entries, receipt])
+    (omission,) = [finding for finding in findings if finding.lie is Lie.OMISSION]
+    with pytest.raises(UnsupportedError, match="demand what is missing"):
+        accuser(toy).accuse(rounds, omission)
+
+
+def test_a_false_execution_is_replayed_and_disputed(toy: ToyRounds) -> None:
+    """From the published log alone: replay, dispute, walk, slash."""
+    honest = toy.trace(toy.made["ann", STEP].entry)
+    lie = LyingTrace(honest, FlippedBit(1, 0, 2, 0, 0, 22))
+    false = toy.false_claim("ann", lie.state(lie.first_step + lie.steps)).entry
+    entries = [false, toy.made["bob", STEP].entry]
+    rounds, findings = audit(toy, list(entries))
+    assert findings == []
+    finding = execution_finding(rounds, false, executor_of)
+    assert finding is not None
+    assert finding.lie is Lie.EXECUTION
+    number = accuser(toy).dispute(rounds, false, executor_of)
+    own = trace_of(rounds, false, executor_of)
+    game = toy.contracts.game
+    sides = [
+        DisputeSession(game, toy.wallets[name], own.program, number, ReplayPlayer(trace))
+        for name, trace in (("ann", lie), ("challenger", own))
+    ]
+    while game.winner(number) is Side.NONE:
+        for side in sides:
+            side.advance()
+    assert game.winner(number) is Side.CHALLENGER
+    toy.contracts.disputes.settle(toy.wallets["challenger"], number)
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["ann"].address).standing is Standing.SLASHED
+    toy.check_books()
