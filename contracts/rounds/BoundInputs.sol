@@ -144,6 +144,7 @@ library BoundInputs {
         bool mayJoin = lag == 1 && rule.inherits;
         if (_isOwn(rule) && named.worker != claim.worker && !mayJoin) return false;
         if (rule.giver == Giver.Route) return named.part == claim.part;
+        if (rule.giver == Giver.RoutePart) return named.part == rule.index >> 16;
         if (rule.giver == Giver.Part && lag == 0) return uint256(named.part) + 1 == claim.part;
         return uint256(named.part) + 1 == namedPhase.parts;
     }

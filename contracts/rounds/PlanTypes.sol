@@ -50,7 +50,9 @@ enum Giver {
     Member, // a member of the roster
     Partner, // that the roster gives
     Route, // a member that the roster gives for the part
-    Part // the author's own claim of the part before
+    Part, // the author's own claim of the part before
+    RoutePart, // a member that the roster gives for another part, its claim of that part
+    Holder // who has held a stage by the roster of the round before
 }
 
 /// @notice Which claim gives a slot.
@@ -58,7 +60,7 @@ struct SourceRule {
     bytes32 phase; // its name; zero: always the initial value
     uint32 slot; // of that claim's end
     Giver giver;
-    uint32 index; // number behind `member:` and `route:`
+    uint32 index; // number behind `member:`, `route:` and `holder:`; with a part, the part in the upper 16 bits
     uint8 lag; // rounds: 0 or 1
     uint32 initial; // index + 1; zero: none
     bool inherits; // a worker that joins takes it from the first member of the round before

@@ -271,6 +271,9 @@ contract RoundEvidence is RoundDesk {
         bytes calldata text = roster.text;
         if (rule.giver == Giver.Member && rule.lag == 0) return rule.index;
         if (rule.giver == Giver.Route) return SignedText.routeOf(text, roster.routes, c.part, rule.index);
+        if (rule.giver == Giver.RoutePart) {
+            return SignedText.routeOf(text, roster.routes, rule.index >> 16, rule.index & 0xffff);
+        }
         if (rule.giver != Giver.Partner) revert NothingWrong();
         return SignedText.partnerOf(text, roster.partners, SignedText.placeOf(text, roster.members, c.worker));
     }

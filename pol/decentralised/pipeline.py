@@ -166,15 +166,17 @@ class StageWorker:
 
     def take_over(self) -> None:
         """Bring the state of stages to members that hold them newly."""
+        for stage in range(self._stages):
+            for place in sorted({route[stage] for route in self._roster.routes}):
+                self.bring_state(stage, place)
+
+    def bring_state(self, stage: int, place: int) -> None:
+        """Bring the state of a stage after the round before to a member, if it hasn't held it itself."""
         if self._before is None:
             return
-        for stage in range(self._stages):
-            index = self._plan.phase_index(update(stage), len(self._before.members))
-            for place in sorted({route[stage] for route in self._roster.routes}):
-                name = self._roster.members[place].worker
-                giver = holder(self._roster, self._before, stage, name)
-                at = ClaimPlace(giver, self._before.round, index, 0)
-                self._send(at, self._roster.place(giver), [place], STATE)
+        giver = holder(self._roster, self._before, stage, self._roster.members[place].worker)
+        index = self._plan.phase_index(update(stage), len(self._before.members))
+        self._send(ClaimPlace(giver, self._before.round, index, 0), self._roster.place(giver), [place], STATE)
 
     def merge(self, stage: int) -> None:
         """Bring the gradients of a stage to all that hold it, and update it."""

@@ -213,7 +213,7 @@ def test_a_source_against_the_rule_is_slashed(toy: ToyRounds, lie: str) -> None:
     expect_slashed(toy, "ann", Falsehood.OTHER_RULE, show)
 
 
-@pytest.mark.parametrize(("phase", "slot"), [(MERGE, 0), (MERGE, 1), (GOSSIP, 1), (GOSSIP, 2)])
+@pytest.mark.parametrize(("phase", "slot"), [(MERGE, 0), (MERGE, 1), (GOSSIP, 1), (GOSSIP, 2), (GOSSIP, 3)])
 def test_a_source_of_another_member_is_slashed(toy: ToyRounds, phase: int, slot: int) -> None:
     """A member, a partner, a route: each by the roster that the claim names."""
     evidence, challenger, roster = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[0]

@@ -12,7 +12,10 @@ from web3 import Web3
 from pol.commitments import merkle
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.rounds.rounds_plan import Phase, RoundsPlan, SourceRule
+from pol.rounds.rounds_plan import ANY_PART, Phase, RoundsPlan, SourceRule
+
+PART_BITS = 16
+"""Of an index: those below the part."""
 
 
 class Giver(IntEnum):
@@ -23,6 +26,8 @@ class Giver(IntEnum):
     PARTNER = 3
     ROUTE = 4
     PART = 5
+    ROUTE_PART = 6
+    HOLDER = 7
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,17 @@ class CommittedRule:
         """The rule of a plan.
 
         Raises:
-            ProtocolError: the contracts know no such rule.
+            ProtocolError: the contracts know no such rule, or its stage or its part is too large for a chain.
         """
         if rule.kind.upper() not in Giver.__members__:
             raise ProtocolError(f"a source of {rule.of} isn't shown on a chain yet: audit such a plan off the chain")
         phase = keccak256(rule.phase.encode()) if rule.phase else bytes(HASH_SIZE)
-        return cls(phase, rule.slot, Giver[rule.kind.upper()], rule.index, rule.lag, rule.initial + 1, rule.inherits)
+        giver, index = Giver[rule.kind.upper()], rule.index
+        if rule.part != ANY_PART:
+            if max(index, rule.part) >= 1 << PART_BITS:
+                raise ProtocolError(f"a chain knows stages and parts below {1 << PART_BITS}: a source is of {rule.of}")
+            giver, index = Giver.ROUTE_PART, rule.part << PART_BITS | index
+        return cls(phase, rule.slot, giver, index, rule.lag, rule.initial + 1, rule.inherits)
 
     @property
     def leaf(self) -> bytes:
