@@ -13,10 +13,10 @@ from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.pipeline_cheats import CovertCoefficients, StaleBasis, StaleBuffer, WrongDelta
 from lab.rounds.pipeline_runs import PlanOf, trained
-from pol.decentralised.aq_sgd import aq_sgd_plan, buffers_out_of_step, fixed_roster
 from pol.decentralised.local_processes import Author, local_key
-from pol.decentralised.pipeline import HEAD, Pipeline, forward, pipeline_round
-from pol.decentralised.protocol_models import protocol_models_plan, turned_bases
+from pol.decentralised.pipelines.aq_sgd import aq_sgd_plan, buffers_out_of_step, fixed_roster
+from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_round
+from pol.decentralised.pipelines.protocol_models import protocol_models_plan, turned_bases
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay

@@ -12,11 +12,11 @@ from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.failure_cheats import FAILED_ROUND, NeighborCopier, OlderWeights, SilentlyOlderWeights
 from lab.rounds.pipeline_runs import trained
-from pol.decentralised.checkfree import THREE_BLOCKS, checkfree_plan, checkfree_round, spare_roster
 from pol.decentralised.gpt_stages import gpt_stages
 from pol.decentralised.local_processes import Author, local_key
-from pol.decentralised.oobleck import pipelines, start_roots, state_roots, template_roster
-from pol.decentralised.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, update
+from pol.decentralised.pipelines.checkfree import THREE_BLOCKS, checkfree_plan, checkfree_round, spare_roster
+from pol.decentralised.pipelines.oobleck import pipelines, start_roots, state_roots, template_roster
+from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, update
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
@@ -85,7 +85,9 @@ def test_a_lost_stage_is_the_mean_of_its_neighbors(tmp_path: Path) -> None:
     assert not list(findings_by_roots(rounds))
     assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
     phases = rounds.plan.phases
-    (entry,) = [e for e in rounds.claims.values() if phases[e.claim.phase].members == 2 and recovers(rounds, e.claim.phase)]
+    (entry,) = [
+        e for e in rounds.claims.values() if phases[e.claim.phase].members == 2 and recovers(rounds, e.claim.phase)
+    ]
     size = gpt_stages(CHECKFREE.shape, 3)[1].block_size
     left, right = (words.view(np.float32)[:size] for words in load_start(rounds, entry)[-2:])
     mean = load_end(rounds, entry)[0].view(np.float32)

@@ -13,7 +13,7 @@ from lab.rounds.claim_dispute import sides
 from lab.rounds.pipeline_cheats import GradientReplacer, GradientScaler, IdentityActivations, cosine
 from lab.rounds.pipeline_runs import trained
 from pol.decentralised.local_processes import Author, local_key
-from pol.decentralised.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, staged_roster
+from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, staged_roster
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pol.arithmetic.primitives import Words
-from pol.decentralised.pipeline import HEAD, STATE, forward, update
+from pol.decentralised.pipelines.pipeline import HEAD, STATE, forward, update
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import load_initial, load_phase
 from pol.rounds.message import slots_of

@@ -9,9 +9,9 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.decentralised import small_gpt
 from pol.decentralised.gpt_stages import gpt_stages
-from pol.decentralised.pipeline import HEAD, forward
-from pol.decentralised.pipeline_steps import SEEN_IN
-from pol.decentralised.protocol_models import BASES
+from pol.decentralised.pipelines.pipeline import HEAD, forward
+from pol.decentralised.pipelines.pipeline_steps import SEEN_IN
+from pol.decentralised.pipelines.protocol_models import BASES
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import load_constants, load_phase
 from pol.rounds.message import slots_of

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from pol.commitments.keccak import keccak256
 from pol.decentralised import small_gpt
-from pol.decentralised.activation_codec import PLAIN, ActivationCodec
 from pol.decentralised.flat_adam import MOMENTS
 from pol.decentralised.gpt_stages import gpt_stages
 from pol.decentralised.local_processes import local_key
-from pol.decentralised.pipeline_steps import PipelineSteps
+from pol.decentralised.pipelines.activation_codec import PLAIN, ActivationCodec
+from pol.decentralised.pipelines.pipeline_steps import PipelineSteps
 from pol.decentralised.round_worker import RoundWorker
 from pol.graph.captured_step import Capture
 from pol.rounds.claim_author import MadeClaim

@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pol.decentralised.activation_codec import ActivationCodec, Sample, Slots
 from pol.decentralised.gpt_stages import gpt_stages
-from pol.decentralised.pipeline import Pipeline, pipeline_plan
+from pol.decentralised.pipelines.activation_codec import ActivationCodec, Sample, Slots
+from pol.decentralised.pipelines.pipeline import Pipeline, pipeline_plan
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 

@@ -1,7 +1,7 @@
 """CheckFree: a lost stage is recovered as the mean of its neighbors, by a program that anybody can replay.
 
-Blagoev et al. (Gensyn), All is Not Lost: LLM Recovery without Checkpoints, 2506.15461. Three stages with one block each;
-the middle one may be lost. The round after the loss has a roster of two, for which the plan has other updates: the
+Blagoev et al. (Gensyn), All is Not Lost: LLM Recovery without Checkpoints, 2506.15461. Three stages have one block each; the
+middle one may be lost. The round after the loss has a roster of two, for which the plan has other updates: the
 outer stages keep their state, the middle one is the mean. Then a spare worker takes the middle stage over.
 """
 
@@ -11,17 +11,17 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from pol.decentralised.activation_codec import PLAIN
 from pol.decentralised.flat_adam import MOMENTS, adam_start
 from pol.decentralised.gpt_stages import GptStage, gpt_stages
 from pol.decentralised.local_processes import local_key
-from pol.decentralised.pipeline import STATE, Pipeline, StageWorker, add_pipeline, held, update
+from pol.decentralised.pipelines.activation_codec import PLAIN
+from pol.decentralised.pipelines.pipeline import STATE, Pipeline, StageWorker, add_pipeline, held, update
 from pol.decentralised.round_worker import RoundWorker
 from pol.decentralised.small_gpt import SMALL
+from pol.errors import ProtocolError
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
-from pol.errors import ProtocolError
 from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
 from pol.rounds.roster import Member, Roster
 from pol.rounds.rounds_plan import RoundsPlan

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pol.decentralised.flat_adam import MOMENTS
 from pol.decentralised.local_processes import local_key
-from pol.decentralised.pipeline import update
+from pol.decentralised.pipelines.pipeline import update
 from pol.errors import ProtocolError
 from pol.rounds.claim_replay import load_phase
 from pol.rounds.log_entries import ClaimEntry

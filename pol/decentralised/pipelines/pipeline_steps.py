@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from pol.decentralised import small_gpt
-from pol.decentralised.activation_codec import ActivationCodec, Sample, Slots
 from pol.decentralised.flat_adam import MOMENTS, adam_start, adam_step
 from pol.decentralised.gpt_stages import GptStage
-from pol.graph.capture.functions import capture_function
+from pol.decentralised.pipelines.activation_codec import ActivationCodec, Sample, Slots
+from pol.graph.capture.functions import StepFunction, capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
 
@@ -62,7 +62,7 @@ class PipelineSteps:
         return self._captured(number, step, {**state, "gradient": torch.zeros_like(stage.vector()), "loss": _zero()})
 
     def backward(self, number: int) -> Capture:
-        """What a stage before the last one makes of the gradient that comes back: it repeats its forward pass."""
+        """What a stage before the last one makes of the gradient that comes back; it repeats its forward pass."""
         codec, stage = self._codec, self._stages[number]
 
         def step(state: Slots, known: Slots, at: Tensor) -> Slots:
@@ -95,10 +95,10 @@ class PipelineSteps:
         state = {"weights": weights, **adam_start(weights), **gradients}
         return capture_function(step, state, components=kinds)
 
-    def _captured(self, number: int, step: object, state: Slots) -> Capture:
+    def _captured(self, number: int, step: StepFunction, state: Slots) -> Capture:
         known = {"text": self._text, "following": self._following, "order": self._order, **self._codec.constants()}
         kinds = dict.fromkeys(state, Component.BUFFER)
-        return capture_function(step, {"weights": self._stages[number].vector(), **state}, known, components=kinds)  # type: ignore[arg-type]
+        return capture_function(step, {"weights": self._stages[number].vector(), **state}, known, components=kinds)
 
     def _given(self, number: int, state: Slots, sample: Sample) -> tuple[Tensor, Slots]:
         """What a stage computes with, and the slots that keep what it has received."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pol.decentralised.activation_codec import ActivationCodec, Sample, Slots
 from pol.decentralised.local_processes import local_key
-from pol.decentralised.pipeline import HEAD, Pipeline, forward, pipeline_plan
-from pol.decentralised.pipeline_steps import SEEN_IN, SEEN_OUT
+from pol.decentralised.pipelines.activation_codec import ActivationCodec, Sample, Slots
+from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_plan
+from pol.decentralised.pipelines.pipeline_steps import SEEN_IN, SEEN_OUT
 from pol.decentralised.quantization import dequantized, flat, quantized
 from pol.rounds.claim_replay import load_phase
 from pol.rounds.log_entries import ClaimEntry

@@ -1,0 +1,1 @@
+"""Pipelines of stages: SWARM, AQ-SGD, Protocol Models, Oobleck and CheckFree."""
