@@ -1,8 +1,8 @@
 """CheckFree: a lost stage is recovered as the mean of its neighbors, by a program that anybody can replay.
 
-Blagoev et al. (Gensyn), All is Not Lost: LLM Recovery without Checkpoints, 2506.15461. Three stages have one block each; the
-middle one may be lost. The round after the loss has a roster of two, for which the plan has other updates: the
-outer stages keep their state, the middle one is the mean. Then a spare worker takes the middle stage over.
+Blagoev et al. (Gensyn), All is Not Lost: LLM Recovery without Checkpoints, 2506.15461. Three stages have one block
+each; the middle one may be lost. The round after the loss has a roster of two, for which the plan has other updates:
+the outer stages keep their state, the middle one is the mean. Then a spare worker takes the middle stage over.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pol.decentralised.elastic_processes import RosterOf, run_elastic
 from pol.decentralised.local_processes import Author, Round, local_key
+from pol.decentralised.pipelines.pipeline_processes import RosterOf, run_pipeline
 from pol.rounds.round_audit import LoggedRounds, read_rounds
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import RoundsPlan
@@ -28,7 +28,7 @@ def trained(
     """Train in processes, and read the whole log."""
     store = Store(f"file://{folder}/store")
     plan = plan_of(store, local_key(-1).name, bytes(32))
-    run_elastic(folder, plan, do_round, workers, rosters, cheats, killed)
+    run_pipeline(folder, plan, do_round, workers, rosters, cheats, killed)
     plan, head = load_head(store)
     require_whole(store, head)
     return read_rounds(store, plan, head)

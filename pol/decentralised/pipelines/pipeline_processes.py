@@ -35,7 +35,7 @@ RosterOf: TypeAlias = Callable[[RoundsPlan, int, list[int]], Roster]
 _PAUSE = 0.01
 
 
-def run_elastic(
+def run_pipeline(
     folder: Path,
     plan: RoundsPlan,
     do_round: Round,
