@@ -88,9 +88,22 @@ def _private(folder: Path) -> dict[str, Figure]:
     return private_figures(folder)
 
 
+def _of_stages(name: str) -> MeasuredSystem:
+    """A system of `lab.benchmarks.pipeline_costs`."""
+
+    def measure(folder: Path) -> dict[str, Figure]:
+        from lab.benchmarks import pipeline_costs
+
+        measured: MeasuredSystem = getattr(pipeline_costs, f"{name}_figures")
+        return measured(folder)
+
+    return measure
+
+
 SYSTEMS: dict[str, MeasuredSystem] = {
     "diloco": _diloco,
     "distro": _distro,
     "decoupled": _decoupled,
     "private": _private,
+    **{name: _of_stages(name) for name in ("swarm", "aq_sgd", "protocol_models", "dipaco", "oobleck", "checkfree")},
 }

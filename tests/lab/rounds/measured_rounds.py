@@ -68,15 +68,20 @@ def trained(folder: Path, plan_of: PlanOf, do_round: Round, workers: int, cheats
 
 
 def timed(folder: Path, plan_of: PlanOf, do_round: Round, workers: int) -> tuple[LoggedRounds, list[WorkerCost]]:
-    """An honest training and what each worker spent in a round, without the first (compilers) and the last (no end)."""
+    """An honest training and what each worker spent in a round, as `worker_costs`."""
     authors: dict[int, Author] = dict.fromkeys(range(workers), TimedAuthor)
     rounds = trained(folder, plan_of, partial(timed_round, do_round, str(folder)), workers, authors)
+    return rounds, worker_costs(folder, workers)
+
+
+def worker_costs(folder: Path, workers: int) -> list[WorkerCost]:
+    """What `timed_round` has written of each worker, without the first round (compilers) and the last one (no end)."""
     costs = []
     for worker in range(workers):
         lines = [json.loads(line) for line in (folder / f"cost-{worker}").read_text().splitlines()]
         first, last, between = lines[1], lines[-1], len(lines) - 2
         costs.append(WorkerCost(*((b - a) / between for a, b in zip(first, last, strict=True))))
-    return rounds, costs
+    return costs
 
 
 def ddp_bytes(parameters: int, workers: int, steps: int) -> float:
