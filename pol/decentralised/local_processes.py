@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 
 from pol.decentralised.exchange import Exchange
 from pol.decentralised.round_worker import RoundWorker
@@ -51,7 +52,8 @@ def run_workers(
     """
     cheating = dict(cheats or {})
     arguments = (str(folder), plan.digest.hex(), do_round, workers, cheating, wired)
-    spawn(_work, arguments, nprocs=workers)  # type: ignore[no-untyped-call]  # torch declares no types
+    get_context("forkserver").set_forkserver_preload([__name__])  # torch is imported once for all
+    start_processes(_work, arguments, workers, start_method="forkserver")  # type: ignore[no-untyped-call]  # torch declares no types
 
 
 def _work(
