@@ -11,6 +11,9 @@ from .dipaco import path_roster as path_roster
 from .distro import DisTrO as DisTrO
 from .distro import distro_plan as distro_plan
 from .distro import distro_round as distro_round
+from .elastic.coordination import Patience as Patience
+from .elastic.member_processes import ElasticMember as ElasticMember
+from .elastic.member_processes import run_members as run_members
 from .local_processes import local_key as local_key
 from .local_processes import run_workers as run_workers
 from .pipelines.aq_sgd import aq_sgd_plan as aq_sgd_plan

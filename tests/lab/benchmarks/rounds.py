@@ -12,13 +12,17 @@ MeasuredSystem = Callable[[Path], dict[str, Figure]]
 """Figures of a system in an empty folder, named `OVERHEAD`, `BYTES`, `LOSS`, `FOUND`, and others of its own."""
 OVERHEAD, BYTES, LOSS, FOUND = "overhead", "bytes_vs_ddp", "loss_vs_plain", "lie_found_when_drawn"
 
+ALONE = frozenset({"late_joiner_root_equal", "honest_accused_in_1000_rounds"})
+"""Names that stand without a system's."""
+
 
 def rounds_figures() -> dict[str, Figure]:
     """The figures of all systems, ``NAME_overhead`` and so on."""
     figures: dict[str, Figure] = {}
     for name, measure in SYSTEMS.items():
         with tempfile.TemporaryDirectory() as folder:
-            figures |= {f"{name}_{what}": figure for what, figure in measure(Path(folder)).items()}
+            found = measure(Path(folder))
+            figures |= {what if what in ALONE else f"{name}_{what}": figure for what, figure in found.items()}
     return figures
 
 
@@ -88,6 +92,18 @@ def _private(folder: Path) -> dict[str, Figure]:
     return private_figures(folder)
 
 
+def _relative(name: str) -> MeasuredSystem:
+    """A system of `lab.benchmarks.diloco_relatives`."""
+
+    def measure(folder: Path) -> dict[str, Figure]:
+        from lab.benchmarks import diloco_relatives
+
+        measured: MeasuredSystem = getattr(diloco_relatives, f"{name}_figures")
+        return measured(folder)
+
+    return measure
+
+
 def _of_stages(name: str) -> MeasuredSystem:
     """A system of `lab.benchmarks.pipeline_costs`."""
 
@@ -102,6 +118,10 @@ def _of_stages(name: str) -> MeasuredSystem:
 
 SYSTEMS: dict[str, MeasuredSystem] = {
     "diloco": _diloco,
+    "elastic": _relative("elastic"),
+    "lofi": _relative("lofi"),
+    "noloco": _relative("noloco"),
+    "drill": _relative("drill"),
     "distro": _distro,
     "decoupled": _decoupled,
     "private": _private,

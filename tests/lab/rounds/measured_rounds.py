@@ -20,6 +20,7 @@ from pol.decentralised.round_worker import RoundWorker
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase
+from pol.rounds.roster import Roster
 from pol.rounds.round_audit import LoggedRounds, findings_by_roots, read_rounds
 from pol.rounds.rounds_log import load_head
 from pol.rounds.rounds_plan import RoundsPlan
@@ -59,18 +60,31 @@ def timed_round(do_round: Round, folder: str, worker: RoundWorker) -> None:
     do_round(worker)
 
 
-def trained(folder: Path, plan_of: PlanOf, do_round: Round, workers: int, cheats: dict[int, Author]) -> LoggedRounds:
+def trained(
+    folder: Path,
+    plan_of: PlanOf,
+    do_round: Round,
+    workers: int,
+    cheats: dict[int, Author],
+    wired: Callable[[Roster], Roster] | None = None,
+) -> LoggedRounds:
     """The rounds that processes of this machine have trained."""
     store = Store(f"file://{folder}/store")
     plan = plan_of(store, local_key(-1).name, bytes(32))
-    run_workers(folder, plan, do_round, workers, cheats)
+    run_workers(folder, plan, do_round, workers, cheats, wired)
     return read_rounds(store, *load_head(store))
 
 
-def timed(folder: Path, plan_of: PlanOf, do_round: Round, workers: int) -> tuple[LoggedRounds, list[WorkerCost]]:
+def timed(
+    folder: Path,
+    plan_of: PlanOf,
+    do_round: Round,
+    workers: int,
+    wired: Callable[[Roster], Roster] | None = None,
+) -> tuple[LoggedRounds, list[WorkerCost]]:
     """An honest training and what each worker spent in a round, as `worker_costs`."""
     authors: dict[int, Author] = dict.fromkeys(range(workers), TimedAuthor)
-    rounds = trained(folder, plan_of, partial(timed_round, do_round, str(folder)), workers, authors)
+    rounds = trained(folder, plan_of, partial(timed_round, do_round, str(folder)), workers, authors, wired)
     return rounds, worker_costs(folder, workers)
 
 
@@ -119,9 +133,28 @@ def gpt_loss(shape: small_gpt.Shape, rows: int, weights: Mapping[str, torch.Tens
     return _loss(model, shape, rows)
 
 
-def plain_loss(shape: small_gpt.Shape, rows: int, orders: Sequence[torch.Tensor], rate: float) -> float:
-    """The loss after plain AdamW on the same rows: each step takes those of all workers as one batch."""
+def plain_loss(
+    shape: small_gpt.Shape,
+    rows: int,
+    orders: Sequence[torch.Tensor],
+    rate: float,
+    base: Mapping[str, torch.Tensor] | None = None,
+) -> float:
+    """The loss after `plainly_trained`."""
+    return _loss(plainly_trained(shape, rows, orders, rate, base), shape, rows)
+
+
+def plainly_trained(
+    shape: small_gpt.Shape,
+    rows: int,
+    orders: Sequence[torch.Tensor],
+    rate: float,
+    base: Mapping[str, torch.Tensor] | None = None,
+) -> small_gpt.SmallGpt:
+    """Plain AdamW on the same rows: each step takes those of all workers as one batch."""
     model = small_gpt.small_gpt(shape)
+    if base is not None:
+        model.load_state_dict(dict(base))
     text, following = small_gpt.text_rows(rows, shape.length, seed=1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     for chosen in torch.cat(list(orders), 1):
@@ -129,7 +162,7 @@ def plain_loss(shape: small_gpt.Shape, rows: int, orders: Sequence[torch.Tensor]
         small_gpt.loss(model(text[chosen]), following[chosen]).backward()  # type: ignore[no-untyped-call]  # torch declares no types
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    return _loss(model, shape, rows)
+    return model
 
 
 def _loss(model: nn.Module, shape: small_gpt.Shape, rows: int) -> float:

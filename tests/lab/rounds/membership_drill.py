@@ -19,7 +19,7 @@ from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.claim_replay import findings_by_replay
 from pol.rounds.log_entries import Change, encode_entry
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import Finding, findings_by_roots, read_rounds
+from pol.rounds.round_audit import Finding, LoggedRounds, findings_by_roots, read_rounds
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
@@ -75,11 +75,15 @@ class MembershipDrill:
         self.reception.read()
         self.coordinator.publish()
 
-    def findings(self) -> list[Finding]:
-        """All that anybody could be accused of: by roots, by receipts that workers hold, by a replay of each claim."""
+    def rounds(self) -> LoggedRounds:
+        """The whole log, as a stranger reads it."""
         plan, head = load_head(self.store)
         require_whole(self.store, head)
-        rounds = read_rounds(self.store, plan, head)
+        return read_rounds(self.store, plan, head)
+
+    def findings(self) -> list[Finding]:
+        """All that anybody could be accused of: by roots, by receipts that workers hold, by a replay of each claim."""
+        rounds = self.rounds()
         receipts = [receipt for worker in self.workers.values() for receipt in worker.journal.receipts]
         found = list(findings_by_roots(rounds, receipts=receipts))
         return found + list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
