@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cli_runner import Said, pol
+from lab.rounds import scale_model
 from pol.decentralised.local_processes import local_key
 from pol.rounds import audit
 from pol.training.storage.store import Store
@@ -46,6 +47,7 @@ def test_the_story_ends_as_it_should(run: Path) -> None:
 def test_the_dispute_ends_at_one_scalar_and_the_stake_goes_somewhere(run: Path) -> None:
     report = _report(run)
     assert report["dispute"]["winner"] == "challenger"
+    assert report["dispute"]["gas_total"] == pytest.approx(scale_model.DISPUTE_GAS, rel=0.1)  # the guide's
     assert report["one_step"]["claimed"] != report["one_step"]["computed"]
     assert report["slashed"] is True
     assert report["reward_wei"] + report["burnt_wei"] == report["stake_wei"]

@@ -27,6 +27,7 @@ DISPUTE_GAS = 431_479
 """Of a whole dispute about 20 steps of the small GPT, both sides together (`pol demo --decentralised`)."""
 SAVED = 0.6
 """Of a claim's work, by a worker that does two fifths of its steps."""
+LIARS = 100
 SHARES = (0.001, 0.01, 0.05, 0.1)
 """Of the claims, replayed by somebody."""
 
@@ -121,6 +122,11 @@ def least_stake(share: float, saved: float = SAVED) -> float:
     return saved * (1 - share) / share
 
 
+def caught(share: float, liars: int, seed: int = 0) -> list[int]:
+    """The round in which each of so many workers is caught, drawn, if it lies in its local claim of every round."""
+    return sorted((np.random.default_rng(seed).geometric(share, liars) - 1).tolist())
+
+
 def gains(share: float, stake: float, liars: int, seed: int = 0, saved: float = SAVED) -> float:
     """The mean gain of workers that lie until they are found, in costs of a claim, drawn."""
     passed = np.random.default_rng(seed).geometric(share, liars) - 1
@@ -142,18 +148,18 @@ def table() -> str:
         sizes = (found.log // ROUNDS, found.objects, found.head, found.inclusion, found.source)
         shown = " | ".join(_shown(size) for size in sizes)
         lines.append(f"| {workers:,} | {ROUNDS:,} | {topology.name} | {found.entries:,} | {shown} |")
-    lines += [
-        "",
-        "| replayed, drawn at random | least stake, in costs of a claim | lies until found |",
-        "| --- " * 3 + "|",
-    ]
+    head = "replayed | least stake, in costs of a claim | lies until found | last caught in round | disputes in a round"
+    lines += ["", f"| {head} |", "| --- " * 5 + "|"]
     for share in SHARES:
-        lies = f"{1 / share:,.0f}"
-        lines.append(f"| {share:.1%} of the claims | {least_stake(share):,.1f} | {lies} |")
+        rounds = caught(share, LIARS)
+        most = max(rounds.count(round_) for round_ in set(rounds))
+        shown = f"{least_stake(share):,.1f} | {1 / share:,.0f} | {rounds[-1]:,} | {most} at most"
+        lines.append(f"| {share:.1%} of the claims | {shown} |")
     everybody = WORKERS * DISPUTE_GAS
     blocks = ceil(everybody / BLOCK_GAS)
     lines += [
         "",
+        f"The last two columns are drawn, for {LIARS} liars among {WORKERS:,} workers, who lie in every round.",
         f"A dispute about 20 steps of the small GPT takes {DISPUTE_GAS:,} gas. If each of {WORKERS:,} workers were",
         f"disputed once, that would fill {blocks} blocks of {BLOCK_GAS / 1e6:.0f} million gas, "
         f"{blocks * BLOCK_SECONDS} seconds of the chain.",
