@@ -134,23 +134,30 @@ def audit(
         ProtocolError: the log is malformed, or has no such round, worker or number of claims.
         OperationalError: there is no log, or the store failed.
     """
-    is_part = round_ is not None and not is_all_roots
-    # Sources are of the round before, and what they keep unchanged may be of the one before that.
-    rounds = open_rounds(store, max(0, round_ - 1), round_) if round_ is not None and is_part else open_rounds(store)
+    rounds = open_rounds(store) if round_ is None or is_all_roots else open_rounds(store, max(0, round_ - 1), round_)
+    claims = _chosen(rounds, worker, round_)
+    if draws is not None:
+        claims = drawn_claims(claims, draws, seed)
+    elif is_all_roots and worker is None and round_ is None:
+        claims = []
+    found = audit_claims(rounds, claims, is_all_roots=is_all_roots, executors=executors, advance=advance)
+    if rounds.is_whole or found.outcome != "inconclusive":
+        return found
+    # A source may be of a round long past, of which this part of the log has nothing.
+    return audit_claims(open_rounds(store), claims, executors=executors, advance=advance)
+
+
+def _chosen(rounds: LoggedRounds, worker: str | None, round_: int | None) -> list[ClaimEntry]:
     numbers = sorted(rounds.rosters) if round_ is None else [round_]
     if worker is None:
         claims = [entry for entry in rounds.claims.values() if entry.claim.round in numbers]
         if not claims:
             raise ProtocolError(f"the log has no claims of round {round_}: it has rounds {sorted(rounds.rosters)}")
-    else:
-        claims = [entry for number in numbers for entry in _claims_if_any(rounds, number, worker, round_ is not None)]
-        if not claims:
-            raise ProtocolError(f"the log has no claim of worker {worker}: name a seat or a key of its rosters")
-    if draws is not None:
-        claims = drawn_claims(claims, draws, seed)
-    elif is_all_roots and worker is None and round_ is None:
-        claims = []
-    return audit_claims(rounds, claims, is_all_roots=is_all_roots, executors=executors, advance=advance)
+        return claims
+    claims = [entry for number in numbers for entry in _claims_if_any(rounds, number, worker, round_ is not None)]
+    if not claims:
+        raise ProtocolError(f"the log has no claim of worker {worker}: name a seat or a key of its rosters")
+    return claims
 
 
 def _claims_if_any(rounds: LoggedRounds, round_: int, worker: str, is_needed: bool) -> list[ClaimEntry]:
