@@ -110,7 +110,7 @@ library BoundInputs {
     function requireRule(Phase calldata phase, uint32 slot, RuleProof calldata proof) internal pure {
         SourceRule calldata r = proof.rule;
         bytes32 leaf = keccak256(
-            abi.encodePacked(TAG_LEAF, r.phase, r.slot, uint8(r.giver), r.index, r.lag, r.initial, r.inherits)
+            abi.encodePacked(TAG_LEAF, r.phase, r.slot, uint8(r.giver), r.index, r.part, r.lag, r.initial, r.inherits)
         );
         if (MerkleBranch.climbIn(leaf, slot, proof.branch, phase.slots) != phase.rules) revert NotInRules(slot);
     }
@@ -124,7 +124,7 @@ library BoundInputs {
         if (rule.initial == 0 || source.slot != rule.initial - 1) return false;
         if (rule.phase == 0) return true;
         // Nothing is before the first round, and nothing of one's own before the round in which one joins.
-        return _lag(rule, claim) == 1 && (claim.round == 0 || (_isOwn(rule) && !rule.inherits));
+        return _lag(rule, claim) != 0 && (claim.round == 0 || (_isOwn(rule) && !rule.inherits));
     }
 
     /// @notice Can a rule give slot `source.slot` of the claim `named` to a slot of `claim`? What the rosters decide is
@@ -139,17 +139,23 @@ library BoundInputs {
         if (rule.phase == 0 || namedPhase.name != rule.phase || source.slot != rule.slot) {
             return false;
         }
-        uint8 lag = _lag(rule, claim);
-        if (named.plan != claim.plan || uint256(named.round) + lag != claim.round) return false;
-        bool mayJoin = lag == 1 && rule.inherits;
+        if (named.plan != claim.plan || named.round > claim.round) return false;
+        uint256 lag = _lag(rule, claim);
+        uint256 back = claim.round - named.round;
+        if (rule.giver == Giver.Arrival ? back == 0 || back > lag : back != lag) return false;
+        bool mayJoin = lag != 0 && rule.inherits;
         if (_isOwn(rule) && named.worker != claim.worker && !mayJoin) return false;
-        if (rule.giver == Giver.Route) return named.part == claim.part;
-        if (rule.giver == Giver.RoutePart) return named.part == rule.index >> 16;
+        if (rule.giver == Giver.Route) return named.part == partOf(rule, claim);
         if (rule.giver == Giver.Part && lag == 0) return uint256(named.part) + 1 == claim.part;
         return uint256(named.part) + 1 == namedPhase.parts;
     }
 
-    function _lag(SourceRule calldata rule, RoundClaim calldata claim) private pure returns (uint8) {
+    /// @notice The part of the route that gives a slot to `claim`.
+    function partOf(SourceRule calldata rule, RoundClaim calldata claim) internal pure returns (uint32) {
+        return rule.part == 0 ? claim.part : rule.part - 1;
+    }
+
+    function _lag(SourceRule calldata rule, RoundClaim calldata claim) private pure returns (uint256) {
         return rule.giver == Giver.Part && claim.part == 0 ? 1 : rule.lag;
     }
 

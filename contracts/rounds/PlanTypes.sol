@@ -51,8 +51,8 @@ enum Giver {
     Partner, // that the roster gives
     Route, // a member that the roster gives for the part
     Part, // the author's own claim of the part before
-    RoutePart, // a member that the roster gives for another part, its claim of that part
-    Holder // who has held a stage by the roster of the round before
+    Holder, // who holds a stage, by the roster of the source's round
+    Arrival // a claim of a round before that the roster takes
 }
 
 /// @notice Which claim gives a slot.
@@ -60,8 +60,9 @@ struct SourceRule {
     bytes32 phase; // its name; zero: always the initial value
     uint32 slot; // of that claim's end
     Giver giver;
-    uint32 index; // number behind `member:`, `route:` and `holder:`; with a part, the part in the upper 16 bits
-    uint8 lag; // rounds: 0 or 1
+    uint32 index; // first number behind `member:`, `route:`, `holder:` and `arrival:`
+    uint32 part; // second number behind `route:`, + 1; zero: the part of the claim
+    uint32 lag; // rounds: 0 or 1; of an arrival, the most
     uint32 initial; // index + 1; zero: none
     bool inherits; // a worker that joins takes it from the first member of the round before
 }

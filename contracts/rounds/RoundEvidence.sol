@@ -22,7 +22,7 @@ enum Falsehood {
     OtherRule, // a source isn't the one that the plan's rule gives, whatever the rosters
     OtherMember, // a source is of another worker than the roster gives
     TwoClaims, // for one place
-    TwoRosters, // for one round
+    TwoRosters, // for one round, both final or both provisional
     ForkedLog // two heads, of which none extends the other
 }
 
@@ -32,6 +32,14 @@ struct RosterDocument {
     uint256 members; // of `"members":[`
     uint256 partners; // of `"partners":[`
     uint256 routes; // of `"routes":[[`
+    uint256 arrivals; // of `"arrivals":[`
+}
+
+/// @notice A roster's document, its coordinator's signature, and the byte at which `"provisional":` stands.
+struct SignedRoster {
+    bytes text;
+    uint256 provisional;
+    bytes signature;
 }
 
 /// @notice An entry of a log.
@@ -207,8 +215,7 @@ contract RoundEvidence is RoundDesk {
         if (digest != source.source.claim) revert OtherClaim(digest);
         bytes32 document = keccak256(roster.text);
         if (document != c.roster) revert OtherRoster(document);
-        uint256 place = _given(rule.rule, c, roster);
-        if (SignedText.isMember(roster.text, roster.members, place, named.worker)) revert NothingWrong();
+        if (_isGiven(rule.rule, c, named, roster)) revert NothingWrong();
         _show(id, signed, Falsehood.OtherMember);
     }
 
@@ -223,20 +230,19 @@ contract RoundEvidence is RoundDesk {
         _slash(id, worker, Falsehood.TwoClaims, a.digest());
     }
 
-    /// @notice Two rosters of one round.
+    /// @notice Two rosters of one round that are both provisional, or both final.
     function showTwoRosters(
         bytes32 id,
         Roster calldata one,
-        bytes calldata signature,
+        SignedRoster calldata signed,
         Roster calldata other,
-        bytes calldata otherSignature
+        SignedRoster calldata otherSigned
     ) external {
         PlanTerms memory t = _termsFor(id, one.plan);
         if (one.plan != other.plan || one.round != other.round || one.document == other.document) {
             revert NothingWrong();
         }
-        _requireKeeper(t, RoundSignatures.signer(one.digest(), signature));
-        _requireKeeper(t, RoundSignatures.signer(other.digest(), otherSignature));
+        if (_isProvisional(t, one, signed) != _isProvisional(t, other, otherSigned)) revert NothingWrong();
         _slash(id, t.coordinator, Falsehood.TwoRosters, one.digest());
     }
 
@@ -262,20 +268,28 @@ contract RoundEvidence is RoundDesk {
         _slash(id, t.coordinator, Falsehood.ForkedLog, one.head.root);
     }
 
-    /// @dev The place in the roster of the member that a rule gives.
-    function _given(SourceRule calldata rule, RoundClaim calldata c, RosterDocument calldata roster)
-        private
-        pure
-        returns (uint256)
-    {
+    /// @dev Is `named` of the member that a rule gives, by the roster of `c`? A holder, and a member of the round before,
+    /// isn't decided.
+    function _isGiven(
+        SourceRule calldata rule,
+        RoundClaim calldata c,
+        RoundClaim calldata named,
+        RosterDocument calldata roster
+    ) private pure returns (bool) {
         bytes calldata text = roster.text;
-        if (rule.giver == Giver.Member && rule.lag == 0) return rule.index;
-        if (rule.giver == Giver.Route) return SignedText.routeOf(text, roster.routes, c.part, rule.index);
-        if (rule.giver == Giver.RoutePart) {
-            return SignedText.routeOf(text, roster.routes, rule.index >> 16, rule.index & 0xffff);
+        uint256 place = rule.index;
+        if (rule.giver == Giver.Route) {
+            place = SignedText.routeOf(text, roster.routes, BoundInputs.partOf(rule, c), rule.index);
+        } else if (rule.giver == Giver.Partner) {
+            place = SignedText.partnerOf(text, roster.partners, SignedText.placeOf(text, roster.members, c.worker));
+        } else if (rule.giver == Giver.Arrival && c.round != 0) {
+            uint256 round = 0;
+            (place, round) = SignedText.arrivalOf(text, roster.arrivals, rule.index);
+            if (round != named.round) return false;
+        } else if (rule.giver != Giver.Member || rule.lag != 0) {
+            return true;
         }
-        if (rule.giver != Giver.Partner) revert NothingWrong();
-        return SignedText.partnerOf(text, roster.partners, SignedText.placeOf(text, roster.members, c.worker));
+        return SignedText.isMember(text, roster.members, place, named.worker);
     }
 
     function _isOfPhase(RoundClaim calldata c, Phase calldata p, bytes calldata constants) private pure returns (bool) {
@@ -311,6 +325,18 @@ contract RoundEvidence is RoundDesk {
         bytes32 digest = named.digest();
         if (digest != source.source.claim) revert OtherClaim(digest);
         BoundInputs.requirePhase(t, named.phase, namedPhase);
+    }
+
+    /// @dev Of a roster that the coordinator has signed.
+    function _isProvisional(PlanTerms memory t, Roster calldata roster, SignedRoster calldata signed)
+        private
+        pure
+        returns (bool)
+    {
+        _requireKeeper(t, RoundSignatures.signer(roster.digest(), signed.signature));
+        bytes32 document = keccak256(signed.text);
+        if (document != roster.document) revert OtherRoster(document);
+        return SignedText.isProvisional(signed.text, signed.provisional);
     }
 
     function _requireKeeper(PlanTerms memory t, address signer) private pure {

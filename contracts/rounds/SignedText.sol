@@ -70,6 +70,30 @@ library SignedText {
         return _numberOf(roster, offset, place);
     }
 
+    /// @notice The claim that a roster takes at a place of its arrivals: the place of its author, and its round;
+    /// `"arrivals":[` stands at byte `offset`.
+    function arrivalOf(bytes calldata roster, uint256 offset, uint256 place)
+        internal
+        pure
+        returns (uint256 member, uint256 round)
+    {
+        offset = _skip(roster, offset, "\"arrivals\":[");
+        (member, round, offset) = _arrival(roster, offset);
+        for (uint256 i = 0; i < place; ++i) {
+            (member, round, offset) = _arrival(roster, _skip(roster, offset, ","));
+        }
+    }
+
+    /// @notice Is a roster provisional? `"provisional":` stands at byte `offset`.
+    function isProvisional(bytes calldata roster, uint256 offset) internal pure returns (bool) {
+        offset = _skip(roster, offset, "\"provisional\":");
+        if (offset < roster.length && roster[offset] == "t") return true;
+        // Reverts if it is anything else.
+        // slither-disable-next-line unused-return
+        _skip(roster, offset, "false");
+        return false;
+    }
+
     /// @notice The number that hexadecimal digits in lower case write; at most 64 of them.
     function hexadecimal(bytes calldata digits) internal pure returns (uint256 number) {
         for (uint256 i = 0; i < digits.length; ++i) {
@@ -124,6 +148,16 @@ library SignedText {
             if (offset >= text.length || text[offset] != ",") revert OtherText(offset);
             (number, offset) = _decimal(text, offset + 1);
         }
+    }
+
+    function _arrival(bytes calldata roster, uint256 offset)
+        private
+        pure
+        returns (uint256 member, uint256 round, uint256 end)
+    {
+        (member, end) = _decimal(roster, _skip(roster, offset, "{\"member\":"));
+        (round, end) = _decimal(roster, _skip(roster, end, ",\"round\":"));
+        end = _skip(roster, end, "}");
     }
 
     function _skip(bytes calldata text, uint256 offset, string memory expected) private pure returns (uint256 end) {

@@ -14,6 +14,7 @@ from pol.chain.rounds.round_evidence import Falsehood
 from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.rounds.log_entries import ClaimEntry, encode_entry
+from pol.rounds.roster import Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot, sources_root, start_of
 
 
@@ -265,6 +266,34 @@ def test_names_that_look_like_members_are_none(toy: ToyRounds, role: str) -> Non
     )
 
 
+@pytest.mark.parametrize("lie", ["member", "round"])
+def test_another_arrival_is_slashed(toy: ToyRounds, lie: str) -> None:
+    """The roster of the second round takes bob's claim of the first."""
+    evidence, challenger, roster, slot = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[1], 3
+    second = {name: toy.authors[name].make(1, "step") for name in ("ann", "bob")}
+    toy.authors["ann"].learn(second["bob"])
+    entry = toy.authors["ann"].make(1, "gossip").entry
+    sources, named = toy.sources(entry), toy.made["bob", STEP].entry.claim
+    assert sources[slot].claim == named.digest
+    about = (challenger, toy.plan_id, entry, toy.commitment, sources, slot)
+    for show_innocent in (
+        lambda: evidence.show_other_member(*about, named, roster),
+        lambda: evidence.show_other_rule(*about, named),
+    ):
+        with pytest.raises(Reverted, match="NothingWrong"):
+            show_innocent()
+    other = toy.made["ann", STEP] if lie == "member" else second["bob"]
+    sources[slot] = replace(sources[slot], claim=other.entry.claim.digest, root=other.end[sources[slot].slot].root)
+    false = with_sources(toy, entry, sources)
+    about, claim = (challenger, toy.plan_id, false, toy.commitment, sources, slot), other.entry.claim
+    if lie == "round":  # of the same round: no roster can take it
+        expect_slashed(toy, "ann", Falsehood.OTHER_RULE, lambda: evidence.show_other_rule(*about, claim))
+        return
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_other_rule(*about, claim)
+    expect_slashed(toy, "ann", Falsehood.OTHER_MEMBER, lambda: evidence.show_other_member(*about, claim, roster))
+
+
 def test_whose_own_claim_it_is_no_roster_says(toy: ToyRounds) -> None:
     evidence, challenger, entry = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", GOSSIP].entry
     sources, named = toy.sources(entry), toy.made["ann", STEP].entry.claim
@@ -293,15 +322,18 @@ def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
     evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
     one = toy.rosters[0]
     other = replace(one, members=one.members[:1], partners=(), routes=())
-    signed = [(roster.document, key.sign(roster.digest)) for roster in (one, other)]
+    signed = {roster: key.sign(roster.digest) for roster in (one, other)}
+    begun = replace(other, provisional=True)
 
-    def show(second: tuple[bytes, bytes] = signed[1]) -> TxReceipt:
-        return evidence.show_two_rosters(challenger, toy.plan_id, toy.plan.digest, 0, signed[0], second)
+    def show(second: Roster = other, signature: bytes | None = None) -> TxReceipt:
+        signature = signature or key.sign(second.digest)
+        return evidence.show_two_rosters(challenger, toy.plan_id, (one, signed[one]), (second, signature))
 
-    with pytest.raises(Reverted, match="NothingWrong"):
-        show(signed[0])
+    for innocent in (one, begun, toy.rosters[1]):  # a round may have a provisional roster and a final one
+        with pytest.raises(Reverted, match="NothingWrong"):
+            show(innocent)
     with pytest.raises(Reverted, match="OtherSigner"):
-        show((other.document, toy.keys["ann"].sign(other.digest)))
+        show(other, toy.keys["ann"].sign(other.digest))
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).stake == MONEY.keeper_stake
     expect_slashed(toy, "keeper", Falsehood.TWO_ROSTERS, show)
 

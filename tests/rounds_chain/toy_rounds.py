@@ -28,7 +28,7 @@ from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.claim_replay import load_constants, load_phase
 from pol.rounds.log_entries import ClaimEntry, encode_entry
 from pol.rounds.plan_builder import From, PlanBuilder
-from pol.rounds.roster import Member, Roster
+from pol.rounds.roster import Arrival, Member, Roster, stage_role
 from pol.rounds.round_claim import BoundSlot, decode_sources
 from pol.rounds.rounds_log import LogHead
 from pol.rounds.rounds_plan import RoundsPlan
@@ -41,8 +41,6 @@ HOUR, DAY = 3600, 24 * 3600
 NAMES = ("keeper", "ann", "bob", "challenger", "submitter", "treasury")
 WORKERS = ("ann", "bob")
 STEP, MERGE, GOSSIP = 0, 1, 2
-GIVEN = {"own": "own", "partner": "partner", "routed": "route:0", "numbered": "route:0:0"}
-"""The slots of gossip, and who gives them."""
 UNITS = (100, 0, 10)
 """Both make the same merge: who has two keys could count it twice, so it counts nothing."""
 MONEY = PlanMoney(
@@ -71,14 +69,14 @@ def _merge(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor)
 
 
 def _gossip(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor) -> dict[str, Tensor]:
-    return {"own": (state["own"] + state["partner"] + state["routed"] + state["numbered"]) * 0.25}
+    return {"own": (state["own"] + state["partner"] + state["routed"] + state["late"]) * 0.25}
 
 
 def _captures() -> tuple[Capture, Capture, Capture]:
     zeros = torch.zeros(3)
     step = capture_function(_step, {"position": zeros.clone(), "velocity": zeros.clone()}, {"data": torch.ones(3)})
     merge = capture_function(_merge, {"first": zeros.clone(), "second": zeros.clone()})
-    gossip = capture_function(_gossip, {name: zeros.clone() for name in GIVEN})
+    gossip = capture_function(_gossip, {name: zeros.clone() for name in ("own", "partner", "routed", "late")})
     return step, merge, gossip
 
 
@@ -95,7 +93,10 @@ def build_plan(store: Store, coordinator: str) -> RoundsPlan:
     builder.phase("step", step, step_sources, data=data, steps=4)
     merge_sources = {"first": From("step", "position", "member:0"), "second": From("step", "position", "member:1")}
     builder.phase("merge", merge, merge_sources)
-    builder.phase("gossip", gossip, {name: From("step", "position", of) for name, of in GIVEN.items()})
+    given = {"own": "own", "partner": "partner", "routed": "route:1"}
+    gossip_sources = {name: From("step", "position", of) for name, of in given.items()}
+    gossip_sources["late"] = From("step", "position", "arrival:0", lag=2, starts=True)
+    builder.phase("gossip", gossip, gossip_sources)
     return builder.build("toy", coordinator, b"\x05" * 32, 3)
 
 
@@ -204,9 +205,11 @@ def begin(connection: Connection, folder: Path) -> ToyRounds:
     plan_id = contracts.bonds.register(wallets["submitter"], PlanTerms.of(commitment, MONEY))
     for name in ("keeper", *WORKERS):
         contracts.bonds.join(wallets[name], plan_id)
-    members = tuple(Member(keys[name].name, seat) for seat, name in enumerate(WORKERS))
+    members = tuple(Member(keys[name].name, seat, role=stage_role(seat)) for seat, name in enumerate(WORKERS))
     beacons = [bytes([number]) * 32 for number in range(1, 3)]
-    rosters = tuple(Roster(plan.digest, at, members, (1, 0), ((1, 0),), drawn) for at, drawn in enumerate(beacons))
+    first, second = (Roster(plan.digest, at, members, (1, 0), ((0, 1),), drawn) for at, drawn in enumerate(beacons))
+    # The second round takes bob's claim of the first.
+    rosters = (first, replace(second, arrivals=(Arrival(1, 0),)))
     authors = {name: _author(store, plan, keys[name], rosters) for name in WORKERS}
     made = {(name, STEP): authors[name].make(0, "step") for name in WORKERS}
     authors["ann"].learn(made["bob", STEP])

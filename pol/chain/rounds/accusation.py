@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from web3.types import TxReceipt
 
@@ -105,7 +106,7 @@ class Accuser:
 
     def _two_rosters(self, rounds: LoggedRounds, round_: int) -> TxReceipt:
         signatures = {entry.document: entry.signature for entry in rounds.entries if isinstance(entry, RosterEntry)}
-        one, other = rounds.rosters[round_][:2]
-        signed = [(roster.document, signatures[roster.document.hex()]) for roster in (one, other)]
-        plan = self.commitment.plan.digest
-        return self.contracts.evidence.show_two_rosters(self.wallet, self.plan_id, plan, round_, *signed)
+        rosters = rounds.rosters[round_]
+        one, other = next((a, b) for a, b in combinations(rosters, 2) if a.provisional == b.provisional)
+        signed = [(roster, signatures[roster.document.hex()]) for roster in (one, other)]
+        return self.contracts.evidence.show_two_rosters(self.wallet, self.plan_id, *signed)

@@ -12,10 +12,7 @@ from web3 import Web3
 from pol.commitments import merkle
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.rounds.rounds_plan import ANY_PART, Phase, RoundsPlan, SourceRule
-
-PART_BITS = 16
-"""Of an index: those below the part."""
+from pol.rounds.rounds_plan import Phase, RoundsPlan, SourceRule
 
 
 class Giver(IntEnum):
@@ -26,8 +23,8 @@ class Giver(IntEnum):
     PARTNER = 3
     ROUTE = 4
     PART = 5
-    ROUTE_PART = 6
-    HOLDER = 7
+    HOLDER = 6
+    ARRIVAL = 7
 
 
 @dataclass(frozen=True)
@@ -38,31 +35,23 @@ class CommittedRule:
     slot: int
     giver: Giver
     index: int
+    part: int
     lag: int
     initial: int
     inherits: bool
 
     @classmethod
     def of(cls, rule: SourceRule) -> CommittedRule:
-        """The rule of a plan.
-
-        Raises:
-            ProtocolError: the contracts know no such rule, or its stage or its part is too large for a chain.
-        """
-        if rule.kind.upper() not in Giver.__members__:
-            raise ProtocolError(f"a source of {rule.of} isn't shown on a chain yet: audit such a plan off the chain")
+        """The rule of a plan."""
         phase = keccak256(rule.phase.encode()) if rule.phase else bytes(HASH_SIZE)
-        giver, index = Giver[rule.kind.upper()], rule.index
-        if rule.part != ANY_PART:
-            if max(index, rule.part) >= 1 << PART_BITS:
-                raise ProtocolError(f"a chain knows stages and parts below {1 << PART_BITS}: a source is of {rule.of}")
-            giver, index = Giver.ROUTE_PART, rule.part << PART_BITS | index
-        return cls(phase, rule.slot, giver, index, rule.lag, rule.initial + 1, rule.inherits)
+        numbers = (rule.index, rule.part + 1, rule.lag, rule.initial + 1)
+        return cls(phase, rule.slot, Giver[rule.kind.upper()], *numbers, rule.inherits)
 
     @property
     def leaf(self) -> bytes:
         """Its leaf in the tree of its phase."""
-        numbers = ((self.slot, 4), (self.giver, 1), (self.index, 4), (self.lag, 1), (self.initial, 4))
+        places = (self.index, self.part, self.lag, self.initial)
+        numbers = ((self.slot, 4), (self.giver, 1), *((number, 4) for number in places))
         packed = b"".join(number.to_bytes(size, "big") for number, size in numbers)
         return merkle.leaf_hash(self.phase + packed + bytes([self.inherits]))
 

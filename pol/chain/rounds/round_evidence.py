@@ -17,6 +17,7 @@ from pol.chain.rounds.signed_structs import (
     rule_proof,
     signed_claim,
     signed_head,
+    signed_roster,
     source_proof,
     tensor_proof,
 )
@@ -180,17 +181,10 @@ class RoundEvidence(Binding):
         return self.transact(wallet, "showTwoClaims", plan_id, signed_claim(one), signed_claim(other))
 
     def show_two_rosters(
-        self,
-        wallet: Wallet,
-        plan_id: bytes,
-        plan: bytes,
-        round_: int,
-        one: tuple[bytes, bytes],
-        other: tuple[bytes, bytes],
+        self, wallet: Wallet, plan_id: bytes, one: tuple[Roster, bytes], other: tuple[Roster, bytes]
     ) -> TxReceipt:
-        """Two rosters of one round, each by the digest of its document and the coordinator's signature."""
-        rosters = [((plan, round_, document), signature) for document, signature in (one, other)]
-        return self.transact(wallet, "showTwoRosters", plan_id, *rosters[0], *rosters[1])
+        """Two rosters of one round, both final or both provisional, each with the coordinator's signature."""
+        return self.transact(wallet, "showTwoRosters", plan_id, *signed_roster(*one), *signed_roster(*other))
 
     def show_forked_log(
         self,

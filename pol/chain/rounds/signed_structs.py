@@ -61,8 +61,14 @@ def roster_document(roster: Roster) -> Struct:
     """``RosterDocument``; where a list is missing its place is that of the members."""
     text = roster.encode()
     members = text.index(b'"members":[')
-    places = [text.find(name) for name in (b'"partners":[', b'"routes":[[')]
+    places = [text.find(name) for name in (b'"partners":[', b'"routes":[[', b'"arrivals":[')]
     return text, members, *(members if place < 0 else place for place in places)
+
+
+def signed_roster(roster: Roster, signature: bytes) -> tuple[Struct, Struct]:
+    """``Roster`` and ``SignedRoster``."""
+    text = roster.encode()
+    return (roster.plan, roster.round, roster.document), (text, text.index(b'"provisional":'), signature)
 
 
 def logged_claim(entry: ClaimEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:
