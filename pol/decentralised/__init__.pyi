@@ -32,6 +32,11 @@ from .pipelines.pipeline import pipeline_round as pipeline_round
 from .pipelines.pipeline import staged_roster as staged_roster
 from .pipelines.pipeline_processes import run_pipeline as run_pipeline
 from .pipelines.protocol_models import protocol_models_plan as protocol_models_plan
+from .placement import Network as Network
+from .placement import find_placement as find_placement
+from .placement import network as network
+from .placement import placement_plan as placement_plan
+from .placement import placement_step as placement_step
 from .private_step import PrivateTraining as PrivateTraining
 from .private_step import data_owner as data_owner
 from .private_step import private_plan as private_plan

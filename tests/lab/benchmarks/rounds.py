@@ -116,6 +116,12 @@ def _of_stages(name: str) -> MeasuredSystem:
     return measure
 
 
+def _placement(folder: Path) -> dict[str, Figure]:
+    from lab.rounds.placement_runs import placement_figures
+
+    return placement_figures(folder)
+
+
 SYSTEMS: dict[str, MeasuredSystem] = {
     "diloco": _diloco,
     "elastic": _relative("elastic"),
@@ -125,5 +131,6 @@ SYSTEMS: dict[str, MeasuredSystem] = {
     "distro": _distro,
     "decoupled": _decoupled,
     "private": _private,
+    "placement": _placement,
     **{name: _of_stages(name) for name in ("swarm", "aq_sgd", "protocol_models", "dipaco", "oobleck", "checkfree")},
 }
