@@ -269,7 +269,7 @@ def test_names_that_look_like_members_are_none(toy: ToyRounds, role: str) -> Non
 @pytest.mark.parametrize("lie", ["member", "round"])
 def test_another_arrival_is_slashed(toy: ToyRounds, lie: str) -> None:
     """The roster of the second round takes bob's claim of the first."""
-    evidence, challenger, roster, slot = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[1], 3
+    evidence, challenger, roster, slot = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[1], 4
     second = {name: toy.authors[name].make(1, "step") for name in ("ann", "bob")}
     toy.authors["ann"].learn(second["bob"])
     entry = toy.authors["ann"].make(1, "gossip").entry

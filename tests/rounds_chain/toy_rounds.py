@@ -41,6 +41,8 @@ HOUR, DAY = 3600, 24 * 3600
 NAMES = ("keeper", "ann", "bob", "challenger", "submitter", "treasury")
 WORKERS = ("ann", "bob")
 STEP, MERGE, GOSSIP = 0, 1, 2
+GIVEN = {"own": "own", "partner": "partner", "routed": "route:1", "numbered": "route:1:0"}
+"""The slots of gossip that are of its own round, and who gives them; the last one, `late`, is an arrival."""
 UNITS = (100, 0, 10)
 """Both make the same merge: who has two keys could count it twice, so it counts nothing."""
 MONEY = PlanMoney(
@@ -69,14 +71,14 @@ def _merge(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor)
 
 
 def _gossip(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor) -> dict[str, Tensor]:
-    return {"own": (state["own"] + state["partner"] + state["routed"] + state["late"]) * 0.25}
+    return {"own": (state["own"] + state["partner"] + state["routed"] + state["numbered"] + state["late"]) * 0.25}
 
 
 def _captures() -> tuple[Capture, Capture, Capture]:
     zeros = torch.zeros(3)
     step = capture_function(_step, {"position": zeros.clone(), "velocity": zeros.clone()}, {"data": torch.ones(3)})
     merge = capture_function(_merge, {"first": zeros.clone(), "second": zeros.clone()})
-    gossip = capture_function(_gossip, {name: zeros.clone() for name in ("own", "partner", "routed", "late")})
+    gossip = capture_function(_gossip, {name: zeros.clone() for name in (*GIVEN, "late")})
     return step, merge, gossip
 
 
@@ -93,8 +95,7 @@ def build_plan(store: Store, coordinator: str) -> RoundsPlan:
     builder.phase("step", step, step_sources, data=data, steps=4)
     merge_sources = {"first": From("step", "position", "member:0"), "second": From("step", "position", "member:1")}
     builder.phase("merge", merge, merge_sources)
-    given = {"own": "own", "partner": "partner", "routed": "route:1"}
-    gossip_sources = {name: From("step", "position", of) for name, of in given.items()}
+    gossip_sources = {name: From("step", "position", of) for name, of in GIVEN.items()}
     gossip_sources["late"] = From("step", "position", "arrival:0", lag=2, starts=True)
     builder.phase("gossip", gossip, gossip_sources)
     return builder.build("toy", coordinator, b"\x05" * 32, 3)
