@@ -11,7 +11,6 @@ from pathlib import Path
 from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
 
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.rounds import system_figures
 from lab.rounds.diloco_cheats import Magnifier
 from lab.rounds.elastic_cheats import Equivocator, IdleJoiner
 from lab.rounds.lofi_cheats import BaseSender, Copycat
@@ -29,6 +28,7 @@ from lab.rounds.measured_rounds import (
 )
 from lab.rounds.membership_drill import MembershipDrill
 from lab.rounds.noloco_cheats import Loner
+from lab.rounds.system_figures import system_figures
 from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, SENT, DiLoCo, data_order, diloco_plan, diloco_round
 from pol.decentralised.elastic.coordination import Patience
 from pol.decentralised.elastic.elastic_worker import ElasticWorker

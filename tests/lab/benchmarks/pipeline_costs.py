@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.rounds import system_figures
 from lab.rounds.dipaco_cheats import EasierShard, FalseRouting, OwnShard
 from lab.rounds.failure_cheats import NeighborCopier, OlderWeights, SilentlyOlderWeights
 from lab.rounds.measured_rounds import (
@@ -32,6 +31,7 @@ from lab.rounds.pipeline_cheats import (
     WrongDelta,
 )
 from lab.rounds.pipeline_runs import PlanOf, trained
+from lab.rounds.system_figures import system_figures
 from pol.decentralised import small_gpt
 from pol.decentralised.dipaco import LEVELS, PATHS, SHARD, DiPaCo, dipaco_plan, dipaco_round, local, merge, path_roster
 from pol.decentralised.gpt_stages import gpt_stages

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lab.benchmarks.figure import Figure
+from lab.rounds.system_figures import system_figures
 
 MeasuredSystem = Callable[[Path], dict[str, Figure]]
-"""Figures of a system in an empty folder, named `OVERHEAD`, `BYTES`, `LOSS`, `FOUND`, and others of its own."""
-OVERHEAD, BYTES, LOSS, FOUND = "overhead", "bytes_vs_ddp", "loss_vs_plain", "lie_found_when_drawn"
+"""Figures of a system in an empty folder, those of `system_figures`, and others of its own."""
 
 ALONE = frozenset({"late_joiner_root_equal", "honest_accused_in_1000_rounds"})
 """Names that stand without a system's."""
@@ -24,18 +24,6 @@ def rounds_figures() -> dict[str, Figure]:
             found = measure(Path(folder))
             figures |= {what if what in ALONE else f"{name}_{what}": figure for what, figure in found.items()}
     return figures
-
-
-def system_figures(
-    overhead: float, sent: float, ddp: float, loss: float, plain: float, found: float
-) -> dict[str, Figure]:
-    """The four figures that each system has: a share of a round, bytes of a worker and a round, losses, a share."""
-    return {
-        OVERHEAD: Figure(overhead, "of the processor time of a round"),
-        BYTES: Figure(sent, "bytes of a worker and a round", "all-reduced float32 gradients", sent / ddp),
-        LOSS: Figure(loss, "nats, text not seen", "plain AdamW on the same rows", loss / plain),
-        FOUND: Figure(found, "of the liars whose claims are replayed"),
-    }
 
 
 def _diloco(folder: Path) -> dict[str, Figure]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.rounds import system_figures
 from lab.rounds.decoupled_cheats import LyingServer, Shouting, StaleMerge
 from lab.rounds.measured_rounds import TimedAuthor, ddp_bytes, final_weights, gpt_loss, plain_loss
+from lab.rounds.system_figures import system_figures
 from pol.arithmetic.primitives import Words
 from pol.decentralised.arrival_server import Sent
 from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.rounds import system_figures
 from lab.rounds.distro_cheats import Copycat, RandomSigns
 from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gpt_loss, plain_loss, timed, trained
+from lab.rounds.system_figures import system_figures
 from pol.decentralised.distro import MERGE, STEP, DisTrO, data_order, distro_plan, distro_round
 from pol.decentralised.small_gpt import Shape
 

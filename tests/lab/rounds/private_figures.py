@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.rounds import system_figures
 from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gpt_loss, plain_loss, timed, trained
 from lab.rounds.private_cheats import CarelessOwner
+from lab.rounds.system_figures import system_figures
 from pol.decentralised.private_step import MERGE, PRIVATE, PrivateTraining, private_plan, private_round
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
