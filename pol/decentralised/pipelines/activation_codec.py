@@ -23,6 +23,9 @@ class Sample:
 class ActivationCodec:
     """Activations and gradients as they are. Others compress them, with a buffer on both sides if they need it."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def constants(self) -> Slots:
         """Constants that both sides need."""
         return {}
