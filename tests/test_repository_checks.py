@@ -16,7 +16,7 @@ from forked_programs import run_program
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-LONG = {"add_operation", "economics", "replay"}  # tests of the operation; populations of parties; the demo
+LONG = {"add_operation", "economics", "replay", "rounds"}  # tests of the operation; populations; the demo; trainings
 GUIDES = [
     pytest.param(guide, marks=pytest.mark.long if guide.stem in LONG else (), id=guide.stem)
     for guide in sorted((ROOT / "docs" / "guides").glob("*.md"))

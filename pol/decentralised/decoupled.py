@@ -90,7 +90,7 @@ def run_decoupled(
 
     Functions and classes are given to processes by name: they stand in a module. ``authors`` are those that cheat.
     """
-    arguments = (str(folder), plan.digest.hex(), options, dict(authors or {}), server)
+    arguments = (str(folder.resolve()), plan.digest.hex(), options, dict(authors or {}), server)
     spawn(_work, arguments, nprocs=1 + options.seats)  # type: ignore[no-untyped-call]  # torch declares no types
 
 

@@ -51,7 +51,7 @@ def run_workers(
     ``wired`` gives a roster its partners or routes.
     """
     cheating = dict(cheats or {})
-    arguments = (str(folder), plan.digest.hex(), do_round, workers, cheating, wired)
+    arguments = (str(folder.resolve()), plan.digest.hex(), do_round, workers, cheating, wired)
     get_context("forkserver").set_forkserver_preload([__name__])  # torch is imported once for all
     start_processes(_work, arguments, workers, start_method="forkserver")  # type: ignore[no-untyped-call]  # torch declares no types
 

@@ -1,7 +1,8 @@
-"""Figures of DisTrO, whose rounds are single steps."""
+"""Figures of DisTrO, whose rounds are single steps: its costs are those of steps of a second, as real ones have."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from lab.benchmarks.figure import Figure
@@ -10,7 +11,10 @@ from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gp
 from lab.rounds.system_figures import system_figures
 from pol.decentralised.distro import MERGE, STEP, DisTrO, data_order, distro_plan, distro_round
 from pol.decentralised.small_gpt import Shape
+from pol.rounds.rounds_plan import RoundsPlan
+from pol.training.storage.store import Store
 
+LONG_STEPS = DisTrO(rounds=8, seats=2, sizes=(2,), batch=1024, shape=Shape(3, 64, 4, 32))
 OPTIONS = DisTrO(rounds=60, seats=2, sizes=(2,), batch=64, shape=Shape(3, 64, 4, 32))
 SMALL = DisTrO(rounds=3, seats=3, sizes=(3,))
 PLAIN_RATE = 3e-3
@@ -18,11 +22,16 @@ PLAIN_RATE = 3e-3
 
 def distro_figures(folder: Path) -> dict[str, Figure]:
     """Its four figures."""
-    rounds, costs = timed(folder / "honest", lambda *given: distro_plan(given[0], OPTIONS, *given[1:]), distro_round, 2)
-    weights = final_weights(rounds, MERGE)
+
+    def plan_of(options: DisTrO, store: Store, coordinator: str, nonce: bytes) -> RoundsPlan:
+        return distro_plan(store, options, coordinator, nonce)
+
+    _, costs = timed(folder / "costs", partial(plan_of, LONG_STEPS), distro_round, LONG_STEPS.seats)
+    honest = trained(folder / "honest", partial(plan_of, OPTIONS), distro_round, OPTIONS.seats, {})
+    weights = final_weights(honest, MERGE)
     lying = trained(
         folder / "lying",
-        lambda *given: distro_plan(given[0], SMALL, *given[1:]),
+        partial(plan_of, SMALL),
         distro_round,
         SMALL.seats,
         {1: Copycat, 2: RandomSigns},
