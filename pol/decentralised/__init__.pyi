@@ -16,6 +16,13 @@ from .elastic.member_processes import ElasticMember as ElasticMember
 from .elastic.member_processes import run_members as run_members
 from .local_processes import local_key as local_key
 from .local_processes import run_workers as run_workers
+from .lofi import LoFi as LoFi
+from .lofi import lofi_plan as lofi_plan
+from .lofi import lofi_round as lofi_round
+from .noloco import NoLoCo as NoLoCo
+from .noloco import noloco_plan as noloco_plan
+from .noloco import noloco_round as noloco_round
+from .noloco import with_drawn_partners as with_drawn_partners
 from .pipelines.aq_sgd import aq_sgd_plan as aq_sgd_plan
 from .pipelines.aq_sgd import buffers_out_of_step as buffers_out_of_step
 from .pipelines.aq_sgd import fixed_roster as fixed_roster

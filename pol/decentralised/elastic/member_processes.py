@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +25,7 @@ from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.training.storage.store import Store
 
+LOOPBACK = "127.0.0.1"
 ElasticRound = Callable[[ElasticWorker], None]
 """What a worker does in a round, such as `pol.decentralised.diloco.diloco_round`."""
 
@@ -64,7 +66,9 @@ def run_members(
         ProtocolError, OperationalError: as `coordinate`; a worker has failed.
     """
     wait = timedelta(seconds=patience.limit)
-    meeting = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=wait)
+    listening = socket.create_server((LOOPBACK, 0))  # by itself a TCPStore listens on all interfaces
+    port, handle = listening.getsockname()[1], listening.detach()
+    meeting = TCPStore(LOOPBACK, port, is_master=True, wait_for_workers=False, timeout=wait, master_listen_fd=handle)
     store = Store(f"file://{folder}/store")
     keeper = coordinator(store, plan, local_key(-1), seats)
     work = (str(folder), plan.digest.hex(), meeting.port, do_round, patience.limit)
@@ -129,7 +133,7 @@ def _work(
     folder: str, digest: str, port: int, do_round: ElasticRound, seconds: float, member: ElasticMember, is_first: bool
 ) -> None:
     torch.set_num_threads(1)
-    meeting = TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=seconds))
+    meeting = TCPStore(LOOPBACK, port, is_master=False, timeout=timedelta(seconds=seconds))
     store = Store(f"file://{folder}/store")
     plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     kind = member.author if is_first else ClaimAuthor
