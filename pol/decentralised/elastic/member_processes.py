@@ -71,7 +71,7 @@ def run_members(
     meeting = TCPStore(LOOPBACK, port, is_master=True, wait_for_workers=False, timeout=wait, master_listen_fd=handle)
     store = Store(f"file://{folder}/store")
     keeper = coordinator(store, plan, local_key(-1), seats)
-    work = (str(folder), plan.digest.hex(), meeting.port, do_round, patience.limit)
+    work = (str(folder.resolve()), plan.digest.hex(), meeting.port, do_round, patience.limit)
     processes = _Processes(work, members, keeper, restarted)
     try:
         coordinate(keeper, Mailbox(meeting, patience.limit), shared, patience, processes.look)

@@ -124,7 +124,7 @@ def noloco_figures(folder: Path) -> dict[str, Figure]:
         return noloco_plan(store, large, coordinator, nonce)
 
     rounds, costs = timed(folder / "honest", plan_of, noloco_round, large.seats, with_drawn_partners)
-    small = NoLoCo(rounds=3, steps=3, seats=3, shape=SMALL)
+    small = NoLoCo(rounds=3, steps=3, seats=2, shape=SMALL)
     lying = trained(
         folder / "lying",
         lambda *given: noloco_plan(given[0], small, *given[1:]),
