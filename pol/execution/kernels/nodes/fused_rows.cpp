@@ -283,7 +283,9 @@ struct Stage : Registers {
 }  // namespace
 
 size_t fused_scratch(const FusedStage& stage) {
-    const int64_t columns = stage.width + 2 * kSlack, line = stage.width < kShortRow ? stage.capacity * stage.width + 2 * kSlack : 0;
+    // A sequence computes the terms of all rows side by side, however long the rows are.
+    const bool by_lines = stage.width < kShortRow || stage.kind == FusedKind::sequence;
+    const int64_t columns = stage.width + 2 * kSlack, line = by_lines ? stage.capacity * stage.width + 2 * kSlack : 0;
     return register_bytes(*stage.plan) + static_cast<size_t>(2 * columns + (kMaxOperands + 4) * line) * sizeof(uint32_t);
 }
 
