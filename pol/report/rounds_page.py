@@ -59,7 +59,7 @@ class ToldDispute:
         for entry in rounds.claims.values():
             claim = entry.claim
             if (claim.program, claim.start, claim.end) == (about.program, about.start, about.end):
-                names = load_phase(rounds.store, rounds.plan.phases[claim.phase]).names
+                names = load_phase(rounds.store, rounds.plan.phase(claim.phase)).names
                 return cls(entry, _moves(record, names, ended_by))
         raise ProtocolError("the dispute beside these rounds is about no claim of them: it was moved here or changed")
 
@@ -154,7 +154,7 @@ def _messages(rounds: LoggedRounds, seats: dict[str, int]) -> Markup:
     rows = [
         (
             str(entry.claim.round),
-            rounds.plan.phases[entry.claim.phase].name,
+            rounds.plan.phase_name(entry.claim.phase),
             str(seats.get(entry.worker, entry.worker[:10])),
             ", ".join(sorted(receivers[entry.claim.digest])),
             element("code", entry.claim.end.hex()[:16]),
@@ -174,7 +174,7 @@ def _claims(audit: RoundsAudit, seats: dict[str, int]) -> Markup:
     rows = [
         (
             str(entry.claim.round),
-            audit.plan.phases[entry.claim.phase].name,
+            audit.plan.phase_name(entry.claim.phase),
             str(seats.get(entry.worker, entry.worker[:10])),
             f"{entry.claim.first_step} to {entry.claim.first_step + entry.claim.steps}",
             element("code", entry.claim.start.hex()[:16]),

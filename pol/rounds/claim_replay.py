@@ -84,7 +84,7 @@ def phase_constants(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
     if roster is None:
         raise ProtocolError(f"the log has no roster for {entry.worker}'s claim of round {entry.claim.round}")
     seat = roster.members[roster.place(entry.worker)].seat
-    return load_constants(rounds.store, rounds.plan.phases[entry.claim.phase], seat)
+    return load_constants(rounds.store, rounds.plan.phase(entry.claim.phase), seat)
 
 
 def load_initial(store: Store, plan: RoundsPlan) -> list[Words]:
@@ -110,7 +110,9 @@ def load_end(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
     """
     if not entry.tensors:
         raise OperationalError(f"{entry.worker} hasn't published the end of its claim of round {entry.claim.round}")
-    loaded, slots = load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]), rounds.end(entry)
+    loaded, slots = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)), rounds.end(entry)
+    if len(slots) != len(loaded.program.slots):
+        raise OperationalError(f"{entry.worker} has published {len(slots)} slots of {len(loaded.program.slots)}")
     held = [place for place, slot in enumerate(slots) if slot.is_held]
     types = [loaded.program.slots[place].type for place in held]
     names = [loaded.names.slots[place] for place in held]
@@ -133,7 +135,7 @@ def load_start(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
     """
     tensors = PublishedTensors(rounds)
     found = [tensors.of(source) for source in rounds.sources(entry)]
-    types = [slot.type for slot in load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]).program.slots]
+    types = [slot.type for slot in load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)).program.slots]
     if state_root(types, found) != entry.claim.start:
         raise ProtocolError(f"the sources of {entry.worker}'s claim don't give the start that it claims")
     return found
@@ -146,7 +148,7 @@ def replay_claim(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFac
         ProtocolError: as `load_start`.
         OperationalError: as `load_start`.
     """
-    claim, phase = entry.claim, rounds.plan.phases[entry.claim.phase]
+    claim, phase = entry.claim, rounds.plan.phase(entry.claim.phase)
     constants, program = phase_constants(rounds, entry), load_phase(rounds.store, phase).program
     start = load_start(rounds, entry)
     return replay_end(program, executors(program, constants), start, claim.first_step, claim.steps)
@@ -159,7 +161,7 @@ def execution_finding(rounds: LoggedRounds, entry: ClaimEntry, executors: Execut
         ProtocolError: as `load_start`.
         OperationalError: as `load_start`.
     """
-    claim, phase = entry.claim, rounds.plan.phases[entry.claim.phase]
+    claim, phase = entry.claim, rounds.plan.phase(entry.claim.phase)
     types = [slot.type for slot in load_phase(rounds.store, phase).program.slots]
     end = state_root(types, replay_claim(rounds, entry, executors))
     if end == claim.end:
@@ -186,7 +188,10 @@ class PublishedTensors:
             raise OperationalError(f"claim {source.claim.hex()[:16]} isn't in these rounds of the log")
         end = self._rounds.end(entry)
         if source.slot < len(end) and not end[source.slot].is_held:
-            kept = self._rounds.sources(entry)[source.slot]
+            own = self._rounds.sources(entry)
+            if source.slot >= len(own):
+                raise OperationalError(f"{entry.worker} has published sources of {len(own)} slots, not {source.slot}")
+            kept = own[source.slot]
             if kept.root != end[source.slot].root or kept.claim == source.claim:
                 raise OperationalError(f"{entry.worker} withholds slot {source.slot} of its claim's end")
             return self._held(kept)
@@ -217,7 +222,7 @@ def findings_by_replay(
         try:
             found = execution_finding(rounds, entry, executors)
         except PolError as error:  # false by its roots, which `findings_by_roots` says; or withheld
-            name = rounds.plan.phases[entry.claim.phase].name
+            name = rounds.plan.phase_name(entry.claim.phase)
             found = Finding(Lie.WITHHELD, entry.worker, entry.claim.round, name, str(error), entry.claim.digest)
         if found is not None:
             yield found

@@ -128,7 +128,7 @@ def audit(
     """Audit a training in rounds: the claims of a worker (name or seat) in a round, or drawn ones, or all of them.
 
     ``draws`` claims are drawn by ``seed`` (32 bytes) out of those that worker and round leave. Without worker, round
-    and draws, all claims are replayed; with ``is_all_roots`` alone, none is: roots of the whole log are checked.
+    and draws, all claims are replayed and all roots are checked; with ``is_all_roots`` alone, only the roots are.
 
     Raises:
         ProtocolError: the log is malformed, or has no such round, worker or number of claims.
@@ -140,7 +140,8 @@ def audit(
         claims = drawn_claims(claims, draws, seed)
     elif is_all_roots and worker is None and round_ is None:
         claims = []
-    found = audit_claims(rounds, claims, is_all_roots=is_all_roots, executors=executors, advance=advance)
+    looks_at_all = is_all_roots or (worker is None and round_ is None and draws is None)
+    found = audit_claims(rounds, claims, is_all_roots=looks_at_all, executors=executors, advance=advance)
     if rounds.is_whole or found.outcome != "inconclusive":
         return found
     # A source may be of a round long past, of which this part of the log has nothing.

@@ -45,16 +45,20 @@ def left_out(rosters: Sequence[Roster], worker: str) -> bool:
 
 def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Iterator[tuple[Roster, str]]:
     """Rosters, by their documents, with a worker that hasn't joined, or has left: by the order of the log."""
-    asked: dict[str, MembershipEntry] = {}
+    asked: dict[str, list[MembershipEntry]] = {}
     for entry in entries:
         if isinstance(entry, MembershipEntry) and entry.change is not Change.HEARTBEAT:
-            asked[entry.worker] = entry
+            asked.setdefault(entry.worker, []).append(entry)
         if not isinstance(entry, RosterEntry) or entry.document not in rosters:
             continue
         roster = rosters[entry.document]
         for member in roster.members:
-            said = asked.get(member.worker)
-            change = said.change if said is not None and said.round <= roster.round else None
+            said = [
+                notice.change
+                for notice in asked.get(member.worker, ())
+                if notice.round <= roster.round and notice.plan == roster.plan
+            ]
+            change = said[-1] if said else None
             if change is Change.LEAVE:
                 yield roster, f"has {member.worker}, which had left"
             elif member.joined == roster.round > 0 and change is not Change.JOIN:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.arrivals import arrival_problems
@@ -136,11 +137,10 @@ def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_wh
     claims: dict[bytes, ClaimEntry] = {}
     places: dict[ClaimPlace, ClaimEntry] = {}
     for entry in entries:
-        if isinstance(entry, ClaimEntry) and entry.claim.plan == plan.digest:
+        # What nobody has signed is nobody's claim.
+        if isinstance(entry, ClaimEntry) and entry.claim.plan == plan.digest and _is_signed(entry):
             claims[entry.claim.digest] = entry
-            place = ClaimPlace(entry.worker, *entry.claim.place)
-            if places.setdefault(place, entry) is not entry and not _is_signed(places[place]):
-                places[place] = entry  # what the keeper has made up is nobody's other claim
+            places.setdefault(ClaimPlace(entry.worker, *entry.claim.place), entry)
     return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole)
 
 
@@ -157,20 +157,21 @@ def findings_by_roots(
     for entry in [*rounds.entries, *held]:
         if isinstance(entry, RosterEntry):
             continue
-        round_ = entry.claim.round if isinstance(entry, ClaimEntry) else entry.round
+        said = entry.claim if isinstance(entry, ClaimEntry) else entry
+        round_ = said.round
+        if said.plan != rounds.plan.digest:  # of another training, whoever has let it in
+            continue
         if round_ < first or (last is not None and round_ > last):
             continue
-        try:
-            require_author(entry)
-        except ProtocolError as error:
-            # Nobody has signed it, so nobody but the keeper, which has let it in, is to blame.
-            yield Finding(Lie.SIGNATURE, coordinator, round_, "log", str(error))
+        if not _is_signed(entry):
+            # Nobody but the keeper, which has let it in, is to blame.
+            yield Finding(Lie.SIGNATURE, coordinator, round_, "log", "has an entry that its author hasn't signed")
             continue
         if isinstance(entry, ClaimEntry):
             try:
                 yield from claim_findings(rounds, entry)
             except OperationalError as error:
-                name = _phase_name(rounds.plan, entry)
+                name = rounds.plan.phase_name(entry.claim.phase)
                 yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), entry.claim.digest)
         if isinstance(entry, DeliveryEntry) and entry.claim in rounds.claims:
             worker = rounds.claims[entry.claim].worker
@@ -197,7 +198,9 @@ def _arrival_findings(
     receipts = [
         entry
         for entry in entries
-        if isinstance(entry, DeliveryEntry) and entry.receiver == coordinator and _is_signed(entry)
+        if isinstance(entry, DeliveryEntry)
+        and (entry.receiver, entry.plan) == (coordinator, rounds.plan.digest)
+        and _is_signed(entry)
     ]
     rosters = {round_: final_of(rosters)[0] for round_, rosters in rounds.rosters.items()}
     for found in arrival_problems(rosters, receipts, rounds.claims):
@@ -208,7 +211,9 @@ def _arrival_findings(
 
 def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:
     coordinator, used = rounds.plan.coordinator, set[bytes]()
-    wrong = {roster.document: problem for roster, problem in unasked(rounds.entries, _by_document(rounds))}
+    # Notices may stand anywhere before their round.
+    asked = unasked(rounds.entries, _by_document(rounds)) if rounds.is_whole else ()
+    wrong = {roster.document: problem for roster, problem in asked}
     for round_, rosters in sorted(rounds.rosters.items()):
         if round_ < first:
             continue
@@ -229,6 +234,7 @@ def _by_document(rounds: LoggedRounds) -> dict[str, Roster]:
     return {roster.document.hex(): roster for rosters in rounds.rosters.values() for roster in rosters}
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_signed(entry: LogEntry) -> bool:
     try:
         require_author(entry)
@@ -244,7 +250,7 @@ def claim_findings(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:
         OperationalError: what its author, or that of a source, has published can't be read.
     """
     claim, plan = entry.claim, rounds.plan
-    name = _phase_name(plan, entry)
+    name = plan.phase_name(claim.phase)
 
     def found(lie: Lie, detail: str, against: bytes = INITIAL) -> list[Finding]:
         return [Finding(lie, entry.worker, claim.round, name, detail, claim.digest, against)]
@@ -269,6 +275,8 @@ def _wrong_claim(
 ) -> tuple[Lie, str] | None:
     """What is wrong with a claim under its roster and the one of the round before."""
     claim, plan = entry.claim, rounds.plan
+    if claim.round >= plan.rounds:
+        return Lie.PHASE, f"makes a claim behind the last of {plan.rounds} rounds"
     try:
         member = roster.members[roster.place(entry.worker)]
         place = ClaimPlace(entry.worker, *claim.place)
@@ -311,8 +319,3 @@ def _wrong_source(rounds: LoggedRounds, source: BoundSlot, rule: RequiredSource)
     if source.slot >= len(end) or end[source.slot].root != source.root:
         return f"isn't the tensor that {entry.worker} has signed"
     return ""
-
-
-def _phase_name(plan: RoundsPlan, entry: ClaimEntry) -> str:
-    phase = entry.claim.phase
-    return plan.phases[phase].name if phase < len(plan.phases) else f"phase {phase}"

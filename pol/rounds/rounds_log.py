@@ -79,8 +79,14 @@ class LogHead:
             )
             for name in ("chapters", "pages")
         )
-        signature = given.octets("signature", SIGNATURE_SIZE)
-        return cls(given.hash("plan"), given.integer("size", 1), given.hash("root"), signature, chapters, pages)
+        size, signature = given.integer("size", 1), given.octets("signature", SIGNATURE_SIZE)
+        if len(chapters) * CHAPTER + len(pages) != -(-size // PAGE):
+            raise ProtocolError(
+                f"the log's head names {len(pages)} pages, which can't hold {size} entries: ask its keeper"
+            )
+        if len({piece.object for piece in (*chapters, *pages)}) != len(chapters) + len(pages):
+            raise ProtocolError("the log's head names a page twice: ask its keeper")
+        return cls(given.hash("plan"), size, given.hash("root"), signature, chapters, pages)
 
 
 def load_plan(store: Store, head: LogHead) -> RoundsPlan:

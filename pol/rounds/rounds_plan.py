@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ OWN, MEMBER, PARTNER, ROUTE, PART, HOLDER, ARRIVAL = "own", "member", "partner",
 _NUMBERS = {OWN: (0,), MEMBER: (1,), PARTNER: (0,), ROUTE: (1, 2), PART: (0,), HOLDER: (1,), ARRIVAL: (1,)}
 """How many numbers follow a kind."""
 ANY_PART = -1
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 NO_INITIAL = -1
 MAX_LAG = 1 << 16
 
@@ -43,7 +45,7 @@ class SourceRule:
 
     def __post_init__(self) -> None:
         kind, *numbers = self.of.split(":")
-        if len(numbers) not in _NUMBERS.get(kind, ()) or not all(number.isdecimal() for number in numbers):
+        if len(numbers) not in _NUMBERS.get(kind, ()) or not all(map(_is_number, numbers)):
             known = "own, part, partner, member:K, route:K, route:K:PART, holder:K or arrival:K"
             raise ProtocolError(f"a source of {self.of!r}: it is of {known}")
         if self.lag not in (0, 1) and not (kind == ARRIVAL and self.lag > 1):
@@ -148,6 +150,20 @@ class RoundsPlan:
         """The plan's name: the digest of its document."""
         return keccak256(self.encode())
 
+    def phase(self, index: int) -> Phase:
+        """The phase that a claim names.
+
+        Raises:
+            ProtocolError: the plan has none of this index.
+        """
+        if not 0 <= index < len(self.phases):
+            raise ProtocolError(f"the plan has {len(self.phases)} phases, none with the index {index}")
+        return self.phases[index]
+
+    def phase_name(self, index: int) -> str:
+        """The name of the phase that a claim names, or its index."""
+        return self.phases[index].name if 0 <= index < len(self.phases) else f"phase {index}"
+
     def phase_index(self, name: str, members: int) -> int:
         """The index of the phase of this name for a roster of so many members.
 
@@ -203,6 +219,10 @@ class RoundsPlan:
             given.integer("rounds", 1),
             given.texts("options"),
         )
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and int(text) < 1 << 32
 
 
 def _phase_out(phase: Phase) -> dict[str, Any]:

@@ -49,6 +49,8 @@ def required_sources(
     if not 0 <= place.phase < len(plan.phases):
         raise ProtocolError(f"the plan has no phase {place.phase}")
     phase = plan.phases[place.phase]
+    if phase.members not in (0, len(roster.members)):
+        raise ProtocolError(f"phase {phase.name} is for {phase.members} members, not for {len(roster.members)} members")
     if place.part >= phase.parts:
         raise ProtocolError(f"phase {phase.name} has {phase.parts} parts, none with the number {place.part}")
     return [_required(plan, phase, rule, roster, before, place) for rule in phase.sources]

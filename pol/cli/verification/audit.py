@@ -82,7 +82,7 @@ def document(found: RoundsAudit) -> dict[str, Any]:
         {
             "worker": entry.worker,
             "round": entry.claim.round,
-            "phase": found.plan.phases[entry.claim.phase].name,
+            "phase": found.plan.phase_name(entry.claim.phase),
             "part": entry.claim.part,
             "steps": entry.claim.steps,
             "claim": entry.claim.digest.hex(),

@@ -1,0 +1,180 @@
+"""Logs that a keeper or a stranger has made up to blame the honest, to hide a lie, or to take an auditor's time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
+from pol.cli.verification.audit import document
+from pol.commitments.tensor import ListTag, list_root
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.claim_replay import findings_by_replay
+from pol.rounds.drawn_audit import audit
+from pol.rounds.log_entries import Change, ClaimEntry, DeliveryEntry, MembershipEntry
+from pol.rounds.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.round_claim import (
+    BoundSlot,
+    EndSlot,
+    decode_sources,
+    encode_end,
+    encode_sources,
+    sources_root,
+    start_of,
+)
+from pol.rounds.rounds_log import LogHead, LogPiece
+from pol.rounds.rounds_plan import SourceRule
+from pol.rounds.source_rules import ClaimPlace
+from pol.training.storage.store import Store
+
+OTHER_PLAN = b"\x0f" * 32
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> TinyTraining:
+    training = TinyTraining.of(Store(f"file://{tmp_path}/store"))
+    training.play(0, (0, 1))
+    return training
+
+
+def made(training: TinyTraining, worker: int, phase: int) -> ClaimEntry:
+    return training.authors[worker].known[ClaimPlace(key(worker).name, 0, phase, 0)].entry
+
+
+def signed(entry: ClaimEntry, worker: int, **changes: object) -> ClaimEntry:
+    claim = replace(entry.claim, **changes)  # type: ignore[arg-type]  # members by name
+    return replace(entry, claim=claim, signature=key(worker).sign(claim.digest))
+
+
+def end_of(slots: list[EndSlot]) -> bytes:
+    return list_root(ListTag.STATE, [slot.root for slot in slots])
+
+
+def blamed(found: list[Finding]) -> set[tuple[Lie, str]]:
+    return {(one.lie, one.worker) for one in found if one.lie is not Lie.WITHHELD}
+
+
+def test_a_made_up_claim_blames_its_keeper_alone(training: TinyTraining) -> None:
+    honest = made(training, 0, 0)
+    at = training.entries.index(honest)
+    training.entries[at] = replace(honest, claim=replace(honest.claim, end=b"\x01" * 32))  # with another signature
+    training.publish()
+    for found in (audit(training.store), audit(training.store, is_all_roots=True)):
+        assert blamed(list(found.findings)) == {(Lie.SIGNATURE, COORDINATOR.name)}
+    assert all(entry.worker != key(0).name or entry.claim.phase for entry in training.read().claims.values())
+
+
+def test_a_claim_of_another_training_is_no_equivocation(training: TinyTraining) -> None:
+    training.entries.append(signed(made(training, 0, 0), 0, plan=OTHER_PLAN))
+    training.entries.append(signed(made(training, 0, 0), 0, plan=OTHER_PLAN, round=9))
+    assert not training.findings()
+
+
+def test_receipts_and_notices_of_another_training_blame_nobody(training: TinyTraining) -> None:
+    receipt = DeliveryEntry.signed(COORDINATOR, OTHER_PLAN, 0, b"\x02" * 32)
+    training.entries.insert(0, MembershipEntry.signed(key(1), OTHER_PLAN, 0, Change.LEAVE))
+    training.entries.append(receipt)
+    training.publish()
+    assert not list(findings_by_roots(training.read(), receipts=[receipt]))
+
+
+def test_who_joins_and_says_when_it_leaves_has_joined(training: TinyTraining) -> None:
+    plan = training.plan.digest
+    training.entries += [MembershipEntry.signed(key(2), plan, 1, Change.JOIN)]
+    training.entries += [MembershipEntry.signed(key(2), plan, 2, Change.LEAVE)]
+    training._joined[2] = 1
+    training.play(1, (0, 1, 2))
+    assert not training.findings()
+
+
+def test_a_round_that_was_read_alone_says_nothing_of_notices_before(training: TinyTraining) -> None:
+    training.play(1, (0, 1, 2))
+    training.publish()
+    rounds = training.read()
+    entries = [entry for entry in rounds.entries if not isinstance(entry, MembershipEntry)]
+    assert not list(findings_by_roots(replace(rounds, entries=entries, is_whole=False)))
+
+
+def test_a_claim_behind_the_last_round_has_no_place(training: TinyTraining) -> None:
+    for round_ in range(1, training.plan.rounds + 1):
+        training.play(round_, (0, 1))
+    assert blamed(training.findings()) == {(Lie.PHASE, key(0).name), (Lie.PHASE, key(1).name)}
+
+
+def test_a_phase_for_another_size_of_the_roster_has_no_place(training: TinyTraining) -> None:
+    # The mean of one member, in a round of two.
+    author = training.authors[0]
+    place = ClaimPlace(key(0).name, 0, training.plan.phase_index("merge", 1), 0)
+    with pytest.raises(ProtocolError, match="for 2 members"):
+        author.start(place)
+    phase, work = training.plan.phases[place.phase], made(training, 0, 0)
+    theta = training.authors[0].known[ClaimPlace(key(0).name, 0, 0, 0)].end[0].root
+    sources = [BoundSlot(bytes(32), 0, training.plan.initial[0].root), BoundSlot(work.claim.digest, 0, theta)]
+    false = signed(
+        made(training, 0, 2),
+        0,
+        phase=place.phase,
+        program=phase.program_hash,
+        constants=phase.constants[0].root,
+        start=start_of(sources),
+        sources=sources_root(sources),
+    )
+    training.entries.append(replace(false, sources=training.store.put(encode_sources(sources))))
+    assert blamed(training.findings()) == {(Lie.PHASE, key(0).name)}
+
+
+def test_phases_that_the_plan_does_not_have(training: TinyTraining) -> None:
+    training.entries.append(signed(made(training, 0, 0), 0, phase=99))
+    training.publish()
+    found = audit(training.store)
+    assert blamed(list(found.findings)) == {(Lie.PHASE, key(0).name)}
+    assert document(found)["outcome"] == "rejected"
+    rounds = training.read()
+    lies = findings_by_replay(rounds, rounds.claims.values(), CpuExecutor)
+    assert [one.phase for one in lies] == ["phase 99"]
+
+
+@pytest.mark.parametrize("is_end", [True, False])
+def test_a_source_with_more_slots_than_its_program(is_end: bool, training: TinyTraining) -> None:
+    """Its replay, and that of whoever is bound to it, is withheld: nothing else falls over."""
+    work = training.authors[0].known[ClaimPlace(key(0).name, 0, 0, 0)]
+    sources = decode_sources(training.store.get(work.entry.sources))
+    if is_end:
+        longer = [*work.end, work.end[0]]
+        false = replace(signed(work.entry, 0, end=end_of(longer)), roots=training.store.put(encode_end(longer)))
+    else:
+        kept = [replace(slot, is_held=False) for slot in work.end]
+        false = signed(work.entry, 0, start=start_of(sources[:1]), sources=sources_root(sources[:1]))
+        roots, short = training.store.put(encode_end(kept)), training.store.put(encode_sources(sources[:1]))
+        false = replace(false, roots=roots, sources=short)
+    training.entries[training.entries.index(work.entry)] = false
+    merge = made(training, 1, 2)
+    bound = [
+        BoundSlot(false.claim.digest, one.slot, one.root) if one.claim == work.entry.claim.digest else one
+        for one in decode_sources(training.store.get(merge.sources))
+    ]
+    told = signed(merge, 1, sources=sources_root(bound))
+    training.entries[training.entries.index(merge)] = replace(told, sources=training.store.put(encode_sources(bound)))
+    training.publish()
+    rounds = training.read()
+    found = list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    assert key(1).name in {one.worker for one in found if one.lie is Lie.WITHHELD}
+
+
+@pytest.mark.parametrize("of", ["member:" + "9" * 5000, "member:٣", "member:-1", "member:01", "route:0:4294967296"])
+def test_rules_with_numbers_that_are_none(of: str) -> None:
+    with pytest.raises(ProtocolError, match="a source of"):
+        SourceRule("work", 0, of)
+
+
+def test_a_head_with_pages_that_its_size_does_not_have() -> None:
+    page = LogPiece("00" * 32, 0)
+    head = LogHead(bytes(32), 300, bytes(32), bytes(65), (), (page, replace(page, object="01" * 32)))
+    assert LogHead.decode(head.encode()) == head
+    with pytest.raises(ProtocolError, match="pages"):
+        LogHead.decode(replace(head, pages=(page,) * 3).encode())
+    with pytest.raises(ProtocolError, match="twice"):
+        LogHead.decode(replace(head, pages=(page, page)).encode())
