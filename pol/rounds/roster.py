@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
@@ -124,7 +125,7 @@ class Roster:
             tuple(Arrival(arrival.integer("member"), arrival.integer("round")) for arrival in arrivals),
         )
 
-    @property
+    @cached_property
     def document(self) -> bytes:
         """The digest of the document, which claims name."""
         return keccak256(self.encode())

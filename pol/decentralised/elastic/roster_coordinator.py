@@ -41,6 +41,8 @@ class RosterCoordinator:
         self._lost: set[str] = set()
         self._entered: set[bytes] = set()
         self._workers: set[str] = set()
+        self._joins_from: dict[str, int] = {}
+        """The first round that a worker may ask for: anybody can hand in again what it has asked for before."""
 
     @property
     def round(self) -> int:
@@ -80,8 +82,9 @@ class RosterCoordinator:
             return
         if isinstance(entry, MembershipEntry) and entry.plan == self.plan.digest:
             if entry.change is Change.JOIN:
-                self._joining[entry.worker] = entry
-                self._lost.discard(entry.worker)
+                if entry.round >= self._joins_from.get(entry.worker, 0):
+                    self._joining[entry.worker] = entry
+                    self._lost.discard(entry.worker)
             elif entry.round == self.round + 1 and entry.worker in self._workers:
                 self._answers[entry.worker] = entry
         elif isinstance(entry, ClaimEntry):
@@ -166,6 +169,7 @@ class RosterCoordinator:
             join = self._joining.pop(member.worker, None)
             if join is not None and member.joined == roster.round:
                 self._enter(join)
+                self._joins_from[member.worker] = roster.round + 1
         self._answers = {}
 
     def _sign(self, roster: Roster) -> RosterEntry:
