@@ -57,7 +57,16 @@ def run_pipeline(
     processes = []
     for number in range(workers):
         author = (cheats or {}).get(number, ClaimAuthor)
-        arguments = (number, str(folder.resolve()), plan.digest.hex(), do_round, workers, rosters, author, dying.get(number, -1))
+        arguments = (
+            number,
+            str(folder.resolve()),
+            plan.digest.hex(),
+            do_round,
+            workers,
+            rosters,
+            author,
+            dying.get(number, -1),
+        )
         processes.append(context.Process(target=_work, args=arguments))
         processes[-1].start()
     while any(process.is_alive() for process in processes):
