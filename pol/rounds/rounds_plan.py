@@ -140,7 +140,7 @@ class RoundsPlan:
     def __post_init__(self) -> None:
         for phase in self.phases:
             for rule in phase.sources:
-                if rule.phase and not any(other.name == rule.phase for other in self.phases):
+                if rule.phase and rule.phase not in self._variants:
                     raise ProtocolError(f"a slot of phase {phase.name} comes from {rule.phase}, which is no phase")
                 if rule.initial >= len(self.initial):
                     raise ProtocolError(f"phase {phase.name} names initial value {rule.initial}, and there is none")
@@ -170,10 +170,23 @@ class RoundsPlan:
         Raises:
             ProtocolError: there is none.
         """
+        sizes = self._variants.get(name, {})
+        index = sizes.get(members, sizes.get(0))
+        if index is None:
+            raise ProtocolError(f"the plan has no phase {name} for {members} members")
+        return index
+
+    @cached_property
+    def _variants(self) -> dict[str, dict[int, int]]:
+        """Indices of phases by their names and sizes of rosters."""
+        found: dict[str, dict[int, int]] = {}
         for index, phase in enumerate(self.phases):
-            if phase.name == name and phase.members in (0, members):
-                return index
-        raise ProtocolError(f"the plan has no phase {name} for {members} members")
+            sizes = found.setdefault(phase.name, {})
+            is_second = sizes.setdefault(phase.members, index) != index
+            if is_second or (0 in sizes and len(sizes) > 1):
+                problem = f"a plan has two phases {phase.name} for one roster: give each a name or a size of its own"
+                raise ProtocolError(problem)
+        return found
 
     def encode(self) -> bytes:
         """The canonical bytes of the document."""

@@ -178,3 +178,20 @@ def test_a_head_with_pages_that_its_size_does_not_have() -> None:
         LogHead.decode(replace(head, pages=(page,) * 3).encode())
     with pytest.raises(ProtocolError, match="twice"):
         LogHead.decode(replace(head, pages=(page, page)).encode())
+
+
+@pytest.mark.parametrize("sizes", [(0, 0), (2, 2), (2, 0)])
+def test_two_phases_for_one_roster(sizes: tuple[int, int], training: TinyTraining) -> None:
+    work = training.plan.phases[0]
+    phases = (*training.plan.phases, *(replace(work, name="twice", members=size) for size in sizes))
+    with pytest.raises(ProtocolError, match="two phases twice"):
+        replace(training.plan, phases=phases)
+
+
+def test_a_plan_of_a_hundred_thousand_phases_is_read_in_linear_time(training: TinyTraining) -> None:
+    plan, count = training.plan, 100_000
+    work = plan.phases[0]
+    rule = replace(work.sources[0], phase=f"{count - 1}")
+    phases = tuple(replace(work, name=f"{number}", sources=(rule,)) for number in range(count))
+    long = replace(plan, phases=phases)
+    assert [long.phase_index(f"{number}", 2) for number in range(count)] == list(range(count))
