@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pol.claims.segment_draw import draw
-from pol.errors import OperationalError, PolError, ProtocolError
+from pol.errors import OperationalError, PolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.rounds.claim_replay import findings_by_replay
@@ -67,19 +67,19 @@ def claims_in(rounds: LoggedRounds, round_: int, worker: str) -> list[ClaimEntry
     """The claims of a worker, by its name or its seat, in a round.
 
     Raises:
-        ProtocolError: there is no such round, or no such worker in it.
+        OperationalError: there is no such round, or no such worker in it.
     """
     if not rounds.rosters.get(round_):
         known = ", ".join(str(number) for number in sorted(rounds.rosters)) or "none"
-        raise ProtocolError(f"the log has no round {round_}: it has {known} (of {rounds.plan.rounds} in the plan)")
+        raise OperationalError(f"the log has no round {round_}: it has {known} (of {rounds.plan.rounds} in the plan)")
     members = [member for roster in rounds.rosters[round_] for member in roster.members]
     names = {member.worker for member in members if worker.lower() in (member.worker, str(member.seat))}
     found = [e for e in rounds.claims.values() if e.claim.round == round_ and e.worker in names]
     if not names:
         there = ", ".join(f"{member.seat} ({member.worker})" for member in members)
-        raise ProtocolError(f"round {round_} has no worker {worker}: name a seat or a key of {there}")
+        raise OperationalError(f"round {round_} has no worker {worker}: name a seat or a key of {there}")
     if not found:
-        raise ProtocolError(f"{worker} has signed no claim in round {round_}: there is nothing to replay")
+        raise OperationalError(f"{worker} has signed no claim in round {round_}: there is nothing to replay")
     return sorted(found, key=lambda entry: entry.claim.place)
 
 
@@ -87,8 +87,11 @@ def drawn_claims(entries: Sequence[ClaimEntry], count: int, seed: bytes) -> list
     """``count`` claims that a seed of 32 bytes draws (docs/spec/verdict.md, "Draw"), in the order drawn.
 
     Raises:
-        ProtocolError: there are fewer claims, or the seed has another length.
+        OperationalError: there are fewer claims.
+        ProtocolError: the seed has another length.
     """
+    if count > len(entries):
+        raise OperationalError(f"can't draw {count} of {len(entries)} claims: draw fewer")
     return [entries[number] for number in draw(seed, len(entries), count, most=len(entries))]
 
 
@@ -131,8 +134,8 @@ def audit(
     and draws, all claims are replayed and all roots are checked; with ``is_all_roots`` alone, only the roots are.
 
     Raises:
-        ProtocolError: the log is malformed, or has no such round, worker or number of claims.
-        OperationalError: there is no log, or the store failed.
+        ProtocolError: the log is malformed.
+        OperationalError: there is no log, no such round, worker or number of claims in it, or the store failed.
     """
     rounds = open_rounds(store) if round_ is None or is_all_roots else open_rounds(store, max(0, round_ - 1), round_)
     claims = _chosen(rounds, worker, round_)
@@ -153,11 +156,12 @@ def _chosen(rounds: LoggedRounds, worker: str | None, round_: int | None) -> lis
     if worker is None:
         claims = [entry for entry in rounds.claims.values() if entry.claim.round in numbers]
         if not claims:
-            raise ProtocolError(f"the log has no claims of round {round_}: it has rounds {sorted(rounds.rosters)}")
+            what = "no claims yet" if round_ is None else f"no claims of round {round_}"
+            raise OperationalError(f"the log has {what}: it has rosters of the rounds {sorted(rounds.rosters)}")
         return claims
     claims = [entry for number in numbers for entry in _claims_if_any(rounds, number, worker, round_ is not None)]
     if not claims:
-        raise ProtocolError(f"the log has no claim of worker {worker}: name a seat or a key of its rosters")
+        raise OperationalError(f"the log has no claim of worker {worker}: name a seat or a key of its rosters")
     return claims
 
 

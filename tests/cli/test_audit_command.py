@@ -95,11 +95,11 @@ def test_withheld_data_is_inconclusive(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--worker", "7", "--round", "1"), 1, "round 1 has no worker 7: name a seat or a key of 0 ("),
-        (("--worker", COORDINATOR.name), 1, "no claim of worker"),
-        (("--worker", "1", "--round", "3"), 1, "the log has no round 3"),
-        (("--round", "9"), 1, "no claims of round 9"),
-        (("--draw", "100"), 1, "can't draw 100 of 18"),
+        (("--worker", "7", "--round", "1"), 3, "round 1 has no worker 7: name a seat or a key of 0 ("),
+        (("--worker", COORDINATOR.name), 3, "no claim of worker"),
+        (("--worker", "1", "--round", "3"), 3, "the log has no round 3"),
+        (("--round", "9"), 3, "no claims of round 9"),
+        (("--draw", "100"), 3, "can't draw 100 of 18"),
         (("--seed", "00" * 32), 2, "--seed is for a draw"),
         (("--draw", "1", "--seed", "xy"), 2, "isn't 32 bytes"),
     ],
@@ -112,3 +112,12 @@ def test_no_log(tmp_path: Path) -> None:
     said = pol("audit", tmp_path)
     assert said == Said(3, match="there is no training in rounds at")
     assert len(said.out.splitlines()) == 1
+
+
+def test_a_log_without_claims(tmp_path: Path) -> None:
+    training = TinyTraining.of(Store(f"file://{tmp_path}/store"))
+    training.roster(0, (0, 1))
+    training.publish()
+    for options in ((), ("--all-roots",)):
+        assert pol("audit", tmp_path, *options) == Said(3, match="no claims yet")
+    assert pol("audit", tmp_path, "--round", "0") == Said(3, match="no claims of round 0")
