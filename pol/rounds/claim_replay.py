@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
@@ -108,6 +108,10 @@ def load_end(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
     Raises:
         OperationalError: it is withheld, or isn't the claimed one.
     """
+    return rounds.shown(entry, partial(_held_by, rounds))
+
+
+def _held_by(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
     if not entry.tensors:
         raise OperationalError(f"{entry.worker} hasn't published the end of its claim of round {entry.claim.round}")
     loaded, slots = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)), rounds.end(entry)

@@ -5,10 +5,12 @@ docs/spec/rounds.md, "Claim": a claim is false by its roots, or by its execution
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from typing import TypeVar
 
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.arrivals import arrival_problems
@@ -31,6 +33,7 @@ from pol.rounds.source_rules import ClaimPlace, RequiredSource, required_sources
 from pol.training.storage.store import Store
 
 ROOTS_LIMIT = 1 << 26
+_T = TypeVar("_T")
 
 
 class Lie(Enum):
@@ -79,6 +82,23 @@ class LoggedRounds:
     places: Mapping[ClaimPlace, ClaimEntry]
     is_whole: bool = True
     """Whether all rounds were read: only then is an entry missing that isn't there."""
+    copies: Mapping[bytes, Sequence[ClaimEntry]] = field(default_factory=dict)
+    """Entries of one claim that name different objects: no signature covers these, and anybody may enter others."""
+
+    def shown(self, entry: ClaimEntry, read: Callable[[ClaimEntry], _T]) -> _T:
+        """What is read from the first copy of an entry whose objects are those of its claim.
+
+        Raises:
+            OperationalError: no copy's are.
+        """
+        first, *others = self.copies.get(entry.claim.digest) or [entry]
+        try:
+            return read(first)
+        except OperationalError:
+            for other in others:
+                with suppress(OperationalError):
+                    return read(other)
+            raise
 
     def end(self, entry: ClaimEntry) -> list[EndSlot]:
         """The slots of the end of a claim.
@@ -86,10 +106,7 @@ class LoggedRounds:
         Raises:
             OperationalError: the store failed, or the object isn't that of the claim's end: as good as withheld.
         """
-        try:
-            return decode_end(self.store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
-        except ProtocolError as error:
-            raise OperationalError(f"{entry.worker} has published no roots of its claim's end: {error}") from error
+        return self.shown(entry, self._end)
 
     def sources(self, entry: ClaimEntry) -> list[BoundSlot]:
         """The sources of a claim.
@@ -97,11 +114,7 @@ class LoggedRounds:
         Raises:
             OperationalError: the store failed, or the object isn't what the claim commits to: as good as withheld.
         """
-        data = self.store.get(entry.sources, limit=ROOTS_LIMIT)
-        sources = decode_sources(data) if data and not len(data) % SOURCE_SIZE else []
-        if sources and sources_root(sources) == entry.claim.sources:
-            return sources
-        raise OperationalError(f"the sources that {entry.worker} has published aren't those of its claim")
+        return self.shown(entry, self._sources)
 
     def roster_of(self, entry: ClaimEntry) -> Roster | None:
         """The roster that a claim names, if the log has it."""
@@ -111,6 +124,19 @@ class LoggedRounds:
     def before(self, round_: int) -> list[Roster]:
         """The final roster of the round before; more than one, if the coordinator has equivocated."""
         return final_of(self.rosters.get(round_ - 1, ()))
+
+    def _end(self, entry: ClaimEntry) -> list[EndSlot]:
+        try:
+            return decode_end(self.store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
+        except ProtocolError as error:
+            raise OperationalError(f"{entry.worker} has published no roots of its claim's end: {error}") from error
+
+    def _sources(self, entry: ClaimEntry) -> list[BoundSlot]:
+        data = self.store.get(entry.sources, limit=ROOTS_LIMIT)
+        sources = decode_sources(data) if data and not len(data) % SOURCE_SIZE else []
+        if sources and sources_root(sources) == entry.claim.sources:
+            return sources
+        raise OperationalError(f"the sources that {entry.worker} has published aren't those of its claim")
 
 
 def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, last: int | None = None) -> LoggedRounds:
@@ -136,12 +162,14 @@ def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_wh
         rosters.setdefault(roster.round, []).append(roster)
     claims: dict[bytes, ClaimEntry] = {}
     places: dict[ClaimPlace, ClaimEntry] = {}
+    copies: dict[bytes, list[ClaimEntry]] = {}
     for entry in entries:
         # What nobody has signed is nobody's claim.
         if isinstance(entry, ClaimEntry) and entry.claim.plan == plan.digest and _is_signed(entry):
-            claims[entry.claim.digest] = entry
+            claims.setdefault(entry.claim.digest, entry)
+            copies.setdefault(entry.claim.digest, []).append(entry)
             places.setdefault(ClaimPlace(entry.worker, *entry.claim.place), entry)
-    return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole)
+    return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole, copies)
 
 
 def findings_by_roots(
@@ -167,7 +195,7 @@ def findings_by_roots(
             # Nobody but the keeper, which has let it in, is to blame.
             yield Finding(Lie.SIGNATURE, coordinator, round_, "log", "has an entry that its author hasn't signed")
             continue
-        if isinstance(entry, ClaimEntry):
+        if isinstance(entry, ClaimEntry) and rounds.claims.get(entry.claim.digest, entry) == entry:
             try:
                 yield from claim_findings(rounds, entry)
             except OperationalError as error:

@@ -195,3 +195,20 @@ def test_a_plan_of_a_hundred_thousand_phases_is_read_in_linear_time(training: Ti
     phases = tuple(replace(work, name=f"{number}", sources=(rule,)) for number in range(count))
     long = replace(plan, phases=phases)
     assert [long.phase_index(f"{number}", 2) for number in range(count)] == list(range(count))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_strangers_copy_of_an_entry_hides_nothing(is_first: bool, training: TinyTraining) -> None:
+    """No signature covers which objects show a claim: whoever has seen it can enter it with others."""
+    honest = made(training, 0, 0)
+    junk = training.store.put(b"junk")
+    copy = replace(honest, sources=junk, roots=junk, tensors=junk)
+    training.entries.insert(training.entries.index(honest) + (not is_first), copy)
+    training.publish()
+    assert audit(training.store).outcome == "accepted"
+
+
+def test_a_lie_that_stands_twice_is_told_once(training: TinyTraining) -> None:
+    false = signed(made(training, 0, 0), 0, steps=1)
+    training.entries += [false, replace(false, roots=training.store.put(b"junk"))]
+    assert len([one for one in training.findings() if one.claim == false.claim.digest]) == 1

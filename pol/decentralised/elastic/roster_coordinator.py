@@ -182,7 +182,7 @@ class RosterCoordinator:
 
     def _enter(self, entry: LogEntry) -> None:
         """Append an entry once: a worker that was killed hands in again what it has signed before."""
-        digest = entry.claim.digest if isinstance(entry, ClaimEntry) else encode_entry(entry)
-        if digest not in self._entered:
-            self._entered.add(digest)
+        data = encode_entry(entry)  # with the objects of a claim: who enters it with others hides nothing
+        if data not in self._entered:
+            self._entered.add(data)
             self._keeper.append(entry, max(0, self.round))
