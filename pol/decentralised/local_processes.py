@@ -53,7 +53,8 @@ def run_workers(
     cheating = dict(cheats or {})
     arguments = (str(folder.resolve()), plan.digest.hex(), do_round, workers, cheating, wired)
     get_context("forkserver").set_forkserver_preload([__name__])  # torch is imported once for all
-    start_processes(_work, arguments, workers, start_method="forkserver")  # type: ignore[no-untyped-call]  # torch declares no types
+    run = partial(start_processes, nprocs=workers, start_method="forkserver")
+    run(_work, arguments)
 
 
 def _work(

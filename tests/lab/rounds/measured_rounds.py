@@ -159,7 +159,8 @@ def plainly_trained(
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     for chosen in torch.cat(list(orders), 1):
         optimizer.zero_grad()
-        small_gpt.loss(model(text[chosen]), following[chosen]).backward()  # type: ignore[no-untyped-call]  # torch declares no types
+        loss = small_gpt.loss(model(text[chosen]), following[chosen])
+        loss.backward()  # type: ignore[no-untyped-call]  # torch declares no types
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     return model
