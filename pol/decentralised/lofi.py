@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from pol.decentralised import small_gpt
 from pol.decentralised.local_training import local_training, seat_order
+from pol.decentralised.mean_of_weights import mean_step
 from pol.decentralised.round_worker import PhaseWorker
-from pol.graph.capture.functions import capture_function
-from pol.graph.captured_step import Capture
-from pol.graph.step_program import Component
 from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
@@ -52,22 +49,6 @@ def lofi_plan(
     builder.phase(MEAN, mean, {**dict.fromkeys(local.weights, ALWAYS), **sent}, members=options.seats)
     said = {"steps": str(steps), "batch": str(options.batch), "model": f"GPT {options.shape}"}
     return builder.build("lo-fi", coordinator, nonce, 1, said)
-
-
-def mean_step(weights: Mapping[str, Tensor], members: int) -> Capture:
-    """The mean of the weights of all members, in the order of the roster."""
-
-    def step(state: dict[str, Tensor], _: dict[str, Tensor], __: Tensor) -> dict[str, Tensor]:
-        found = {}
-        for name in weights:
-            total = state[f"{name}.0"]
-            for k in range(1, members):
-                total = total + state[f"{name}.{k}"]
-            found[name] = total * (1 / members)
-        return found
-
-    sent = {f"{name}.{k}": torch.zeros_like(one) for k in range(members) for name, one in weights.items()}
-    return capture_function(step, {**weights, **sent}, components=dict.fromkeys(sent, Component.BUFFER))
 
 
 def lofi_round(options: LoFi, worker: PhaseWorker) -> None:

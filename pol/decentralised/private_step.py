@@ -18,6 +18,7 @@ from torch import Tensor
 from pol.arithmetic.primitives import Words
 from pol.decentralised import small_gpt
 from pol.decentralised.local_processes import Author
+from pol.decentralised.mean_of_weights import mean_step
 from pol.decentralised.privacy_bound import batch_limit, epsilon
 from pol.decentralised.round_worker import RoundWorker
 from pol.execution.executor import ExecutorFactory
@@ -129,22 +130,6 @@ def private_step(model: small_gpt.SmallGpt, weights: Mapping[str, Tensor], optio
     numbers = {"clip": options.clip, "noise": options.noise, "rate": rate}
     constants = {name: torch.tensor([value]) for name, value in numbers.items()}
     return capture_function(step, weights, {"text": text, "following": following, **constants})
-
-
-def mean_step(weights: Mapping[str, Tensor], members: int) -> Capture:
-    """The mean of the members' weights, in the order of the roster."""
-
-    def step(state: dict[str, Tensor], _: dict[str, Tensor], __: Tensor) -> dict[str, Tensor]:
-        merged = {}
-        for name in weights:
-            total = state[f"{name}.0"]
-            for k in range(1, members):
-                total = total + state[f"{name}.{k}"]
-            merged[name] = total * (1 / members)
-        return merged
-
-    received = {f"{name}.{k}": tensor for k in range(members) for name, tensor in weights.items()}
-    return capture_function(step, {**weights, **received})
 
 
 def data_owner(

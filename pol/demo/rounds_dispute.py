@@ -28,7 +28,7 @@ from pol.report.narrator import Narrator
 from pol.roles.party.dispute_session import DisputeSession
 from pol.rounds.claim_replay import load_end, load_phase
 from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.round_audit import LoggedRounds
+from pol.rounds.logged_rounds import LoggedRounds
 from pol.rounds.rounds_plan import RoundsPlan
 
 NOBODY = Web3.to_checksum_address(keccak256(b"pol/demo rounds: nobody")[-20:])

@@ -27,7 +27,8 @@ from pol.report.narrator import Narrator
 from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase
 from pol.rounds.drawn_audit import audit_claims, drawn_claims, open_rounds
 from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.round_audit import Finding, LoggedRounds
+from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.round_audit import Finding
 from pol.training.storage.store import Store
 
 OPTIONS = DiLoCo(rounds=5, steps=20, seats=4, sizes=(3, 4))

@@ -16,7 +16,8 @@ from pol.report.html_elements import Markup, document, element, join, table
 from pol.rounds.claim_replay import load_phase
 from pol.rounds.drawn_audit import RoundsAudit
 from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds
+from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.round_audit import Finding, Lie
 
 MOST_ROWS = 500
 KINDS = {"accepted": "good", "rejected": "bad", "inconclusive": "live"}

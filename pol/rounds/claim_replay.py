@@ -15,7 +15,8 @@ from pol.execution.executor import ExecutorFactory
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds
+from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.round_audit import Finding, Lie
 from pol.rounds.round_claim import INITIAL, BoundSlot
 from pol.rounds.rounds_plan import Phase, RoundsPlan
 from pol.training.storage.sealing import is_sealed

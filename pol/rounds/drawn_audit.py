@@ -11,7 +11,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.rounds.claim_replay import findings_by_replay
 from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.rounds_log import HEAD, load_head, require_whole
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store

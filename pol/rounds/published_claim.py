@@ -7,7 +7,7 @@ from pol.errors import OperationalError
 from pol.rounds.claim_author import MadeClaim
 from pol.rounds.claim_replay import PublishedTensors
 from pol.rounds.log_entries import ClaimEntry, require_author
-from pol.rounds.round_audit import LoggedRounds
+from pol.rounds.logged_rounds import LoggedRounds
 from pol.rounds.round_claim import BoundSlot
 
 

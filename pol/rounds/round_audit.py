@@ -5,35 +5,22 @@ docs/spec/rounds.md, "Claim": a claim is false by its roots, or by its execution
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
-from typing import TypeVar
 
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.arrivals import arrival_problems
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, require_author
+from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
+from pol.rounds.logged_rounds import LoggedRounds, is_signed
 from pol.rounds.roster import Roster, require_drawn
 from pol.rounds.roster_rules import are_two_of_a_kind, final_of, left_out, needs_final, unasked, wrong_final
 from pol.rounds.round_claim import (
     INITIAL,
-    SOURCE_SIZE,
     BoundSlot,
-    EndSlot,
-    decode_end,
-    decode_sources,
-    sources_root,
     start_of,
 )
-from pol.rounds.rounds_log import LogHead, read_entries, rosters_of
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.source_rules import ClaimPlace, RequiredSource, required_sources
-from pol.training.storage.store import Store
-
-ROOTS_LIMIT = 1 << 26
-_T = TypeVar("_T")
 
 
 class Lie(Enum):
@@ -69,109 +56,6 @@ class Finding:
         return f"round {self.round}, {self.phase}: {self.worker}: {self.detail}"
 
 
-@dataclass(frozen=True)
-class LoggedRounds:
-    """Entries of some rounds with the rosters, as `read_rounds` gives them."""
-
-    plan: RoundsPlan
-    store: Store
-    entries: Sequence[LogEntry]
-    rosters: Mapping[int, Sequence[Roster]]
-    """By round: a provisional one and a final one, or one; two of a kind are an equivocation of the coordinator."""
-    claims: Mapping[bytes, ClaimEntry]
-    places: Mapping[ClaimPlace, ClaimEntry]
-    is_whole: bool = True
-    """Whether all rounds were read: only then is an entry missing that isn't there."""
-    copies: Mapping[bytes, Sequence[ClaimEntry]] = field(default_factory=dict)
-    """Entries of one claim that name different objects: no signature covers these, and anybody may enter others."""
-
-    def shown(self, entry: ClaimEntry, read: Callable[[ClaimEntry], _T]) -> _T:
-        """What is read from the first copy of an entry whose objects are those of its claim.
-
-        Raises:
-            OperationalError: no copy's are.
-        """
-        first, *others = self.copies.get(entry.claim.digest) or [entry]
-        try:
-            return read(first)
-        except OperationalError:
-            for other in others:
-                with suppress(OperationalError):
-                    return read(other)
-            raise
-
-    def end(self, entry: ClaimEntry) -> list[EndSlot]:
-        """The slots of the end of a claim.
-
-        Raises:
-            OperationalError: the store failed, or the object isn't that of the claim's end: as good as withheld.
-        """
-        return self.shown(entry, self._end)
-
-    def sources(self, entry: ClaimEntry) -> list[BoundSlot]:
-        """The sources of a claim.
-
-        Raises:
-            OperationalError: the store failed, or the object isn't what the claim commits to: as good as withheld.
-        """
-        return self.shown(entry, self._sources)
-
-    def roster_of(self, entry: ClaimEntry) -> Roster | None:
-        """The roster that a claim names, if the log has it."""
-        named = (roster for roster in self.rosters.get(entry.claim.round, ()) if roster.document == entry.claim.roster)
-        return next(named, None)
-
-    def before(self, round_: int) -> list[Roster]:
-        """The final roster of the round before; more than one, if the coordinator has equivocated."""
-        return final_of(self.rosters.get(round_ - 1, ()))
-
-    def _end(self, entry: ClaimEntry) -> list[EndSlot]:
-        try:
-            return decode_end(self.store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
-        except ProtocolError as error:
-            raise OperationalError(f"{entry.worker} has published no roots of its claim's end: {error}") from error
-
-    def _sources(self, entry: ClaimEntry) -> list[BoundSlot]:
-        data = self.store.get(entry.sources, limit=ROOTS_LIMIT)
-        sources = decode_sources(data) if data and not len(data) % SOURCE_SIZE else []
-        if sources and sources_root(sources) == entry.claim.sources:
-            return sources
-        raise OperationalError(f"the sources that {entry.worker} has published aren't those of its claim")
-
-
-def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, last: int | None = None) -> LoggedRounds:
-    """The entries of the rounds ``first`` .. ``last`` and of the one before.
-
-    Raises:
-        ProtocolError: a page or a roster is malformed.
-        OperationalError: the store failed.
-    """
-    entries = list(read_entries(store, head, max(0, first - 1), last))
-    return rounds_of(store, plan, entries, first == 0 and last is None)
-
-
-def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_whole: bool) -> LoggedRounds:
-    """Entries with the rosters among them.
-
-    Raises:
-        ProtocolError: a roster is malformed.
-        OperationalError: the store failed.
-    """
-    rosters: dict[int, list[Roster]] = {}
-    for roster in rosters_of(store, plan, entries):
-        rosters.setdefault(roster.round, []).append(roster)
-    claims: dict[bytes, ClaimEntry] = {}
-    places: dict[ClaimPlace, ClaimEntry] = {}
-    copies: dict[bytes, list[ClaimEntry]] = {}
-    for entry in entries:
-        # What nobody has signed is nobody's claim.
-        if isinstance(entry, ClaimEntry) and entry.claim.plan == plan.digest and _is_signed(entry):
-            claims.setdefault(entry.claim.digest, entry)
-            copies.setdefault(entry.claim.digest, []).append(entry)
-            places.setdefault(ClaimPlace(entry.worker, *entry.claim.place), entry)
-    return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole, copies)
-
-
 def findings_by_roots(
     rounds: LoggedRounds, first: int = 0, last: int | None = None, receipts: Sequence[DeliveryEntry] = ()
 ) -> Iterator[Finding]:
@@ -181,7 +65,7 @@ def findings_by_roots(
     """
     coordinator = rounds.plan.coordinator
     yield from _roster_findings(rounds, first)
-    held = [receipt for receipt in receipts if _is_signed(receipt)]  # anybody can make one up
+    held = [receipt for receipt in receipts if is_signed(receipt)]  # anybody can make one up
     for entry in [*rounds.entries, *held]:
         if isinstance(entry, RosterEntry):
             continue
@@ -191,7 +75,7 @@ def findings_by_roots(
             continue
         if round_ < first or (last is not None and round_ > last):
             continue
-        if not _is_signed(entry):
+        if not is_signed(entry):
             # Nobody but the keeper, which has let it in, is to blame.
             yield Finding(Lie.SIGNATURE, coordinator, round_, "log", "has an entry that its author hasn't signed")
             continue
@@ -228,7 +112,7 @@ def _arrival_findings(
         for entry in entries
         if isinstance(entry, DeliveryEntry)
         and (entry.receiver, entry.plan) == (coordinator, rounds.plan.digest)
-        and _is_signed(entry)
+        and is_signed(entry)
     ]
     rosters = {round_: final_of(rosters)[0] for round_, rosters in rounds.rosters.items()}
     for found in arrival_problems(rosters, receipts, rounds.claims):
@@ -260,15 +144,6 @@ def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:
 
 def _by_document(rounds: LoggedRounds) -> dict[str, Roster]:
     return {roster.document.hex(): roster for rosters in rounds.rosters.values() for roster in rosters}
-
-
-@lru_cache(maxsize=1 << 16)
-def _is_signed(entry: LogEntry) -> bool:
-    try:
-        require_author(entry)
-    except ProtocolError:
-        return False
-    return True
 
 
 def claim_findings(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:

@@ -20,7 +20,8 @@ from pol.decentralised.pipelines.protocol_models import protocol_models_plan, tu
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.round_audit import Lie, LoggedRounds, findings_by_roots
+from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.round_audit import Lie, findings_by_roots
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 

@@ -17,8 +17,9 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay
 from pol.rounds.log_entries import DeliveryEntry
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.roster import Arrival
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import SourceRule
 from pol.rounds.source_rules import ClaimPlace, required_sources

@@ -26,8 +26,9 @@ from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay, load_start
 from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.published_claim import published_claim
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.source_rules import ClaimPlace

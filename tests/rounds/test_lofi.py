@@ -16,7 +16,8 @@ from pol.decentralised.small_gpt import Shape
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay, load_end
-from pol.rounds.round_audit import Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.round_audit import Lie, findings_by_roots
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store

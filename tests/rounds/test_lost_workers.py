@@ -21,7 +21,8 @@ from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay, load_end, load_start
-from pol.rounds.round_audit import Lie, LoggedRounds, findings_by_roots
+from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.round_audit import Lie, findings_by_roots
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 

@@ -14,8 +14,9 @@ from pol.decentralised.noloco import NoLoCo, noloco_plan, noloco_round, with_dra
 from pol.decentralised.small_gpt import Shape
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import findings_by_replay
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.round_audit import Lie, findings_by_roots
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store

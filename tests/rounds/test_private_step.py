@@ -26,7 +26,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import findings_by_replay, load_constants
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.store import Store

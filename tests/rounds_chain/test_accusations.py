@@ -20,7 +20,8 @@ from pol.errors import UnsupportedError
 from pol.roles.party.dispute_session import DisputeSession
 from pol.rounds.claim_replay import execution_finding
 from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
-from pol.rounds.round_audit import Finding, Lie, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
 from pol.rounds.rounds_log import HEAD, LogKeeper
 

@@ -19,10 +19,10 @@ from pol.rounds.log_entries import (
     encode_entry,
     require_author,
 )
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds, rounds_of
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.published_claim import published_claim
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import LoggedRounds, read_rounds, rounds_of
 from pol.rounds.rounds_log import HEAD, load_head
 from pol.rounds.rounds_plan import DOCUMENT_LIMIT
 from pol.rounds.source_rules import ClaimPlace

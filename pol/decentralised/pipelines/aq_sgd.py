@@ -16,9 +16,9 @@ from pol.decentralised.pipelines.pipeline_steps import SEEN_IN, SEEN_OUT
 from pol.decentralised.quantization import dequantized, flat, quantized
 from pol.rounds.claim_replay import load_phase
 from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.logged_rounds import LoggedRounds
 from pol.rounds.message import slots_of
 from pol.rounds.roster import Member, Roster
-from pol.rounds.round_audit import LoggedRounds
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 

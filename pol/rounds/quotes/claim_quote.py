@@ -9,9 +9,9 @@ from datetime import datetime
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.rounds.log_entries import ClaimEntry, QuoteEntry
+from pol.rounds.logged_rounds import LoggedRounds
 from pol.rounds.quotes.snp_report import SIZE, TrustedMachines, require_report
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import LoggedRounds
 
 KIND, VERSION = "pol/quote", 1
 QUOTE_LIMIT = 1 << 16

@@ -41,8 +41,8 @@ from pol.decentralised.round_worker import PhaseWorker, RoundWorker
 from pol.decentralised.small_gpt import Shape, small_gpt
 from pol.demo.cheating_workers import Sandbagger
 from pol.rounds.claim_replay import load_start
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.published_claim import published_claim
-from pol.rounds.round_audit import LoggedRounds, read_rounds
 from pol.rounds.rounds_log import load_head
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.source_rules import ClaimPlace

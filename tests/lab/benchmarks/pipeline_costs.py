@@ -51,7 +51,7 @@ from pol.decentralised.pipelines.pipeline import (
 )
 from pol.decentralised.pipelines.pipeline_processes import RosterOf
 from pol.decentralised.pipelines.protocol_models import protocol_models_plan
-from pol.rounds.round_audit import LoggedRounds
+from pol.rounds.logged_rounds import LoggedRounds
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 

@@ -10,7 +10,7 @@ from pol.dispute.play.round_evidence import replay_claim_of, trace_of
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_replay import load_end, load_phase
 from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.round_audit import LoggedRounds
+from pol.rounds.logged_rounds import LoggedRounds
 
 Sides = tuple[ReplayClaim, bytes, ReplayPlayer, ReplayPlayer]
 

@@ -23,7 +23,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.claim_replay import findings_by_replay, load_end
 from pol.rounds.log_entries import encode_entry
-from pol.rounds.round_audit import LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.round_audit import findings_by_roots
 from pol.rounds.round_claim import BoundSlot
 from pol.rounds.rounds_log import load_head
 from pol.rounds.source_rules import ClaimPlace

@@ -20,8 +20,9 @@ from pol.decentralised.round_worker import RoundWorker
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.round_audit import findings_by_roots
 from pol.rounds.rounds_log import load_head
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.source_rules import ClaimPlace

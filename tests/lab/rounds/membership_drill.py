@@ -18,8 +18,9 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.claim_replay import findings_by_replay
 from pol.rounds.log_entries import Change, encode_entry
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import Finding, LoggedRounds, findings_by_roots, read_rounds
+from pol.rounds.round_audit import Finding, findings_by_roots
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pol.decentralised.local_processes import Author, Round, local_key
 from pol.decentralised.pipelines.pipeline_processes import RosterOf, run_pipeline
-from pol.rounds.round_audit import LoggedRounds, read_rounds
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.rounds_log import load_head, require_whole
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store

@@ -24,8 +24,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.claim_replay import findings_by_replay, load_end
 from pol.rounds.log_entries import RosterEntry
+from pol.rounds.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.roster import Member, Roster
-from pol.rounds.round_audit import LoggedRounds, read_rounds
 from pol.rounds.rounds_log import LogKeeper, load_head
 from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
