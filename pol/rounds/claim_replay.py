@@ -115,7 +115,7 @@ def load_end(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
 def _held_by(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
     if not entry.tensors:
         raise OperationalError(f"{entry.worker} hasn't published the end of its claim of round {entry.claim.round}")
-    loaded, slots = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)), rounds.end(entry)
+    loaded, slots = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)), rounds.end_of_copy(entry)
     if len(slots) != len(loaded.program.slots):
         raise OperationalError(f"{entry.worker} has published {len(slots)} slots of {len(loaded.program.slots)}")
     held = [place for place, slot in enumerate(slots) if slot.is_held]
@@ -180,43 +180,59 @@ class PublishedTensors:
 
     def __init__(self, rounds: LoggedRounds) -> None:
         self._rounds = rounds
-        self._ends: dict[bytes, dict[int, Words]] = {}
+        self._initial: list[Words] = []
+        self._files: dict[ClaimEntry, dict[int, Words] | OperationalError] = {}
 
     def of(self, source: BoundSlot) -> Words:
-        """The tensor of a source; one that its claim has kept is that of the claim's own source."""
+        """The tensor of a source; one that its claim has kept is that of the claim's own source.
+
+        Raises:
+            OperationalError: it is withheld.
+        """
         if source.claim == INITIAL:
-            if INITIAL not in self._ends:
-                self._ends[INITIAL] = dict(enumerate(load_initial(self._rounds.store, self._rounds.plan)))
-            return self._slot(source)
+            return self._initial_value(source)
+        entry = self._claim(source)
+        return self._rounds.shown(entry, partial(self._by_copy, source))
+
+    def _by_copy(self, source: BoundSlot, entry: ClaimEntry) -> Words:
+        """The tensor as one copy of the entry shows it: in its file, or in that of the source that it names."""
+        end = self._rounds.end_of_copy(entry)
+        if source.slot >= len(end) or end[source.slot].is_held:
+            return self._in_file(source, entry)
+        own = self._rounds.sources(entry)
+        if source.slot >= len(own):
+            raise OperationalError(f"{entry.worker} has published sources of {len(own)} slots, not {source.slot}")
+        kept = own[source.slot]
+        if kept.root != end[source.slot].root or kept.claim == source.claim:
+            raise OperationalError(f"{entry.worker} withholds slot {source.slot} of its claim's end")
+        if kept.claim == INITIAL:
+            return self._initial_value(kept)
+        return self._rounds.shown(self._claim(kept), partial(self._in_file, kept))
+
+    def _in_file(self, source: BoundSlot, entry: ClaimEntry) -> Words:
+        if entry not in self._files:
+            try:
+                self._files[entry] = _held_by(self._rounds, entry)
+            except OperationalError as error:
+                self._files[entry] = error
+        file = self._files[entry]
+        if isinstance(file, OperationalError):
+            raise file
+        if source.slot not in file:
+            raise OperationalError(f"slot {source.slot} of claim {source.claim.hex()[:16]} wasn't published")
+        return file[source.slot]
+
+    def _claim(self, source: BoundSlot) -> ClaimEntry:
         entry = self._rounds.claims.get(source.claim)
         if entry is None:
             raise OperationalError(f"claim {source.claim.hex()[:16]} isn't in these rounds of the log")
-        end = self._rounds.end(entry)
-        if source.slot < len(end) and not end[source.slot].is_held:
-            own = self._rounds.sources(entry)
-            if source.slot >= len(own):
-                raise OperationalError(f"{entry.worker} has published sources of {len(own)} slots, not {source.slot}")
-            kept = own[source.slot]
-            if kept.root != end[source.slot].root or kept.claim == source.claim:
-                raise OperationalError(f"{entry.worker} withholds slot {source.slot} of its claim's end")
-            return self._held(kept)
-        return self._held(source)
+        return entry
 
-    def _held(self, source: BoundSlot) -> Words:
-        if source.claim == INITIAL:
-            return self.of(source)
-        if source.claim not in self._ends:
-            entry = self._rounds.claims.get(source.claim)
-            if entry is None:
-                raise OperationalError(f"claim {source.claim.hex()[:16]} isn't in these rounds of the log")
-            self._ends[source.claim] = load_end(self._rounds, entry)
-        return self._slot(source)
-
-    def _slot(self, source: BoundSlot) -> Words:
-        found = self._ends[source.claim].get(source.slot)
-        if found is None:
-            raise OperationalError(f"slot {source.slot} of claim {source.claim.hex()[:16]} wasn't published")
-        return found
+    def _initial_value(self, source: BoundSlot) -> Words:
+        self._initial = self._initial or load_initial(self._rounds.store, self._rounds.plan)
+        if source.slot >= len(self._initial):
+            raise OperationalError(f"the plan has no initial value {source.slot}")
+        return self._initial[source.slot]
 
 
 def findings_by_replay(

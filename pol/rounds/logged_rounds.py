@@ -59,7 +59,14 @@ class LoggedRounds:
         Raises:
             OperationalError: the store failed, or the object isn't that of the claim's end: as good as withheld.
         """
-        return self.shown(entry, self._end)
+        return self.shown(entry, self.end_of_copy)
+
+    def end_of_copy(self, entry: ClaimEntry) -> list[EndSlot]:
+        """As `end`, by this copy of the entry: no signature covers which slots its file holds."""
+        try:
+            return decode_end(self.store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
+        except ProtocolError as error:
+            raise OperationalError(f"{entry.worker} has published no roots of its claim's end: {error}") from error
 
     def sources(self, entry: ClaimEntry) -> list[BoundSlot]:
         """The sources of a claim.
@@ -77,12 +84,6 @@ class LoggedRounds:
     def before(self, round_: int) -> list[Roster]:
         """The final roster of the round before; more than one, if the coordinator has equivocated."""
         return final_of(self.rosters.get(round_ - 1, ()))
-
-    def _end(self, entry: ClaimEntry) -> list[EndSlot]:
-        try:
-            return decode_end(self.store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
-        except ProtocolError as error:
-            raise OperationalError(f"{entry.worker} has published no roots of its claim's end: {error}") from error
 
     def _sources(self, entry: ClaimEntry) -> list[BoundSlot]:
         data = self.store.get(entry.sources, limit=ROOTS_LIMIT)

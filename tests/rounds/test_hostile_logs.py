@@ -208,6 +208,16 @@ def test_a_strangers_copy_of_an_entry_hides_nothing(is_first: bool, training: Ti
     assert audit(training.store).outcome == "accepted"
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_copy_with_other_words_about_held_slots_hides_nothing(is_first: bool, training: TinyTraining) -> None:
+    """The right roots, but each slot is said to be in the file if it isn't, and not if it is."""
+    work = training.authors[0].known[ClaimPlace(key(0).name, 0, 0, 0)]
+    flipped = training.store.put(encode_end([replace(slot, is_held=not slot.is_held) for slot in work.end]))
+    training.entries.insert(training.entries.index(work.entry) + (not is_first), replace(work.entry, roots=flipped))
+    training.publish()
+    assert audit(training.store).outcome == "accepted"
+
+
 def test_a_lie_that_stands_twice_is_told_once(training: TinyTraining) -> None:
     false = signed(made(training, 0, 0), 0, steps=1)
     training.entries += [false, replace(false, roots=training.store.put(b"junk"))]
