@@ -87,7 +87,9 @@ def aq_sgd_figures(folder: Path) -> dict[str, Figure]:
 
 def protocol_models_figures(folder: Path) -> dict[str, Figure]:
     """Two stages, one worker each, that send coefficients."""
-    return _compressed(folder, protocol_models_plan, {0: StaleBasis, 1: CovertCoefficients})
+    # A stale basis is a lie where bases change before the round of the lies.
+    turning = partial(protocol_models_plan, lasts=SMALL.parts)
+    return _compressed(folder, protocol_models_plan, {0: StaleBasis, 1: CovertCoefficients}, turning)
 
 
 def oobleck_figures(folder: Path) -> dict[str, Figure]:
@@ -142,9 +144,9 @@ def dipaco_figures(folder: Path) -> dict[str, Figure]:
     )
 
 
-def _compressed(folder: Path, plan: Plan, cheats: dict[int, Author]) -> dict[str, Figure]:
+def _compressed(folder: Path, plan: Plan, cheats: dict[int, Author], lied: Plan | None = None) -> dict[str, Figure]:
     rosters = partial(fixed_roster, parts=SMALL.parts)
-    lying = trained(folder / "lying", _plan(plan, SMALL), pipeline_round, 2, rosters, cheats)
+    lying = trained(folder / "lying", _plan(lied or plan, SMALL), pipeline_round, 2, rosters, cheats)
     found = found_share(lying, {0: forward(0), 1: HEAD})
     return _pipeline(folder, plan, LARGE, 2, partial(fixed_roster, parts=LARGE.parts), found)
 
