@@ -16,6 +16,7 @@ from pol.decentralised import small_gpt
 from pol.decentralised.local_training import local_training, seat_order
 from pol.decentralised.quantization import dequantized, flat, quantized, split
 from pol.decentralised.round_worker import PhaseWorker
+from pol.decentralised.training_options import TrainingOptions
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
@@ -29,7 +30,7 @@ SENT = ("packed", "scale")
 
 
 @dataclass(frozen=True)
-class DiLoCo:
+class DiLoCo(TrainingOptions):
     """Options of a training. ``steps`` are those of a worker in a round; ``seats`` have data of their own."""
 
     rounds: int = 5

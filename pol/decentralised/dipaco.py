@@ -16,6 +16,7 @@ from pol.decentralised.flat_adam import MOMENTS, adam_start, adam_step
 from pol.decentralised.gpt_stages import GptStage, gpt_stages
 from pol.decentralised.local_processes import local_key
 from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.training_options import TrainingOptions
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
@@ -33,7 +34,7 @@ Slots = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class DiPaCo:
+class DiPaCo(TrainingOptions):
     """Options of a training; ``steps`` are those of a path in a round."""
 
     rounds: int = 5

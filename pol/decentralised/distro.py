@@ -17,6 +17,7 @@ from torch import Tensor
 from pol.decentralised import small_gpt
 from pol.decentralised.quantization import flat, split
 from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.training_options import TrainingOptions
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
@@ -32,7 +33,7 @@ ROWS, COLUMNS = 8, 16
 
 
 @dataclass(frozen=True)
-class DisTrO:
+class DisTrO(TrainingOptions):
     """Options of a training; a round is one step. ``kept`` frequencies of a chunk are sent, a multiple of four."""
 
     rounds: int = 50

@@ -14,6 +14,7 @@ from pol.decentralised import small_gpt
 from pol.decentralised.local_training import local_training, seat_order
 from pol.decentralised.mean_of_weights import mean_step
 from pol.decentralised.round_worker import PhaseWorker
+from pol.decentralised.training_options import TrainingOptions
 from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
 from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
@@ -22,7 +23,7 @@ TUNED, MEAN = "tuned", "mean"
 
 
 @dataclass(frozen=True)
-class LoFi:
+class LoFi(TrainingOptions):
     """Options. A fine-tuning is ``parts`` claims of ``steps`` steps each; ``seats`` are the workers."""
 
     parts: int = 3

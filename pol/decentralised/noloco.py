@@ -16,6 +16,7 @@ from pol.decentralised import small_gpt
 from pol.decentralised.local_training import local_training, seat_order
 from pol.decentralised.quantization import dequantized, flat, quantized, split
 from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.training_options import TrainingOptions
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
@@ -31,7 +32,7 @@ SENT = ("packed", "scale", "slow")
 
 
 @dataclass(frozen=True)
-class NoLoCo:
+class NoLoCo(TrainingOptions):
     """Options. ``pull`` draws partners' weights together: above ``momentum``, below the root of 2 + its square."""
 
     rounds: int = 5

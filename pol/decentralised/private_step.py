@@ -21,6 +21,7 @@ from pol.decentralised.local_processes import Author
 from pol.decentralised.mean_of_weights import mean_step
 from pol.decentralised.privacy_bound import batch_limit, epsilon
 from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.training_options import TrainingOptions
 from pol.execution.executor import ExecutorFactory
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
@@ -38,7 +39,7 @@ PRIVATE, MERGE = "private", "merge"
 
 
 @dataclass(frozen=True)
-class PrivateTraining:
+class PrivateTraining(TrainingOptions):
     """Options of a training. An example of a seat's own ``rows`` is in a batch with chance ``sampled``.
 
     ``clip`` is the greatest norm of an example's gradient, ``noise`` the standard deviation over it.

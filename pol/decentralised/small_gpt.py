@@ -8,17 +8,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pol.decentralised.training_options import TrainingOptions
+from pol.errors import ProtocolError
+
 ALPHABET = "0123456789+=;"
 
 
 @dataclass(frozen=True)
-class Shape:
+class Shape(TrainingOptions):
     """Sizes of the network; lengths in characters."""
 
     layers: int = 2
     width: int = 32
     heads: int = 4
     length: int = 16
+
+    def __post_init__(self) -> None:
+        """Raises ProtocolError for sizes that no network has."""
+        super().__post_init__()
+        if self.width % self.heads:
+            raise ProtocolError(f"a width of {self.width} in {self.heads} heads: give a multiple of the heads")
 
 
 SMALL = Shape()

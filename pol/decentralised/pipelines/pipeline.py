@@ -19,6 +19,7 @@ from pol.decentralised.local_processes import local_key
 from pol.decentralised.pipelines.activation_codec import PLAIN, ActivationCodec
 from pol.decentralised.pipelines.pipeline_steps import PipelineSteps
 from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.training_options import TrainingOptions
 from pol.graph.captured_step import Capture
 from pol.rounds.claim_author import MadeClaim
 from pol.rounds.claim_replay import load_phase
@@ -34,7 +35,7 @@ STATE = ("weights", *MOMENTS)
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class Pipeline(TrainingOptions):
     """Options of a training. ``parts`` are the micro-batches of a round."""
 
     rounds: int = 5
