@@ -6,6 +6,7 @@ import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {BoundInputs, RuleProof, SourceProof} from "./BoundInputs.sol";
 import {Standing} from "./IWorkerBonds.sol";
 import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
+import {MemberProof, RosterMembers} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {Delivery, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
 import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
@@ -19,11 +20,13 @@ struct SourceAnswer {
     SignedClaim named; // the claim that gives it; not looked at if that is an initial value
     PhaseProof namedPhase;
     bytes32[] givenBranch; // of the tensor in the end of that claim, or among the initial values
+    MemberProof member; // its author in a roster of its round; not looked at if that has joined
 }
 
 /// @title RoundDemands
-/// @notice What only its author, or the keeper of the log, can show: the claim behind a bound input, the entry behind a
-/// receipt, the way from one head of the log to another (docs/spec/rounds.md, "On a chain").
+/// @notice What only its author, or the keeper of the log, can show: the claim behind a bound input, the roster that a
+/// claim names, the entry behind a receipt, the way from one head of the log to another (docs/spec/rounds.md, "On a
+/// chain").
 contract RoundDemands is TimedDemands {
     using RoundSignatures for RoundClaim;
     using RoundSignatures for Delivery;
@@ -32,6 +35,10 @@ contract RoundDemands is TimedDemands {
 
     /// @notice The claim behind a slot of the start of `signed` is demanded from its author.
     event SourceDemanded(bytes32 indexed id, bytes32 indexed content, uint32 slot, SignedClaim signed);
+    /// @notice The roster that `signed` names is demanded from its author.
+    event RosterDemanded(bytes32 indexed id, bytes32 indexed content, SignedClaim signed);
+    /// @notice The answer: the document that its coordinator has signed for this round.
+    event RosterShown(bytes32 indexed id, bytes32 indexed document, uint64 indexed round, bytes text, bytes signature);
     /// @notice The entry of a claim that the keeper has acknowledged is demanded from it.
     event EntryDemanded(bytes32 indexed id, bytes32 indexed content, address worker, SignedClaim signed);
     /// @notice A consistency path between two of its heads is demanded from the keeper.
@@ -39,12 +46,14 @@ contract RoundDemands is TimedDemands {
     /// @notice The answer to a demand for an entry: a head that holds it.
     event EntryShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
 
-    /// @notice No worker of the plan has signed the claim.
+    /// @notice No worker of the plan has signed the claim: its author has no stake, and no roster is shown that has it.
     error NoWorker(address signer);
     /// @notice The source isn't what the plan's rule gives.
     error OtherRule(uint32 slot);
     /// @notice Another claim than the receipt, or the source, names.
     error OtherClaim(bytes32 claim);
+    /// @notice Another roster than the claim names.
+    error OtherRoster(bytes32 document);
     /// @notice The second head isn't longer than the first, or no extension of it.
     error NotAnExtension(uint64 older, uint64 newer);
 
@@ -71,6 +80,23 @@ contract RoundDemands is TimedDemands {
         BoundInputs.requireTensor(claim.start, a.phase.phase.slots, a.source.slot, a.source.source.root, a.startBranch);
         if (a.source.source.claim == 0) _requireInitial(t, claim, a);
         else _requireGiven(t, d, claim, a);
+    }
+
+    /// @notice Demands the roster that a claim names.
+    function demandRoster(bytes32 id, SignedClaim calldata signed, uint256 mostBond) external returns (bytes32 key) {
+        PlanTerms memory t = _termsFor(id, signed.claim.plan);
+        bytes32 content = _rosterContent(signed.claim);
+        emit RosterDemanded(id, content, signed);
+        return _demand(t, id, signed.author(), content, mostBond);
+    }
+
+    /// @notice Shows it, to all: the coordinator has signed it for the claim's round, and the claim's author is a member.
+    /// Anybody, for the author.
+    function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, MemberProof calldata member) external {
+        bytes32 document = RosterMembers.requireMember(bonds.terms(d.id), claim.round, claim.worker, member);
+        if (document != claim.roster) revert OtherRoster(document);
+        emit RosterShown(d.id, document, claim.round, member.text, member.signature);
+        _answer(d, _rosterContent(claim));
     }
 
     /// @notice Demands the entry of a claim whose receipt the keeper has signed. The claim comes with it, so a keeper
@@ -152,13 +178,21 @@ contract RoundDemands is TimedDemands {
             revert OtherRule(a.source.slot);
         }
         address author = a.named.author();
-        // A lie that nobody answers for is no source.
-        if (bonds.bond(d.id, author).standing == Standing.None) revert NoWorker(author);
+        // Who works for the coordinator without a stake is the coordinator's lie (`RoundEvidence.showUnstakedMember`), not
+        // the one of those who go on from its claims. What anybody else has signed is no source.
+        if (bonds.bond(d.id, author).standing == Standing.None) {
+            if (a.member.text.length == 0) revert NoWorker(author);
+            RosterMembers.requireMember(t, named.round, author, a.member);
+        }
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);
     }
 
     function _sourceContent(RoundClaim calldata claim, uint32 slot) private pure returns (bytes32) {
         return keccak256(abi.encode("source", claim.digest(), slot));
+    }
+
+    function _rosterContent(RoundClaim calldata claim) private pure returns (bytes32) {
+        return keccak256(abi.encode("roster", claim.digest()));
     }
 
     function _entryContent(bytes32 claim, address worker) private pure returns (bytes32) {

@@ -5,7 +5,9 @@ import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {MerkleBranch} from "../commitments/MerkleBranch.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.sol";
+import {Standing} from "./IWorkerBonds.sol";
 import {Giver, Phase, PhaseProof, PlanTerms, SourceRule} from "./PlanTypes.sol";
+import {MemberProof, RosterMembers} from "./RosterMembers.sol";
 import {RoundDesk} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {SignedText} from "./SignedText.sol";
@@ -23,7 +25,8 @@ enum Falsehood {
     OtherMember, // a source is of another worker than the roster gives
     TwoClaims, // for one place
     TwoRosters, // for one round, both final or both provisional
-    ForkedLog // two heads, of which none extends the other
+    ForkedLog, // two heads, of which none extends the other
+    UnstakedMember // a roster has a member that has never joined
 }
 
 /// @notice A roster's document, and the bytes at which its lists stand.
@@ -104,8 +107,7 @@ contract RoundEvidence is RoundDesk {
     ) external {
         RoundClaim calldata c = signed.claim;
         BoundInputs.requirePhase(_termsFor(id, c.plan), c.phase, phase);
-        bytes32 document = keccak256(roster);
-        if (document != c.roster) revert OtherRoster(document);
+        _requireRoster(c, roster);
         uint256 seat = SignedText.seatOf(roster, offset, c.worker);
         uint256 seats = phase.phase.seats;
         // One for all is everybody's; of several, a seat has one or none.
@@ -211,10 +213,8 @@ contract RoundEvidence is RoundDesk {
         RoundClaim calldata c = signed.claim;
         _requireSource(id, c, phase, source);
         BoundInputs.requireRule(phase.phase, source.slot, rule);
-        bytes32 digest = named.digest();
-        if (digest != source.source.claim) revert OtherClaim(digest);
-        bytes32 document = keccak256(roster.text);
-        if (document != c.roster) revert OtherRoster(document);
+        _requireClaim(source, named);
+        _requireRoster(c, roster.text);
         if (_isGiven(rule.rule, c, named, roster)) revert NothingWrong();
         _show(id, signed, Falsehood.OtherMember);
     }
@@ -244,6 +244,14 @@ contract RoundEvidence is RoundDesk {
         }
         if (_isProvisional(t, one, signed) != _isProvisional(t, other, otherSigned)) revert NothingWrong();
         _slash(id, t.coordinator, Falsehood.TwoRosters, one.digest());
+    }
+
+    /// @notice A roster with a member that has never put up a stake: nobody answers for what it signs.
+    function showUnstakedMember(bytes32 id, uint64 round, address worker, MemberProof calldata member) external {
+        PlanTerms memory t = bonds.terms(id);
+        bytes32 document = RosterMembers.requireMember(t, round, worker, member);
+        if (bonds.bond(id, worker).standing != Standing.None) revert NothingWrong();
+        _slash(id, t.coordinator, Falsehood.UnstakedMember, Roster(t.plan, round, document).digest());
     }
 
     /// @notice Two heads of the log that have different entries at one index; of heads of one size the roots are
@@ -322,9 +330,18 @@ contract RoundEvidence is RoundDesk {
         RoundClaim calldata named,
         PhaseProof calldata namedPhase
     ) private pure {
+        _requireClaim(source, named);
+        BoundInputs.requirePhase(t, named.phase, namedPhase);
+    }
+
+    function _requireClaim(SourceProof calldata source, RoundClaim calldata named) private pure {
         bytes32 digest = named.digest();
         if (digest != source.source.claim) revert OtherClaim(digest);
-        BoundInputs.requirePhase(t, named.phase, namedPhase);
+    }
+
+    function _requireRoster(RoundClaim calldata claim, bytes calldata text) private pure {
+        bytes32 document = keccak256(text);
+        if (document != claim.roster) revert OtherRoster(document);
     }
 
     /// @dev Of a roster that the coordinator has signed.
@@ -333,9 +350,8 @@ contract RoundEvidence is RoundDesk {
         pure
         returns (bool)
     {
-        _requireKeeper(t, RoundSignatures.signer(roster.digest(), signed.signature));
-        bytes32 document = keccak256(signed.text);
-        if (document != roster.document) revert OtherRoster(document);
+        RosterMembers.requireCoordinator(t, roster, signed.signature);
+        if (keccak256(signed.text) != roster.document) revert OtherRoster(roster.document);
         return SignedText.isProvisional(signed.text, signed.provisional);
     }
 

@@ -39,7 +39,7 @@ library RoundSignatures {
     }
 
     /// @notice The digest of a roster as its coordinator signs it.
-    function digest(Roster calldata roster) internal pure returns (bytes32) {
+    function digest(Roster memory roster) internal pure returns (bytes32) {
         return _typed(keccak256(abi.encode(ROSTER, roster)));
     }
 

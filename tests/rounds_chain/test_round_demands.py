@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 from toy_rounds import DAY, MERGE, MONEY, STEP, ToyRounds
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.round_demands import RoundDemand
-from pol.chain.rounds.signed_structs import logged_claim
+from pol.chain.rounds.signed_structs import claim_struct, logged_claim, member_proof
 from pol.chain.rounds.worker_bonds import Standing
+from pol.errors import ProtocolError
 from pol.rounds.log_entries import DeliveryEntry, encode_entry
 from pol.rounds.round_claim import sources_root, start_of
 
@@ -65,6 +66,78 @@ def test_a_source_that_no_worker_has_signed_is_none(toy: ToyRounds) -> None:
     end = [each.root for each in given.end]
     with pytest.raises(Reverted, match="NoWorker"):
         demands.answer_source(toy.wallets["ann"], demand, false, toy.commitment, sources, 1, stranger, end)
+    expire(toy, demand, "ann", before)
+
+
+def test_a_source_of_a_member_without_a_stake_is_shown(toy: ToyRounds) -> None:
+    """Ann merges what a member of the roster has sent: she can answer, and the coordinator is to blame."""
+    demands, challenger, keeper = toy.contracts.demands, toy.wallets["challenger"], toy.keys["keeper"]
+    entry, given, stranger = toy.made["ann", MERGE].entry, toy.made["bob", STEP], toy.keys["challenger"].name
+    ann, bob = toy.rosters[0].members
+    roster = replace(toy.rosters[0], members=(ann, replace(bob, worker=stranger)))
+    message = toy.signed("challenger", given.entry, worker=stranger, roster=roster.document)
+    sources = toy.sources(entry)
+    sources[1] = replace(sources[1], claim=message.claim.digest)
+    merge = toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources), roster=roster.document)
+    demand = demands.demand_source(challenger, toy.plan_id, merge, 1)
+    answer = (merge, toy.commitment, sources, 1, message, [each.root for each in given.end])
+    for key, one in (("ann", roster), ("keeper", replace(roster, round=1))):
+        member = member_proof(one, toy.keys[key].sign(one.digest), stranger)
+        with pytest.raises(Reverted, match="OtherSigner"):
+            demands.answer_source(toy.wallets["ann"], demand, *answer, member)
+    of_ann = member_proof(roster, keeper.sign(roster.digest), ann.worker)
+    with pytest.raises(Reverted, match="OtherText"):
+        demands.answer_source(toy.wallets["ann"], demand, *answer, of_ann)
+    before = toy.free("ann")
+    demands.answer_source(
+        toy.wallets["ann"], demand, *answer, member_proof(roster, keeper.sign(roster.digest), stranger)
+    )
+    assert toy.free("ann") == before + demand.bond
+    toy.check_books()
+
+
+def test_a_roster_is_shown_to_all(toy: ToyRounds) -> None:
+    demands, challenger, entry = toy.contracts.demands, toy.wallets["challenger"], toy.made["ann", STEP].entry
+    roster, before = toy.rosters[0], toy.free("ann")
+    assert demands.shown_roster(toy.plan_id, roster.document) is None
+    demand = demands.demand_roster(challenger, toy.plan_id, entry)
+    signature = toy.keys["keeper"].sign(roster.digest)
+    with pytest.raises(Reverted, match="OtherDemand"):
+        demands.answer_roster(toy.wallets["bob"], demand, toy.made["bob", STEP].entry, roster, signature)
+    demands.answer_roster(toy.wallets["bob"], demand, entry, roster, signature)
+    assert demands.shown_roster(toy.plan_id, roster.document) == roster
+    assert toy.free("ann") == before + demand.bond
+    toy.check_books()
+
+
+@pytest.mark.parametrize("lie", ["nowhere", "unsigned", "other round", "no member", "other roster"])
+def test_a_roster_that_nobody_can_show_is_slashed(toy: ToyRounds, lie: str) -> None:
+    """Its author has made it up, signed it itself, taken it from another round, or isn't in it."""
+    demands, challenger, bob = toy.contracts.demands, toy.wallets["challenger"], toy.wallets["bob"]
+    before, roster, key = toy.free("challenger"), toy.rosters[0], toy.keys["keeper"]
+    refused: type[Exception] = Reverted
+    match lie:
+        case "nowhere":
+            document, match = b"\x07" * 32, "OtherRoster"
+        case "unsigned":
+            roster, key, match = replace(roster, members=roster.members[::-1]), toy.keys["ann"], "OtherSigner"
+            document = roster.document
+        case "other round":
+            roster, match = toy.rosters[1], "OtherSigner"
+            document = roster.document
+        case "no member":
+            roster = replace(roster, members=roster.members[1:], partners=(), routes=())
+            document, match, refused = roster.document, "no member", ProtocolError
+        case _:
+            document, match = toy.rosters[1].document, "OtherRoster"
+    false = toy.signed("ann", toy.made["ann", STEP].entry, roster=document)
+    demand = demands.demand_roster(challenger, toy.plan_id, false)
+    with pytest.raises(refused, match=match):
+        demands.answer_roster(bob, demand, false, roster, key.sign(roster.digest))
+    if lie == "no member":  # nor by the seat of another one
+        of_bob = member_proof(roster, key.sign(roster.digest), toy.keys["bob"].name)
+        with pytest.raises(Reverted, match="OtherText"):
+            demands.transact(bob, "answerRoster", astuple(demand), claim_struct(false.claim), of_bob)
     expire(toy, demand, "ann", before)
 
 

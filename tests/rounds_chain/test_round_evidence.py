@@ -10,7 +10,7 @@ from toy_rounds import GOSSIP, MERGE, MONEY, STEP, ToyRounds
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted
-from pol.chain.rounds.round_evidence import Falsehood
+from pol.chain.rounds.round_evidence import AccusedSource, Falsehood
 from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.rounds.log_entries import ClaimEntry, encode_entry
@@ -126,7 +126,9 @@ def test_a_source_that_its_claim_does_not_give_is_slashed(toy: ToyRounds) -> Non
     claim = named.entry.claim
 
     def show(what: ClaimEntry = false, given: list[BoundSlot] = false_sources) -> TxReceipt:
-        return evidence.show_other_source(challenger, toy.plan_id, what, toy.commitment, given, 1, claim, end)
+        return evidence.show_other_source(
+            challenger, toy.plan_id, AccusedSource(what, toy.commitment, given, 1), claim, end
+        )
 
     with pytest.raises(Reverted, match="NothingWrong"):
         show(entry, sources)
@@ -143,7 +145,7 @@ def test_a_slot_that_its_claim_does_not_have_is_slashed(toy: ToyRounds) -> None:
     false = with_sources(toy, entry, false_sources)
 
     def show() -> TxReceipt:
-        about = (toy.plan_id, false, toy.commitment, false_sources, 1, named.entry.claim, end)
+        about = (toy.plan_id, AccusedSource(false, toy.commitment, false_sources, 1), named.entry.claim, end)
         return evidence.show_other_source(challenger, *about)
 
     expect_slashed(toy, "ann", Falsehood.OTHER_SOURCE, show)
@@ -155,12 +157,14 @@ def test_an_initial_value_that_is_none_is_slashed(toy: ToyRounds) -> None:
     sources = toy.sources(entry)
     assert [source.claim for source in sources] == [INITIAL, INITIAL]
     with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_initial(challenger, toy.plan_id, entry, toy.commitment, sources, 1)
+        evidence.show_other_initial(challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, 1))
     false_sources = [sources[0], replace(sources[1], root=b"\x07" * 32)]
     false = with_sources(toy, entry, false_sources)
 
     def show() -> TxReceipt:
-        return evidence.show_other_initial(challenger, toy.plan_id, false, toy.commitment, false_sources, 1)
+        return evidence.show_other_initial(
+            challenger, toy.plan_id, AccusedSource(false, toy.commitment, false_sources, 1)
+        )
 
     expect_slashed(toy, "ann", Falsehood.OTHER_INITIAL, show)
 
@@ -178,7 +182,9 @@ def test_honest_sources_follow_the_rules(toy: ToyRounds) -> None:
         for slot, source in enumerate(sources):
             named = by_digest.get(source.claim)
             with pytest.raises(Reverted, match="NothingWrong"):
-                evidence.show_other_rule(challenger, toy.plan_id, made.entry, toy.commitment, sources, slot, named)
+                evidence.show_other_rule(
+                    challenger, toy.plan_id, AccusedSource(made.entry, toy.commitment, sources, slot), named
+                )
         with pytest.raises(Reverted, match="NothingWrong"):
             evidence.show_other_phase(challenger, toy.plan_id, made.entry, toy.commitment)
 
@@ -209,7 +215,9 @@ def test_a_source_against_the_rule_is_slashed(toy: ToyRounds, lie: str) -> None:
     false = with_sources(toy, entry, sources)
 
     def show() -> TxReceipt:
-        return evidence.show_other_rule(challenger, toy.plan_id, false, toy.commitment, sources, slot, named)
+        return evidence.show_other_rule(
+            challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named
+        )
 
     expect_slashed(toy, "ann", Falsehood.OTHER_RULE, show)
 
@@ -223,7 +231,9 @@ def test_a_source_of_another_member_is_slashed(toy: ToyRounds, phase: int, slot:
         sources = toy.sources(entry)
         named = next(made.entry.claim for made in toy.made.values() if made.entry.claim.digest == sources[slot].claim)
         with pytest.raises(Reverted, match="NothingWrong"):
-            evidence.show_other_member(challenger, toy.plan_id, entry, toy.commitment, sources, slot, named, roster)
+            evidence.show_other_member(
+                challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, slot), named, roster
+            )
     entry = toy.made["ann", phase].entry
     sources = toy.sources(entry)
     right = next(name for name in ("ann", "bob") if toy.made[name, STEP].entry.claim.digest == sources[slot].claim)
@@ -232,12 +242,16 @@ def test_a_source_of_another_member_is_slashed(toy: ToyRounds, phase: int, slot:
     false = with_sources(toy, entry, sources)
     named = other.entry.claim
     with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_rule(challenger, toy.plan_id, false, toy.commitment, sources, slot, named)
+        evidence.show_other_rule(challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named)
     with pytest.raises(Reverted, match="OtherRoster"):
-        evidence.show_other_member(challenger, toy.plan_id, false, toy.commitment, sources, slot, named, toy.rosters[1])
+        evidence.show_other_member(
+            challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named, toy.rosters[1]
+        )
 
     def show() -> TxReceipt:
-        return evidence.show_other_member(challenger, toy.plan_id, false, toy.commitment, sources, slot, named, roster)
+        return evidence.show_other_member(
+            challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named, roster
+        )
 
     expect_slashed(toy, "ann", Falsehood.OTHER_MEMBER, show)
 
@@ -250,19 +264,19 @@ def test_names_that_look_like_members_are_none(toy: ToyRounds, role: str) -> Non
     roster = replace(toy.rosters[0], members=members)
     entry = toy.signed("ann", entry, roster=roster.document)
     sources, named = toy.sources(entry), toy.made["bob", STEP].entry.claim
-    about = (challenger, toy.plan_id, entry, toy.commitment, sources)
+    about = (challenger, toy.plan_id)
     for slot in (1, 2):
         with pytest.raises(Reverted, match="NothingWrong"):
-            evidence.show_other_member(*about, slot, named, roster)
+            evidence.show_other_member(*about, AccusedSource(entry, toy.commitment, sources, slot), named, roster)
     own = toy.made["ann", STEP]
     sources[1] = replace(sources[1], claim=own.entry.claim.digest, root=own.end[sources[1].slot].root)
     false = with_sources(toy, entry, sources)
-    about = (challenger, toy.plan_id, false, toy.commitment, sources)
+    source = AccusedSource(false, toy.commitment, sources, 1)
     expect_slashed(
         toy,
         "ann",
         Falsehood.OTHER_MEMBER,
-        lambda: evidence.show_other_member(*about, 1, own.entry.claim, roster),
+        lambda: evidence.show_other_member(*about, source, own.entry.claim, roster),
     )
 
 
@@ -275,7 +289,7 @@ def test_another_arrival_is_slashed(toy: ToyRounds, lie: str) -> None:
     entry = toy.authors["ann"].make(1, "gossip").entry
     sources, named = toy.sources(entry), toy.made["bob", STEP].entry.claim
     assert sources[slot].claim == named.digest
-    about = (challenger, toy.plan_id, entry, toy.commitment, sources, slot)
+    about = (challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, slot))
     for show_innocent in (
         lambda: evidence.show_other_member(*about, named, roster),
         lambda: evidence.show_other_rule(*about, named),
@@ -285,7 +299,7 @@ def test_another_arrival_is_slashed(toy: ToyRounds, lie: str) -> None:
     other = toy.made["ann", STEP] if lie == "member" else second["bob"]
     sources[slot] = replace(sources[slot], claim=other.entry.claim.digest, root=other.end[sources[slot].slot].root)
     false = with_sources(toy, entry, sources)
-    about, claim = (challenger, toy.plan_id, false, toy.commitment, sources, slot), other.entry.claim
+    about, claim = (challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot)), other.entry.claim
     if lie == "round":  # of the same round: no roster can take it
         expect_slashed(toy, "ann", Falsehood.OTHER_RULE, lambda: evidence.show_other_rule(*about, claim))
         return
@@ -298,7 +312,9 @@ def test_whose_own_claim_it_is_no_roster_says(toy: ToyRounds) -> None:
     evidence, challenger, entry = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", GOSSIP].entry
     sources, named = toy.sources(entry), toy.made["ann", STEP].entry.claim
     with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_member(challenger, toy.plan_id, entry, toy.commitment, sources, 0, named, toy.rosters[0])
+        evidence.show_other_member(
+            challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, 0), named, toy.rosters[0]
+        )
 
 
 def test_two_claims_for_one_place_are_slashed(toy: ToyRounds) -> None:
@@ -336,6 +352,25 @@ def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
         show(other, toy.keys["ann"].sign(other.digest))
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).stake == MONEY.keeper_stake
     expect_slashed(toy, "keeper", Falsehood.TWO_ROSTERS, show)
+
+
+def test_a_member_without_a_stake_is_slashed(toy: ToyRounds) -> None:
+    """Nobody answers for what it signs, so its coordinator does."""
+    evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
+    stranger = toy.keys["challenger"].name
+    honest, bob = toy.rosters[0], toy.rosters[0].members[1]
+    roster = replace(honest, members=(honest.members[0], replace(bob, worker=stranger)))
+
+    def show(signature: bytes = key.sign(roster.digest), of: Roster = roster, worker: str = stranger) -> TxReceipt:
+        return evidence.show_unstaked_member(challenger, toy.plan_id, of, signature, worker)
+
+    with pytest.raises(Reverted, match="NothingWrong"):
+        show(key.sign(honest.digest), honest, bob.worker)
+    with pytest.raises(Reverted, match="OtherSigner"):
+        show(toy.keys["ann"].sign(roster.digest))
+    with pytest.raises(Reverted, match="OtherSigner"):
+        show(key.sign(honest.digest))
+    expect_slashed(toy, "keeper", Falsehood.UNSTAKED_MEMBER, show)
 
 
 @pytest.mark.parametrize("same_size", [True, False])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from toy_rounds import GOSSIP, MONEY, STEP, UNITS, WORKERS, ToyRounds
 
 from pol.chain.account.wallet import Reverted
+from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import logged_claim
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
@@ -68,6 +69,15 @@ def test_nothing_is_counted_twice(toy: ToyRounds) -> None:
         shares.post(ann, toy.plan_id, second, line)
     with pytest.raises(Reverted, match="WrongStanding"):
         shares.post(toy.wallets["challenger"], toy.plan_id, second, line)
+
+
+def test_variants_of_a_phase_do_not_count(toy: ToyRounds) -> None:
+    """No contract knows the size of a roster: who made a claim of each would be paid for both."""
+    step, *others = toy.plan.phases
+    plan = replace(toy.plan, phases=(replace(step, members=2), replace(step, members=3), *others))
+    with pytest.raises(ProtocolError, match="has variants for sizes of rosters and counts"):
+        PlanCommitment.of(plan, (0, 100, 0, 10))
+    PlanCommitment.of(plan, (0, 0, 0, 10))
 
 
 def test_a_counted_claim_is_shown(toy: ToyRounds) -> None:

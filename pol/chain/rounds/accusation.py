@@ -11,6 +11,7 @@ from web3.types import TxReceipt
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.round_contracts import RoundContracts
+from pol.chain.rounds.round_evidence import AccusedSource
 from pol.commitments.program_hash import program_header
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.play.round_evidence import replay_claim_of, trace_of
@@ -90,7 +91,7 @@ class Accuser:
         evidence, sources = self.contracts.evidence, rounds.sources(entry)
         if slot >= len(sources):
             return
-        about = (self.wallet, self.plan_id, entry, self.commitment, sources, slot)
+        about = (self.wallet, self.plan_id, AccusedSource(entry, self.commitment, sources, slot))
         source = sources[slot]
         if source.claim == INITIAL:
             yield lambda: evidence.show_other_initial(*about)

@@ -106,10 +106,15 @@ class PlanCommitment:
         """Commit to a plan. ``units`` of each phase: the work of one claim; zero where members make the same claim.
 
         Raises:
-            ProtocolError: not one number for each phase.
+            ProtocolError: not one number for each phase, or a phase with variants counts.
         """
         if len(units) != len(plan.phases):
             raise ProtocolError(f"the plan has {len(plan.phases)} phases and {len(units)} units: give one for each")
+        names = [phase.name for phase in plan.phases]
+        for name, number in zip(names, units, strict=True):
+            # No contract knows the size of a roster: who made a claim of each variant would be paid for all.
+            if number and names.count(name) > 1:
+                raise ProtocolError(f"phase {name} has variants for sizes of rosters and counts: give it 0 units")
         return cls(plan, tuple(map(CommittedPhase.of, plan.phases, units)))
 
     @property
@@ -167,8 +172,8 @@ class PlanMoney:
 
 
 @dataclass(frozen=True)
-class PlanTerms:
-    """A plan on a chain; the contract's struct ``PlanTerms``."""
+class PlanIdentity:
+    """What of a plan's terms follows from its document."""
 
     plan: bytes
     phases: bytes
@@ -177,16 +182,11 @@ class PlanTerms:
     initial_count: int
     rounds: int
     coordinator: ChecksumAddress
-    stake: int
-    keeper_stake: int
-    price: int
-    pay: int
-    settlements: int
-    period: int
-    line_window: int
-    answer_window: int
-    leave_delay: int
-    clock: int
+
+
+@dataclass(frozen=True)
+class PlanTerms(PlanMoney, PlanIdentity):
+    """A plan on a chain; the contract's struct ``PlanTerms``: the members of `PlanIdentity`, then the money."""
 
     @classmethod
     def of(cls, commitment: PlanCommitment, money: PlanMoney) -> PlanTerms:

@@ -1,4 +1,4 @@
-"""Demands with a clock: sources, entries, paths (contracts/rounds/RoundDemands.sol, TimedDemands.sol)."""
+"""Demands with a clock: sources, rosters, entries, paths (contracts/rounds/RoundDemands.sol, TimedDemands.sol)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import (
     Struct,
     claim_struct,
+    member_proof,
     phase_proof,
     rule_proof,
     signed_claim,
@@ -22,6 +23,7 @@ from pol.chain.rounds.signed_structs import (
 )
 from pol.commitments import merkle
 from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.roster import Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot
 from pol.rounds.rounds_log import LogHead
 
@@ -52,7 +54,7 @@ class TimedDemands(LeafDemands[RoundDemand]):
 
 
 class RoundDemands(TimedDemands):
-    """The desk of demands for sources, entries of the log and consistency paths."""
+    """The desk of demands for sources, rosters, entries of the log and consistency paths."""
 
     def demand_source(self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, slot: int) -> RoundDemand:
         """Demand the claim behind a slot of a claim's start from its author.
@@ -73,8 +75,12 @@ class RoundDemands(TimedDemands):
         slot: int,
         named: ClaimEntry | None = None,
         end: Sequence[bytes] = (),
+        member: Struct = (b"", 0, b""),
     ) -> TxReceipt:
         """Show it; ``named`` is the claim that gives the slot, ``end`` are the tensor roots of its end.
+
+        member: if the author of ``named`` has no stake, that it is in a roster of its round
+        (`signed_structs.member_proof`).
 
         Raises:
             Reverted: it is late, or something of it is false.
@@ -93,8 +99,35 @@ class RoundDemands(TimedDemands):
             signed_claim(given),
             phase_proof(commitment, given.claim.phase),
             branch,
+            member,
         )
         return self.transact(wallet, "answerSource", astuple(demand), claim_struct(entry.claim), answer)
+
+    def demand_roster(self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry) -> RoundDemand:
+        """Demand the roster that a claim names from its author. Raises as `demand_source`."""
+        most = 2 * self.bond(plan_id)
+        return self._demanded(self.transact(wallet, "demandRoster", plan_id, signed_claim(entry), most))
+
+    def answer_roster(
+        self, wallet: Wallet, demand: RoundDemand, entry: ClaimEntry, roster: Roster, signature: bytes
+    ) -> TxReceipt:
+        """Show it with its coordinator's signature, to all (`shown_roster`).
+
+        Raises:
+            ProtocolError: the claim's author isn't in the roster.
+            Reverted: it is late, or the coordinator hasn't signed this roster for the claim's round.
+        """
+        member = member_proof(roster, signature, entry.worker)
+        return self.transact(wallet, "answerRoster", astuple(demand), claim_struct(entry.claim), member)
+
+    def shown_roster(self, plan_id: bytes, document: bytes) -> Roster | None:
+        """A roster that was shown in an answer; its coordinator has signed it.
+
+        Raises:
+            ProtocolError: the document is no roster.
+        """
+        shown = self.events("RosterShown", id=plan_id, document=document)
+        return Roster.decode(bytes(shown[0]["text"])) if shown else None
 
     def demand_entry(self, wallet: Wallet, plan_id: bytes, receipt: DeliveryEntry, entry: ClaimEntry) -> RoundDemand:
         """Demand the entry of a claim that the keeper has acknowledged. Raises as `demand_source`."""

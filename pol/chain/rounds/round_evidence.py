@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
+from web3 import Web3
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import (
+    Struct,
     claim_struct,
+    member_proof,
     phase_proof,
     roster_document,
     rule_proof,
@@ -40,6 +44,33 @@ class Falsehood(IntEnum):
     TWO_CLAIMS = 8
     TWO_ROSTERS = 9
     FORKED_LOG = 10
+    UNSTAKED_MEMBER = 11
+
+
+@dataclass(frozen=True)
+class AccusedSource:
+    """A slot of the start of a claim, and the sources that the claim has."""
+
+    entry: ClaimEntry
+    commitment: PlanCommitment
+    sources: Sequence[BoundSlot]
+    slot: int
+
+    @property
+    def slot_of_giver(self) -> int:
+        """The slot, or the index of the initial value, that the source names."""
+        return self.sources[self.slot].slot
+
+    @property
+    def structs(self) -> tuple[Struct, Struct, Struct]:
+        """``SignedClaim``, ``PhaseProof`` and ``SourceProof``."""
+        phase = phase_proof(self.commitment, self.entry.claim.phase)
+        return signed_claim(self.entry), phase, source_proof(self.sources, self.slot)
+
+    @property
+    def rule(self) -> Struct:
+        """``RuleProof``."""
+        return rule_proof(self.commitment, self.entry.claim.phase, self.slot)
 
 
 class RoundEvidence(Binding):
@@ -62,12 +93,11 @@ class RoundEvidence(Binding):
             ProtocolError: the author isn't in the roster.
         """
         claim, member = entry.claim, roster.members[roster.place(entry.worker)]
-        text = f'"seat":{member.seat},"weight":{member.weight},"worker":"{member.worker}"'
-        document = roster.encode()
         roots = [constants.root for constants in commitment.plan.phases[claim.phase].constants]
         constants = tensor_proof(roots, min(member.seat, len(roots) - 1))
         proof = phase_proof(commitment, claim.phase)
-        about = (signed_claim(entry), proof, document, document.index(text.encode()), constants)
+        document, offset, _ = member_proof(roster, b"", entry.worker)
+        about = (signed_claim(entry), proof, document, offset, constants)
         return self.transact(wallet, "showOtherSeat", plan_id, *about)
 
     def show_other_start(
@@ -84,97 +114,34 @@ class RoundEvidence(Binding):
         return self.transact(wallet, "showOtherStart", plan_id, *about)
 
     def show_other_source(
-        self,
-        wallet: Wallet,
-        plan_id: bytes,
-        entry: ClaimEntry,
-        commitment: PlanCommitment,
-        sources: Sequence[BoundSlot],
-        slot: int,
-        named: RoundClaim,
-        end: Sequence[bytes],
+        self, wallet: Wallet, plan_id: bytes, source: AccusedSource, named: RoundClaim, end: Sequence[bytes]
     ) -> TxReceipt:
         """A source with another root than the end of the claim ``named`` by it, whose tensor roots are ``end``."""
-        return self.transact(
-            wallet,
-            "showOtherSource",
-            plan_id,
-            signed_claim(entry),
-            phase_proof(commitment, entry.claim.phase),
-            source_proof(sources, slot),
-            claim_struct(named),
-            phase_proof(commitment, named.phase),
-            tensor_proof(end, min(sources[slot].slot, len(end) - 1)),
-        )
+        given = phase_proof(source.commitment, named.phase)
+        tensor = tensor_proof(end, min(source.slot_of_giver, len(end) - 1))
+        about = (*source.structs, claim_struct(named), given, tensor)
+        return self.transact(wallet, "showOtherSource", plan_id, *about)
 
-    def show_other_initial(
-        self,
-        wallet: Wallet,
-        plan_id: bytes,
-        entry: ClaimEntry,
-        commitment: PlanCommitment,
-        sources: Sequence[BoundSlot],
-        slot: int,
-    ) -> TxReceipt:
+    def show_other_initial(self, wallet: Wallet, plan_id: bytes, source: AccusedSource) -> TxReceipt:
         """A source that is said to be an initial value, and isn't."""
-        initial = [value.root for value in commitment.plan.initial]
-        return self.transact(
-            wallet,
-            "showOtherInitial",
-            plan_id,
-            signed_claim(entry),
-            phase_proof(commitment, entry.claim.phase),
-            source_proof(sources, slot),
-            tensor_proof(initial, min(sources[slot].slot, len(initial) - 1)),
-        )
+        initial = [value.root for value in source.commitment.plan.initial]
+        tensor = tensor_proof(initial, min(source.slot_of_giver, len(initial) - 1))
+        return self.transact(wallet, "showOtherInitial", plan_id, *source.structs, tensor)
 
     def show_other_rule(
-        self,
-        wallet: Wallet,
-        plan_id: bytes,
-        entry: ClaimEntry,
-        commitment: PlanCommitment,
-        sources: Sequence[BoundSlot],
-        slot: int,
-        named: RoundClaim | None = None,
+        self, wallet: Wallet, plan_id: bytes, source: AccusedSource, named: RoundClaim | None = None
     ) -> TxReceipt:
         """A source that no roster makes the one of the plan's rule; ``named``: the claim that it names, if it does."""
-        claim = named or entry.claim
-        return self.transact(
-            wallet,
-            "showOtherRule",
-            plan_id,
-            signed_claim(entry),
-            phase_proof(commitment, entry.claim.phase),
-            source_proof(sources, slot),
-            rule_proof(commitment, entry.claim.phase, slot),
-            claim_struct(claim),
-            phase_proof(commitment, claim.phase),
-        )
+        claim = named or source.entry.claim
+        about = (*source.structs, source.rule, claim_struct(claim), phase_proof(source.commitment, claim.phase))
+        return self.transact(wallet, "showOtherRule", plan_id, *about)
 
     def show_other_member(
-        self,
-        wallet: Wallet,
-        plan_id: bytes,
-        entry: ClaimEntry,
-        commitment: PlanCommitment,
-        sources: Sequence[BoundSlot],
-        slot: int,
-        named: RoundClaim,
-        roster: Roster,
+        self, wallet: Wallet, plan_id: bytes, source: AccusedSource, named: RoundClaim, roster: Roster
     ) -> TxReceipt:
         """A source of another member, partner or route than the claim's own ``roster`` gives; it names ``named``."""
-        return self.transact(
-            wallet,
-            "showOtherMember",
-            plan_id,
-            signed_claim(entry),
-            phase_proof(commitment, entry.claim.phase),
-            source_proof(sources, slot),
-            rule_proof(commitment, entry.claim.phase, slot),
-            claim_struct(named),
-            roster_document(roster),
-        )
+        about = (*source.structs, source.rule, claim_struct(named), roster_document(roster))
+        return self.transact(wallet, "showOtherMember", plan_id, *about)
 
     def show_two_claims(self, wallet: Wallet, plan_id: bytes, one: ClaimEntry, other: ClaimEntry) -> TxReceipt:
         """Two claims of one worker for one round, phase and part."""
@@ -185,6 +152,17 @@ class RoundEvidence(Binding):
     ) -> TxReceipt:
         """Two rosters of one round, both final or both provisional, each with the coordinator's signature."""
         return self.transact(wallet, "showTwoRosters", plan_id, *signed_roster(*one), *signed_roster(*other))
+
+    def show_unstaked_member(
+        self, wallet: Wallet, plan_id: bytes, roster: Roster, signature: bytes, worker: str
+    ) -> TxReceipt:
+        """A signed ``roster`` with a member that has never put up a stake: its coordinator is to blame.
+
+        Raises:
+            ProtocolError: the worker isn't in the roster.
+        """
+        about = (roster.round, Web3.to_checksum_address(worker), member_proof(roster, signature, worker))
+        return self.transact(wallet, "showUnstakedMember", plan_id, *about)
 
     def show_forked_log(
         self,

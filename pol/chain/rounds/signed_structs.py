@@ -71,6 +71,17 @@ def signed_roster(roster: Roster, signature: bytes) -> tuple[Struct, Struct]:
     return (roster.plan, roster.round, roster.document), (text, text.index(b'"provisional":'), signature)
 
 
+def member_proof(roster: Roster, signature: bytes, worker: str) -> Struct:
+    """``MemberProof``: the document, the byte at which the seat of a worker stands, and the coordinator's signature.
+
+    Raises:
+        ProtocolError: the worker isn't in the roster.
+    """
+    member, text = roster.members[roster.place(worker)], roster.encode()
+    seat = f'"seat":{member.seat},"weight":{member.weight},"worker":"{member.worker}"'
+    return text, text.index(seat.encode()), signature
+
+
 def logged_claim(entry: ClaimEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:
     """``LoggedClaim``; ``path`` is the inclusion path of entry ``index`` under the head."""
     data = encode_entry(entry)

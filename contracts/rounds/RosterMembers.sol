@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {PlanTerms} from "./PlanTypes.sol";
+import {RoundDesk} from "./RoundDesk.sol";
+import {RoundSignatures} from "./RoundSignatures.sol";
+import {Roster} from "./RoundTypes.sol";
+import {SignedText} from "./SignedText.sol";
+
+/// @notice A roster's document, its coordinator's signature, and the byte at which the seat of a member stands
+/// (`SignedText.seatOf`).
+struct MemberProof {
+    bytes text;
+    uint256 offset;
+    bytes signature;
+}
+
+/// @title RosterMembers
+/// @notice Who is in a roster is the coordinator's word, by its signature (docs/spec/rounds.md, "On a chain").
+library RosterMembers {
+    using RoundSignatures for Roster;
+
+    /// @notice Reverts unless the coordinator has signed this roster for a round, and it has this member.
+    function requireMember(PlanTerms memory t, uint64 round, address worker, MemberProof calldata proof)
+        internal
+        pure
+        returns (bytes32 document)
+    {
+        document = keccak256(proof.text);
+        requireCoordinator(t, Roster(t.plan, round, document), proof.signature);
+        // Which seat it is doesn't matter.
+        // slither-disable-next-line unused-return
+        SignedText.seatOf(proof.text, proof.offset, worker);
+    }
+
+    /// @notice Reverts unless the coordinator has signed a roster.
+    function requireCoordinator(PlanTerms memory t, Roster memory roster, bytes calldata signature) internal pure {
+        address signer = RoundSignatures.signer(roster.digest(), signature);
+        if (signer != t.coordinator) revert RoundDesk.OtherSigner(signer);
+    }
+}
