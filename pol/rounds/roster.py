@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,11 +11,16 @@ from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.rounds.typed_message import message_digest
-from pol.rounds.worker_key import require_name
+from pol.rounds.worker_key import require_name, require_signed
 
 KIND, VERSION = "pol/roster", 1
 ROSTER_TYPE = "Roster(bytes32 plan,uint64 round,bytes32 document)"
 MAX_MEMBERS = 4096
+ROSTER_LIMIT = 1 << 20
+"""Bytes of a document."""
+
+_ROUND = re.compile(rb'"round":([0-9]{1,19}),"routes":')
+"""The roster's round in its canonical bytes: in a text of it quotation marks are escaped."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,26 @@ class Roster:
             tuple(Arrival(arrival.integer("member"), arrival.integer("round")) for arrival in arrivals),
         )
 
+    @classmethod
+    def decode_signed(cls, data: bytes, plan: bytes, coordinator: str, signature: bytes) -> Roster | None:
+        """The roster in a document that a coordinator has signed for a plan; nothing, undecoded, if it hasn't.
+
+        Raises:
+            ProtocolError: what it has signed is no roster of this plan.
+        """
+        stands = _ROUND.search(data)
+        if stands is None:
+            return None
+        round_ = int(stands[1])
+        try:
+            require_signed(_digest(plan, round_, keccak256(data)), signature, coordinator, f"the roster of {round_}")
+        except ProtocolError:
+            return None
+        roster = cls.decode(data)
+        if (roster.plan, roster.round) != (plan, round_):
+            raise ProtocolError(f"the coordinator has signed the roster of another plan or round for round {round_}")
+        return roster
+
     @cached_property
     def document(self) -> bytes:
         """The digest of the document, which claims name."""
@@ -133,7 +159,7 @@ class Roster:
     @property
     def digest(self) -> bytes:
         """The digest that the coordinator signs."""
-        return message_digest(ROSTER_TYPE, [self.plan, self.round, self.document])
+        return _digest(self.plan, self.round, self.document)
 
 
 def drawn_order(beacon: bytes, round_: int, part: int, count: int) -> list[int]:
@@ -195,6 +221,10 @@ def require_drawn(roster: Roster, previous: Collection[bytes] = ()) -> None:
         raise ProtocolError(f"the roster of round {roster.round} draws partners without a beacon of its own")
     if roster.partners != drawn_partners(roster.beacon, roster.round, len(roster.members)):
         raise ProtocolError(f"the partners in round {roster.round} aren't those that its beacon draws")
+
+
+def _digest(plan: bytes, round_: int, document: bytes) -> bytes:
+    return message_digest(ROSTER_TYPE, [plan, round_, document])
 
 
 def _member(item: object) -> Member:

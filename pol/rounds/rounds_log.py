@@ -11,7 +11,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.rounds.log_entries import ENTRY_LIMIT, ClaimEntry, LogEntry, RosterEntry, encode_entry
 from pol.rounds.log_entries import decode_entry as decode
-from pol.rounds.roster import Roster
+from pol.rounds.roster import ROSTER_LIMIT, Roster
 from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.typed_message import message_digest
 from pol.rounds.worker_key import SIGNATURE_SIZE, WorkerKey, require_signed
@@ -231,12 +231,9 @@ def rosters_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry]) -> l
     for entry in entries:
         if not isinstance(entry, RosterEntry):
             continue
-        roster = Roster.decode(store.get(entry.document, limit=DOCUMENT_LIMIT))
-        try:
-            require_signed(roster.digest, entry.signature, plan.coordinator, f"the roster of round {roster.round}")
-        except ProtocolError:
-            continue
-        if roster.plan == plan.digest and roster not in found:
+        data = store.get(entry.document, limit=ROSTER_LIMIT)
+        roster = Roster.decode_signed(data, plan.digest, plan.coordinator, entry.signature)
+        if roster is not None and roster not in found:
             found.append(roster)
     return found
 

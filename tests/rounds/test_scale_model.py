@@ -13,8 +13,8 @@ from pol.commitments.keccak import keccak256
 from pol.decentralised.diloco import DiLoCo, diloco_plan
 from pol.decentralised.local_processes import local_key
 from pol.rounds.log_entries import encode_entry
+from pol.rounds.roster import ROSTER_LIMIT
 from pol.rounds.rounds_log import load_head
-from pol.rounds.rounds_plan import DOCUMENT_LIMIT
 from pol.training.storage.store import Store
 
 ROUNDS = 2
@@ -35,7 +35,7 @@ def test_real_trainings_weigh_what_the_model_says(workers: int, tmp_path: Path) 
     assert sum(len(entry) + scale_model.LENGTH for entry in data) == pytest.approx(expected.log, rel=0.002)
     last = [entry for entry in rounds.claims.values() if entry.claim.round == ROUNDS - 1]
     objects = sum(len(store.get(name)) for entry in last for name in (entry.sources, entry.roots))
-    objects += len(store.get(rounds.rosters[ROUNDS - 1][0].document.hex(), limit=DOCUMENT_LIMIT))
+    objects += len(store.get(rounds.rosters[ROUNDS - 1][0].document.hex(), limit=ROSTER_LIMIT))
     assert objects == pytest.approx(expected.objects, rel=0.002)
     log = CheckpointLog([keccak256(entry) for entry in data])
     path = max((log.inclusion(number) for number in range(len(data))), key=len)

@@ -22,12 +22,10 @@ from pol.rounds.log_entries import (
 from pol.rounds.logged_rounds import LoggedRounds, read_rounds, rounds_of
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.published_claim import published_claim
-from pol.rounds.roster import Roster
+from pol.rounds.roster import ROSTER_LIMIT, Roster
 from pol.rounds.rounds_log import HEAD, load_head
-from pol.rounds.rounds_plan import DOCUMENT_LIMIT
 from pol.rounds.source_rules import ClaimPlace
 from pol.rounds.worker_journal import WorkerJournal
-from pol.rounds.worker_key import require_signed
 
 
 class LeftOutError(OperationalError):
@@ -189,10 +187,13 @@ class ElasticWorker:
         entry = decode_entry(self.mailbox.roster(round_, final))
         if not isinstance(entry, RosterEntry):
             raise ProtocolError(f"the notice of round {round_} is no roster: leave this training alone")
-        roster = Roster.decode(self.author.store.get(entry.document, limit=DOCUMENT_LIMIT))
-        require_signed(roster.digest, entry.signature, self.author.plan.coordinator, f"the roster of round {round_}")
-        if roster.round != round_ or roster.provisional is final or roster.plan != self.author.plan.digest:
-            raise ProtocolError(f"the coordinator shows the roster of another round than {round_}: leave this training")
+        author = self.author
+        data = author.store.get(entry.document, limit=ROSTER_LIMIT)
+        roster = Roster.decode_signed(data, author.plan.digest, author.plan.coordinator, entry.signature)
+        if roster is None or roster.round != round_ or roster.provisional is final:
+            raise ProtocolError(
+                f"the coordinator hasn't signed this roster for round {round_}: leave this training alone"
+            )
         return roster
 
     def _keep_receipt(self, claim: bytes) -> None:
