@@ -46,6 +46,8 @@ def left_out(rosters: Sequence[Roster], worker: str) -> bool:
 def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Iterator[tuple[Roster, str]]:
     """Rosters, by their documents, with a worker that hasn't joined, or has left: by the order of the log."""
     asked: dict[str, list[MembershipEntry]] = {}
+    first: dict[str, int] = {}
+    """The first round in whose roster a worker is."""
     for entry in entries:
         if isinstance(entry, MembershipEntry) and entry.change is not Change.HEARTBEAT:
             asked.setdefault(entry.worker, []).append(entry)
@@ -61,5 +63,13 @@ def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Itera
             change = said[-1] if said else None
             if change is Change.LEAVE:
                 yield roster, f"has {member.worker}, which had left"
+            elif member.joined != roster.round and first.get(member.worker, roster.round) >= roster.round:
+                # It would need no JOIN, and begin with what a member of the round before has.
+                yield (
+                    roster,
+                    f"has {member.worker} as a member since round {member.joined}, and no roster before has it",
+                )
             elif member.joined == roster.round > 0 and change is not Change.JOIN:
                 yield roster, f"has {member.worker} as a new member, and it hasn't asked to join"
+        for member in roster.members:
+            first[member.worker] = min(roster.round, first.get(member.worker, roster.round))

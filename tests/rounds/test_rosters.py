@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
 from pol.rounds.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry
-from pol.rounds.roster import Roster
+from pol.rounds.roster import ROSTER_TYPE, Roster
 from pol.rounds.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.typed_message import message_digest
 from pol.rounds.worker_journal import WorkerJournal
 from pol.training.storage.store import Store
 
@@ -46,6 +49,17 @@ def merge(training: TinyTraining, numbers: tuple[int, ...], roster: Roster) -> N
         for other in numbers:
             author.known |= training.authors[other].known
         training.entries.append(author.make(0, "merge").entry)
+
+
+def roster_entry(training: TinyTraining, roster: Roster) -> RosterEntry:
+    entries = [one for one in training.entries if isinstance(one, RosterEntry)]
+    return next(one for one in entries if one.document == roster.document.hex())
+
+
+def decode_forged(training: TinyTraining, data: bytes) -> None:
+    """Read a document for round 0 that the coordinator has signed."""
+    digest = message_digest(ROSTER_TYPE, [training.plan.digest, 0, keccak256(data)])
+    Roster.decode_signed(data, training.plan.digest, COORDINATOR.name, COORDINATOR.sign(digest))
 
 
 def blamed(found: list[Finding]) -> set[tuple[Lie, str]]:
@@ -114,6 +128,45 @@ def test_members_that_have_left_or_never_asked(training: TinyTraining) -> None:
     ]
     assert "which had left" in found[0].detail
     assert "hasn't asked to join" in found[1].detail
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_member_that_no_roster_before_has(is_there: bool, training: TinyTraining) -> None:
+    """It is said to have joined in round 0, so it wouldn't have to ask; unless a roster of that round has it."""
+    training.play(0, (0, 1, 2) if is_there else (0, 1))
+    honest = training.roster(1, (0, 2))
+    members = (honest.members[0], replace(honest.members[1], joined=0))
+    sign(training, replace(honest, members=members), at=-1)
+    found = [one for one in training.findings() if one.lie is Lie.ROSTER]
+    assert [one.worker for one in found] == [] if is_there else [COORDINATOR.name]
+    assert is_there or "no roster before has it" in found[0].detail
+
+
+def test_a_later_roster_is_none_before(training: TinyTraining) -> None:
+    """The order of the log doesn't help: the rounds count."""
+    training.play(0, (0, 1))
+    honest, later = training.roster(1, (0, 2)), training.roster(2, (0, 2))
+    training.entries.remove(roster_entry(training, honest))
+    sign(training, replace(honest, members=(honest.members[0], replace(honest.members[1], joined=0))))
+    found = [one for one in training.findings() if one.lie is Lie.ROSTER and "no roster before" in one.detail]
+    assert {one.round for one in found} == {1, 2}
+    assert later.members[1].joined == 1
+
+
+def test_what_the_coordinator_has_not_signed_is_not_read(training: TinyTraining) -> None:
+    """A document that is no roster, one that is signed by a worker, and one without a round."""
+    roster = training.roster(0, (0, 1))
+    for data in (b'{"round":0,"routes":[]', replace(roster, members=roster.members[:1]).encode(), b"nothing"):
+        training.entries.append(RosterEntry(training.store.put(data), key(0).sign(roster.digest)))
+    training.publish(0)
+    assert training.read().rosters[0] == [roster]
+
+
+def test_a_signed_document_that_is_no_roster(training: TinyTraining) -> None:
+    data = b'{"round":0,"routes":[]'
+    with pytest.raises(ProtocolError, match="the roster"):
+        decode_forged(training, data)
+    assert Roster.decode_signed(data, training.plan.digest, key(0).name, bytes(64) + b"\x1b") is None
 
 
 def test_a_journal_survives_and_forgets(training: TinyTraining) -> None:

@@ -213,7 +213,10 @@ def test_rosters_that_the_keeper_leaves_out_blame_no_worker(training: TinyTraini
         training.play(round_, (0, 1))
     rosters = [at for at, entry in enumerate(training.entries) if isinstance(entry, RosterEntry)]
     del training.entries[rosters[0]]
-    assert {found.lie for found in training.findings()} == {Lie.WITHHELD}
+    found = training.findings()
+    assert {one.lie for one in found} == {Lie.WITHHELD, Lie.ROSTER}
+    # The next roster says that its members are old ones; no roster of the log has them.
+    assert {one.worker for one in found if one.lie is Lie.ROSTER} == {COORDINATOR.name}
 
 
 def test_withheld_tensors_are_no_lie(training: TinyTraining) -> None:
