@@ -1,15 +1,16 @@
-"""A worker's notices, handed in again by somebody else after it has left."""
+"""What a coordinator leaves alone: notices handed in again after their author has left, and made-up rosters."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.drawn_audit import audit
-from pol.rounds.log_entries import Change, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.drawn_audit import audit, open_rounds
+from pol.rounds.log_entries import Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
 from pol.rounds.roster import Roster
 from pol.training.storage.store import Store
 
@@ -43,3 +44,23 @@ def test_an_old_join_brings_nobody_back(tmp_path: Path) -> None:
     tell(1, 2, Change.JOIN)
     assert [member.worker for member in roster(coordinator.begin_round()).members] == [key(0).name, key(1).name]
     assert audit(store, is_all_roots=True).outcome == "accepted"
+
+
+def test_a_claim_that_names_a_roster_of_its_own_is_left_out(tmp_path: Path) -> None:
+    """Neither a receipt nor a place in the log: nobody could tell its seat."""
+    store = Store(f"file://{tmp_path}/store")
+    plan = tiny_plan(store)
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
+    authors = [ClaimAuthor(store, plan, key(number), CpuExecutor) for number in range(2)]
+    for number in range(2):
+        coordinator.take(encode_entry(MembershipEntry.signed(key(number), plan.digest, 0, Change.JOIN)))
+    begun = Roster.decode(store.get(coordinator.begin_round().document))
+    authors[0].rosters[0] = begun
+    authors[1].rosters[0] = replace(begun, members=begun.members[::-1])
+    honest, false = (author.make(0, "work") for author in authors)
+    for made in (honest, false):
+        coordinator.take(encode_entry(made.entry))
+    assert coordinator.deliver(false) is None
+    coordinator.publish()
+    entries = open_rounds(store).entries
+    assert [entry for entry in entries if isinstance(entry, ClaimEntry)] == [honest.entry]

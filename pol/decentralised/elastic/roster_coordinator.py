@@ -41,6 +41,8 @@ class RosterCoordinator:
         self._lost: set[str] = set()
         self._entered: set[bytes] = set()
         self._workers: set[str] = set()
+        self._signed: dict[bytes, Roster] = {}
+        """All rosters, by their documents: a claim that names another one has no place in the log."""
         self._joins_from: dict[str, int] = {}
         """The first round that a worker may ask for: anybody can hand in again what it has asked for before."""
 
@@ -89,7 +91,7 @@ class RosterCoordinator:
                 self._answers[entry.worker] = entry
         elif isinstance(entry, ClaimEntry):
             is_recent = entry.claim.plan == self.plan.digest and self.round - 1 <= entry.claim.round <= self.round
-            if is_recent and entry.worker in self._workers:
+            if is_recent and self._has_signed(entry):
                 self._enter(entry)
 
     def deliver(self, message: MadeClaim) -> DeliveryEntry | None:
@@ -97,7 +99,7 @@ class RosterCoordinator:
         entry, roster = message.entry, self.roster
         if roster is None or not roster.provisional or entry.claim.round != roster.round:
             return None
-        if entry.worker not in {member.worker for member in roster.members}:
+        if entry.worker not in {member.worker for member in roster.members} or not self._has_signed(entry):
             return None
         self._delivered.add(entry.worker)
         self._enter(entry)
@@ -139,6 +141,12 @@ class RosterCoordinator:
         """
         self._keeper.publish()
 
+    def _has_signed(self, entry: ClaimEntry) -> bool:
+        """Whether a claim names a roster of its round that has its author."""
+        roster = self._signed.get(entry.claim.roster)
+        members = () if roster is None or roster.round != entry.claim.round else roster.members
+        return any(member.worker == entry.worker for member in members)
+
     def _without(self, heard: Collection[str]) -> list[str]:
         members = () if self.roster is None else self.roster.members
         return [member.worker for member in members if member.worker not in heard and member.worker not in self._lost]
@@ -174,7 +182,7 @@ class RosterCoordinator:
 
     def _sign(self, roster: Roster) -> RosterEntry:
         entry = RosterEntry(self.store.put(roster.encode()), self.key.sign(roster.digest))
-        self.roster = roster
+        self.roster = self._signed[roster.document] = roster
         self._workers.update(member.worker for member in roster.members)
         self._enter(entry)
         self.publish()
