@@ -90,8 +90,8 @@ contract RoundDemands is TimedDemands {
         return _demand(t, id, signed.author(), content, mostBond);
     }
 
-    /// @notice Shows it, to all: the coordinator has signed it for the claim's round, and the claim's author is a member.
-    /// Anybody, for the author.
+    /// @notice Shows it, to all: the coordinator has signed it for the claim's round, and the claim's author is a
+    /// member. Anybody, for the author.
     function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, MemberProof calldata member) external {
         bytes32 document = RosterMembers.requireMember(bonds.terms(d.id), claim.round, claim.worker, member);
         if (document != claim.roster) revert OtherRoster(document);
@@ -178,8 +178,8 @@ contract RoundDemands is TimedDemands {
             revert OtherRule(a.source.slot);
         }
         address author = a.named.author();
-        // Who works for the coordinator without a stake is the coordinator's lie (`RoundEvidence.showUnstakedMember`), not
-        // the one of those who go on from its claims. What anybody else has signed is no source.
+        // Who works for the coordinator without a stake is the coordinator's lie (`RoundEvidence.showUnstakedMember`),
+        // not the one of those who go on from its claims. What anybody else has signed is no source.
         if (bonds.bond(d.id, author).standing == Standing.None) {
             if (a.member.text.length == 0) revert NoWorker(author);
             RosterMembers.requireMember(t, named.round, author, a.member);

@@ -173,8 +173,8 @@ contract RoundShares is ISettlements, TimedDemands {
         if (--s.lines == 0) _return(id, number, s);
     }
 
-    /// @notice Pays a line that stands, and all that is left to the submitter behind the last. Anybody. A worker that was
-    /// slashed behind the first payment gets nothing, and so does everybody else of its part.
+    /// @notice Pays a line that stands, and all that is left to the submitter behind the last. Anybody. A worker that
+    /// was slashed behind the first payment gets nothing, and so does everybody else of its part.
     // Vault and desks are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function settle(bytes32 id, uint32 number, address worker) external {

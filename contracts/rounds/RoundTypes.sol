@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-// What the parties of a training of many workers sign off chain (docs/spec/rounds.md): the members of the EIP-712 types,
-// in their order.
+// What the parties of a training of many workers sign off chain (docs/spec/rounds.md): the members of the EIP-712
+// types, in their order.
 
 /// @notice This program leads from this state to that one; its inputs are bound to other claims.
 struct RoundClaim {

@@ -156,7 +156,8 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         _require(t.keeperStake >= t.stake && t.keeperStake <= TermsRules.MAX_AMOUNT, "keeperStake");
         // What a forged log could bring to those that the keeper favors is less than what it loses by it.
         _require(t.keeperStake >= 2 * uint256(t.pay), "keeperStake");
-        // Who is right about a claim wins no less than it puts up for a replay: `Split.objectionBond` is twice the price.
+        // Who is right about a claim wins no less than it puts up for a replay: `Split.objectionBond` is twice the
+        // price.
         _require(t.stake > 0 && Split.down(t.stake, Split.OBJECTOR_OF_SOLVER_STAKE) >= 2 * uint256(t.price), "stake");
         _require(t.pay <= TermsRules.MAX_AMOUNT, "pay");
         _require(t.settlements <= MAX_SETTLEMENTS && (t.settlements > 0 || t.pay == 0), "settlements");
