@@ -20,17 +20,15 @@ struct MemberProof {
 library RosterMembers {
     using RoundSignatures for Roster;
 
-    /// @notice Reverts unless the coordinator has signed this roster for a round, and it has this member.
+    /// @notice A roster that the coordinator has signed for a round, and the seat of a member; reverts if it isn't one.
     function requireMember(PlanTerms memory t, uint64 round, address worker, MemberProof calldata proof)
         internal
         pure
-        returns (bytes32 document)
+        returns (bytes32 document, uint256 seat)
     {
         document = keccak256(proof.text);
         requireCoordinator(t, Roster(t.plan, round, document), proof.signature);
-        // Which seat it is doesn't matter.
-        // slither-disable-next-line unused-return
-        SignedText.seatOf(proof.text, proof.offset, worker);
+        seat = SignedText.seatOf(proof.text, proof.offset, worker);
     }
 
     /// @notice Reverts unless the coordinator has signed a roster.

@@ -93,7 +93,7 @@ contract RoundDemands is TimedDemands {
     /// @notice Shows it, to all: the coordinator has signed it for the claim's round, and the claim's author is a
     /// member. Anybody, for the author.
     function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, MemberProof calldata member) external {
-        bytes32 document = RosterMembers.requireMember(bonds.terms(d.id), claim.round, claim.worker, member);
+        (bytes32 document,) = RosterMembers.requireMember(bonds.terms(d.id), claim.round, claim.worker, member);
         if (document != claim.roster) revert OtherRoster(document);
         emit RosterShown(d.id, document, claim.round, member.text, member.signature);
         _answer(d, _rosterContent(claim));
@@ -182,6 +182,8 @@ contract RoundDemands is TimedDemands {
         // not the one of those who go on from its claims. What anybody else has signed is no source.
         if (bonds.bond(d.id, author).standing == Standing.None) {
             if (a.member.text.length == 0) revert NoWorker(author);
+            // Which roster it is, and which seat, doesn't matter.
+            // slither-disable-next-line unused-return
             RosterMembers.requireMember(t, named.round, author, a.member);
         }
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);

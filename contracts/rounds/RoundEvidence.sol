@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {MerkleBranch} from "../commitments/MerkleBranch.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
+import {Announcements} from "../market/Announcements.sol";
 import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.sol";
 import {Standing} from "./IWorkerBonds.sol";
 import {Giver, Phase, PhaseProof, PlanTerms, SourceRule} from "./PlanTypes.sol";
@@ -26,7 +27,8 @@ enum Falsehood {
     TwoClaims, // for one place
     TwoRosters, // for one round, both final or both provisional
     ForkedLog, // two heads, of which none extends the other
-    UnstakedMember // a roster has a member that has never joined
+    UnstakedMember, // a roster has a member that has never joined
+    SharedSeat // a roster gives two members one seat
 }
 
 /// @notice A roster's document, and the bytes at which its lists stand.
@@ -53,8 +55,9 @@ struct EntryProof {
 
 /// @title RoundEvidence
 /// @notice What signatures and branches show at once: claims that are false by their roots, and equivocations
-/// (docs/spec/rounds.md, "On a chain"). Whoever shows it wins the smaller share of the stake.
-contract RoundEvidence is RoundDesk {
+/// (docs/spec/rounds.md, "On a chain"). Whoever shows it wins the smaller share of the stake, and has announced it in
+/// an earlier block: `evidence` of the announcement is the hash of the call's data.
+contract RoundEvidence is RoundDesk, Announcements {
     using RoundSignatures for RoundClaim;
     using RoundSignatures for Roster;
     using RoundSignatures for SignedClaim;
@@ -150,8 +153,9 @@ contract RoundEvidence is RoundDesk {
         PlanTerms memory t = _requireSource(id, signed.claim, phase, source);
         _requireNamed(t, source, named, namedPhase);
         // There is no such slot, or it holds something else.
-        if (source.source.slot < namedPhase.phase.slots) {
-            BoundInputs.requireTensor(named.end, namedPhase.phase.slots, source.source.slot, tensor.root, tensor.branch);
+        uint32 slots = namedPhase.phase.slots;
+        if (source.source.slot < slots) {
+            BoundInputs.requireTensor(named.end, slots, source.source.slot, tensor.root, tensor.branch);
             if (tensor.root == source.source.root) revert NothingWrong();
         }
         _show(id, signed, Falsehood.OtherSource);
@@ -249,9 +253,25 @@ contract RoundEvidence is RoundDesk {
     /// @notice A roster with a member that has never put up a stake: nobody answers for what it signs.
     function showUnstakedMember(bytes32 id, uint64 round, address worker, MemberProof calldata member) external {
         PlanTerms memory t = bonds.terms(id);
-        bytes32 document = RosterMembers.requireMember(t, round, worker, member);
+        (bytes32 document,) = RosterMembers.requireMember(t, round, worker, member);
         if (bonds.bond(id, worker).standing != Standing.None) revert NothingWrong();
         _slash(id, t.coordinator, Falsehood.UnstakedMember, Roster(t.plan, round, document).digest());
+    }
+
+    /// @notice A roster with two members in one seat: both would be paid for the work of one.
+    /// @param offset Byte of the document at which the seat of the other one stands (`SignedText.seatOf`).
+    function showSharedSeat(
+        bytes32 id,
+        uint64 round,
+        address worker,
+        MemberProof calldata member,
+        address other,
+        uint256 offset
+    ) external {
+        PlanTerms memory t = bonds.terms(id);
+        (bytes32 document, uint256 seat) = RosterMembers.requireMember(t, round, worker, member);
+        if (worker == other || SignedText.seatOf(member.text, offset, other) != seat) revert NothingWrong();
+        _slash(id, t.coordinator, Falsehood.SharedSeat, Roster(t.plan, round, document).digest());
     }
 
     /// @notice Two heads of the log that have different entries at one index; of heads of one size the roots are
@@ -276,8 +296,8 @@ contract RoundEvidence is RoundDesk {
         _slash(id, t.coordinator, Falsehood.ForkedLog, one.head.root);
     }
 
-    /// @dev Is `named` of the member that a rule gives, by the roster of `c`? A holder, and a member of the round before,
-    /// isn't decided.
+    /// @dev Is `named` of the member that a rule gives, by the roster of `c`? A holder, and a member of the round
+    /// before, isn't decided.
     function _isGiven(
         SourceRule calldata rule,
         RoundClaim calldata c,
@@ -372,6 +392,8 @@ contract RoundEvidence is RoundDesk {
     function _slash(bytes32 id, address worker, Falsehood falsehood, bytes32 evidence) private {
         address prover = _party();
         bonds.requireAccusable(id, worker);
+        // Last: who asks for it without an announcement learns first that nothing is wrong.
+        _requireAnnounced(id, keccak256(_msgData()));
         emit Shown(id, worker, prover, falsehood, evidence);
         if (!bonds.slash(id, worker, prover, 0)) revert NothingWrong();
     }

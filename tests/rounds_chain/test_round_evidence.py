@@ -13,9 +13,12 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.round_evidence import AccusedSource, Falsehood
 from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
 from pol.rounds.log_entries import ClaimEntry, encode_entry
-from pol.rounds.roster import Roster
+from pol.rounds.roster import ROSTER_TYPE, Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot, sources_root, start_of
+from pol.rounds.typed_message import message_digest
 
 
 def expect_slashed(toy: ToyRounds, name: str, falsehood: Falsehood, show: Callable[[], TxReceipt]) -> None:
@@ -371,6 +374,43 @@ def test_a_member_without_a_stake_is_slashed(toy: ToyRounds) -> None:
     with pytest.raises(Reverted, match="OtherSigner"):
         show(key.sign(honest.digest))
     expect_slashed(toy, "keeper", Falsehood.UNSTAKED_MEMBER, show)
+
+
+def test_two_members_in_one_seat_are_slashed(toy: ToyRounds) -> None:
+    """Both would be paid for the work of one; a document that is no roster is its coordinator's word all the same."""
+    evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
+    roster, workers = toy.rosters[0], (toy.keys["ann"].name, toy.keys["bob"].name)
+    honest = roster.encode()
+    shared = honest.replace(b'"seat":1,', b'"seat":0,')
+    assert shared != honest
+
+    def show(document: bytes = shared, workers: tuple[str, str] = workers) -> TxReceipt:
+        digest = message_digest(ROSTER_TYPE, [toy.plan.digest, 0, keccak256(document)])
+        return evidence.show_shared_seat(challenger, toy.plan_id, 0, document, key.sign(digest), workers)
+
+    with pytest.raises(Reverted, match="NothingWrong"):
+        show(honest)
+    with pytest.raises(Reverted, match="NothingWrong"):
+        show(shared, (workers[0], workers[0]))
+    with pytest.raises(ProtocolError, match="no member"):
+        show(shared, (workers[0], toy.keys["challenger"].name))
+    expect_slashed(toy, "keeper", Falsehood.SHARED_SEAT, show)
+
+
+def test_copied_evidence_comes_too_late(toy: ToyRounds) -> None:
+    """Who reads it on its way has announced nothing; who announces it then shows it behind it."""
+    evidence, challenger, bob = toy.contracts.evidence, toy.wallets["challenger"], toy.wallets["bob"]
+    one = toy.made["ann", STEP].entry
+    about = (toy.plan_id, signed_claim(one), signed_claim(toy.signed("ann", one, end=b"\x07" * 32)))
+    with pytest.raises(Reverted, match="NotAnnounced"):
+        evidence.transact(bob, "showTwoClaims", *about)
+    data = bytes.fromhex(evidence.contract.encode_abi("showTwoClaims", about)[2:])
+    evidence.announce_evidence(challenger, toy.plan_id, keccak256(data))
+    with pytest.raises(Reverted, match="NotAnnounced"):
+        evidence.transact(bob, "showTwoClaims", *about)
+    evidence.transact(challenger, "showTwoClaims", *about)
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["ann"].address).standing is Standing.SLASHED
+    toy.check_books()
 
 
 @pytest.mark.parametrize("same_size", [True, False])

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from hexbytes import HexBytes
 from web3 import Web3
 from web3.types import TxReceipt
 
-from pol.chain.account.wallet import Wallet
-from pol.chain.contract.binding import Binding
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.contract.announcements import Announcements
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import (
     Struct,
@@ -19,12 +20,14 @@ from pol.chain.rounds.signed_structs import (
     phase_proof,
     roster_document,
     rule_proof,
+    seat_offset,
     signed_claim,
     signed_head,
     signed_roster,
     source_proof,
     tensor_proof,
 )
+from pol.commitments.keccak import keccak256
 from pol.rounds.log_entries import ClaimEntry
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, RoundClaim, encode_sources
@@ -45,6 +48,7 @@ class Falsehood(IntEnum):
     TWO_ROSTERS = 9
     FORKED_LOG = 10
     UNSTAKED_MEMBER = 11
+    SHARED_SEAT = 12
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,11 @@ class AccusedSource:
         return rule_proof(self.commitment, self.entry.claim.phase, self.slot)
 
 
-class RoundEvidence(Binding):
-    """Slashes at once; whoever shows it wins the smaller share. All verbs raise Reverted if nothing is wrong."""
+class RoundEvidence(Announcements):
+    """Slashes; whoever shows it wins the smaller share.
+
+    All verbs announce what they show a block before, so that nobody copies it, and raise Reverted if nothing is wrong.
+    """
 
     def show_other_phase(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment
@@ -82,7 +89,7 @@ class RoundEvidence(Binding):
         """A claim whose program, constants, steps, round or part aren't the plan's."""
         index = min(entry.claim.phase, len(commitment.phases) - 1)
         proof, constants = phase_proof(commitment, index), commitment.constants(index)
-        return self.transact(wallet, "showOtherPhase", plan_id, signed_claim(entry), proof, constants)
+        return self._show(wallet, "showOtherPhase", plan_id, signed_claim(entry), proof, constants)
 
     def show_other_seat(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, roster: Roster
@@ -98,7 +105,7 @@ class RoundEvidence(Binding):
         proof = phase_proof(commitment, claim.phase)
         document, offset, _ = member_proof(roster, b"", entry.worker)
         about = (signed_claim(entry), proof, document, offset, constants)
-        return self.transact(wallet, "showOtherSeat", plan_id, *about)
+        return self._show(wallet, "showOtherSeat", plan_id, *about)
 
     def show_other_start(
         self,
@@ -111,7 +118,7 @@ class RoundEvidence(Binding):
         """A start that isn't the state over the roots of the claim's sources."""
         proof = phase_proof(commitment, entry.claim.phase)
         about = (signed_claim(entry), proof, encode_sources(sources))
-        return self.transact(wallet, "showOtherStart", plan_id, *about)
+        return self._show(wallet, "showOtherStart", plan_id, *about)
 
     def show_other_source(
         self, wallet: Wallet, plan_id: bytes, source: AccusedSource, named: RoundClaim, end: Sequence[bytes]
@@ -120,13 +127,13 @@ class RoundEvidence(Binding):
         given = phase_proof(source.commitment, named.phase)
         tensor = tensor_proof(end, min(source.slot_of_giver, len(end) - 1))
         about = (*source.structs, claim_struct(named), given, tensor)
-        return self.transact(wallet, "showOtherSource", plan_id, *about)
+        return self._show(wallet, "showOtherSource", plan_id, *about)
 
     def show_other_initial(self, wallet: Wallet, plan_id: bytes, source: AccusedSource) -> TxReceipt:
         """A source that is said to be an initial value, and isn't."""
         initial = [value.root for value in source.commitment.plan.initial]
         tensor = tensor_proof(initial, min(source.slot_of_giver, len(initial) - 1))
-        return self.transact(wallet, "showOtherInitial", plan_id, *source.structs, tensor)
+        return self._show(wallet, "showOtherInitial", plan_id, *source.structs, tensor)
 
     def show_other_rule(
         self, wallet: Wallet, plan_id: bytes, source: AccusedSource, named: RoundClaim | None = None
@@ -134,24 +141,24 @@ class RoundEvidence(Binding):
         """A source that no roster makes the one of the plan's rule; ``named``: the claim that it names, if it does."""
         claim = named or source.entry.claim
         about = (*source.structs, source.rule, claim_struct(claim), phase_proof(source.commitment, claim.phase))
-        return self.transact(wallet, "showOtherRule", plan_id, *about)
+        return self._show(wallet, "showOtherRule", plan_id, *about)
 
     def show_other_member(
         self, wallet: Wallet, plan_id: bytes, source: AccusedSource, named: RoundClaim, roster: Roster
     ) -> TxReceipt:
         """A source of another member, partner or route than the claim's own ``roster`` gives; it names ``named``."""
         about = (*source.structs, source.rule, claim_struct(named), roster_document(roster))
-        return self.transact(wallet, "showOtherMember", plan_id, *about)
+        return self._show(wallet, "showOtherMember", plan_id, *about)
 
     def show_two_claims(self, wallet: Wallet, plan_id: bytes, one: ClaimEntry, other: ClaimEntry) -> TxReceipt:
         """Two claims of one worker for one round, phase and part."""
-        return self.transact(wallet, "showTwoClaims", plan_id, signed_claim(one), signed_claim(other))
+        return self._show(wallet, "showTwoClaims", plan_id, signed_claim(one), signed_claim(other))
 
     def show_two_rosters(
         self, wallet: Wallet, plan_id: bytes, one: tuple[Roster, bytes], other: tuple[Roster, bytes]
     ) -> TxReceipt:
         """Two rosters of one round, both final or both provisional, each with the coordinator's signature."""
-        return self.transact(wallet, "showTwoRosters", plan_id, *signed_roster(*one), *signed_roster(*other))
+        return self._show(wallet, "showTwoRosters", plan_id, *signed_roster(*one), *signed_roster(*other))
 
     def show_unstaked_member(
         self, wallet: Wallet, plan_id: bytes, roster: Roster, signature: bytes, worker: str
@@ -162,7 +169,19 @@ class RoundEvidence(Binding):
             ProtocolError: the worker isn't in the roster.
         """
         about = (roster.round, Web3.to_checksum_address(worker), member_proof(roster, signature, worker))
-        return self.transact(wallet, "showUnstakedMember", plan_id, *about)
+        return self._show(wallet, "showUnstakedMember", plan_id, *about)
+
+    def show_shared_seat(
+        self, wallet: Wallet, plan_id: bytes, round_: int, document: bytes, signature: bytes, workers: tuple[str, str]
+    ) -> TxReceipt:
+        """The signed document of a roster that gives two ``workers`` one seat: its coordinator is to blame.
+
+        Raises:
+            ProtocolError: one of them isn't in the roster.
+        """
+        one, other = map(Web3.to_checksum_address, workers)
+        member = (document, seat_offset(document, one), signature)
+        return self._show(wallet, "showSharedSeat", plan_id, round_, one, member, other, seat_offset(document, other))
 
     def show_forked_log(
         self,
@@ -178,4 +197,16 @@ class RoundEvidence(Binding):
         Heads of one size need no entries.
         """
         proofs = [(entry, list(path)) for entry, path in entries]
-        return self.transact(wallet, "showForkedLog", plan_id, signed_head(one), signed_head(other), index, *proofs)
+        return self._show(wallet, "showForkedLog", plan_id, signed_head(one), signed_head(other), index, *proofs)
+
+    def _show(self, wallet: Wallet, verb: str, plan_id: bytes, *about: object) -> TxReceipt:
+        """Announce a call unless that is done, and send it in a later block."""
+        try:
+            return self.transact(wallet, verb, plan_id, *about)
+        except Reverted as error:
+            if error.error != "NotAnnounced":
+                raise
+        # Nothing else is wrong with it.
+        data = bytes(HexBytes(self.contract.encode_abi(verb, (plan_id, *about))))
+        self.announce_evidence(wallet, plan_id, keccak256(data))
+        return self.transact(wallet, verb, plan_id, *about)

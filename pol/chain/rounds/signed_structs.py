@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ from web3 import Web3
 
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.commitments import merkle
+from pol.errors import ProtocolError
 from pol.rounds.log_entries import ClaimEntry, encode_entry
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, RoundClaim
@@ -77,9 +79,20 @@ def member_proof(roster: Roster, signature: bytes, worker: str) -> Struct:
     Raises:
         ProtocolError: the worker isn't in the roster.
     """
-    member, text = roster.members[roster.place(worker)], roster.encode()
-    seat = f'"seat":{member.seat},"weight":{member.weight},"worker":"{member.worker}"'
-    return text, text.index(seat.encode()), signature
+    text = roster.encode()
+    return text, seat_offset(text, worker), signature
+
+
+def seat_offset(document: bytes, worker: str) -> int:
+    """The byte of a roster's document at which the seat of a worker stands.
+
+    Raises:
+        ProtocolError: the worker isn't in the roster.
+    """
+    stands = re.search(rb'"seat":[0-9]+,"weight":[0-9]+,"worker":"' + worker.lower().encode() + b'"', document)
+    if stands is None:
+        raise ProtocolError(f"{worker} is no member of the roster: show one that has it")
+    return stands.start()
 
 
 def logged_claim(entry: ClaimEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:

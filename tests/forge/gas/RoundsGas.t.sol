@@ -2,12 +2,15 @@
 pragma solidity 0.8.37;
 
 import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
+import {MemberProof} from "../../../contracts/rounds/RosterMembers.sol";
+import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
+import {RoundDemand} from "../../../contracts/rounds/TimedDemands.sol";
 import {CheapGame} from "./MarketGasBase.sol";
 import {RoundsBase} from "../rounds/RoundsBase.sol";
 
 /// @notice Gas of the calls of rounds, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and
-/// the 21,000 of a transaction, and without the game's own work; a dispute with its announcement.
+/// the 21,000 of a transaction, and without the game's own work; disputes and evidence with their announcements.
 contract RoundsGas is RoundsBase {
     function test_rounds_register() public {
         vm.pauseGasMetering();
@@ -65,8 +68,34 @@ contract RoundsGas is RoundsBase {
     function test_rounds_two_claims() public {
         vm.pauseGasMetering();
         (SignedClaim memory one, SignedClaim memory other) = (_signed(1, 0, "end"), _signed(1, 0, "another end"));
+        _shown(abi.encodeCall(RoundEvidence.showTwoClaims, (id, one, other)));
+    }
+
+    function test_rounds_unstaked_member_of_100() public {
+        vm.pauseGasMetering();
+        MemberProof memory proof = _last(100, _party(PARTIES - 2));
+        _shown(abi.encodeCall(RoundEvidence.showUnstakedMember, (id, 0, _party(PARTIES - 2), proof)));
+    }
+
+    function test_rounds_demand_roster() public {
+        vm.pauseGasMetering();
+        SignedClaim memory signed = _signed(1, 0, "end");
         _as(2);
-        evidence.showTwoClaims(id, one, other);
+        demands.demandRoster(id, signed, 1 ether);
+    }
+
+    function test_rounds_answer_roster_of_100() public {
+        vm.pauseGasMetering();
+        MemberProof memory proof = _last(100, _party(1));
+        SignedClaim memory signed = _signedUnder(1, proof.text);
+        uint256 bond = demands.bondOf(id);
+        vm.prank(_party(2));
+        demands.demandRoster(id, signed, bond);
+        bytes32 content = keccak256(abi.encode("roster", _digestOf(signed.claim)));
+        RoundDemand memory d =
+            RoundDemand(id, _party(1), _party(2), uint64(vm.getBlockTimestamp()) + 1 days, bond, content);
+        _as(3);
+        demands.answerRoster(d, signed.claim, proof);
     }
 
     function test_rounds_demand_source() public {
@@ -103,6 +132,26 @@ contract RoundsGas is RoundsBase {
         _pass(2 days + 1);
         _as(3);
         shares.settle(id, 0, _party(1));
+    }
+
+    /// @dev A roster whose last member is this worker.
+    function _last(uint256 count, address worker) private pure returns (MemberProof memory proof) {
+        address[] memory workers = new address[](count);
+        for (uint256 i = 0; i < count; ++i) {
+            workers[i] = i + 1 == count ? worker : vm.addr(1000 + i);
+        }
+        (proof.text, proof.signature) = _roster(workers, 0, 0);
+        // Behind it stand a brace and `],"partners":[]}`.
+        proof.offset = proof.text.length - 17 - _seat(count - 1, worker).length;
+    }
+
+    function _shown(bytes memory data) private {
+        _cool();
+        vm.resumeGasMetering();
+        _announce(_party(2), data);
+        vm.prank(_party(2));
+        (bool done,) = address(evidence).call(data);
+        vm.assertTrue(done);
     }
 
     function _post(uint256 count) private {

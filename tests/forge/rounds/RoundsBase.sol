@@ -94,8 +94,39 @@ abstract contract RoundsBase is Base {
         RoundClaim memory c = signed.claim;
         (c.plan, c.worker, c.round, c.program, c.constants) = (PLAN, _party(party), round, "program", "constants");
         (c.firstStep, c.steps, c.start, c.end, c.sources, c.roster) = (round, 1, "start", end, "sources", "roster");
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(_key(party), _digestOf(c));
-        signed.signature = abi.encodePacked(r, s, v);
+        signed.signature = _signature(party, _digestOf(c));
+    }
+
+    /// @dev A claim of a party that names a roster.
+    function _signedUnder(uint256 party, bytes memory roster) internal pure returns (SignedClaim memory signed) {
+        signed = _signed(party, 0, "end");
+        signed.claim.roster = keccak256(roster);
+        signed.signature = _signature(party, _digestOf(signed.claim));
+    }
+
+    /// @dev The members of a roster of these workers, and the signature of a party under it for a round.
+    function _roster(address[] memory workers, uint64 round, uint256 signer)
+        internal
+        pure
+        returns (bytes memory text, bytes memory signature)
+    {
+        for (uint256 i = 0; i < workers.length; ++i) {
+            bytes memory before = i == 0 ? bytes("{\"members\":[") : bytes(",");
+            text = abi.encodePacked(text, before, "{\"joined\":0,\"role\":\"\",", _seat(i, workers[i]), "}");
+        }
+        text = abi.encodePacked(text, "],\"partners\":[]}");
+        signature = _signature(signer, _rosterDigest(text, round));
+    }
+
+    /// @dev What the coordinator signs.
+    function _rosterDigest(bytes memory text, uint64 round) internal pure returns (bytes32) {
+        bytes32 kind = keccak256("Roster(bytes32 plan,uint64 round,bytes32 document)");
+        return _typed(keccak256(abi.encode(kind, PLAN, round, keccak256(text))));
+    }
+
+    /// @dev What `SignedText.seatOf` reads.
+    function _seat(uint256 seat, address worker) internal pure returns (bytes memory) {
+        return abi.encodePacked("\"seat\":", vm.toString(seat), ",\"weight\":1,\"worker\":\"", _lower(worker), "\"");
     }
 
     /// @dev A line of `count` claims from a round on, each of the same units.
@@ -114,6 +145,12 @@ abstract contract RoundsBase is Base {
         Opening memory opening = Opening("header", payload, type(uint128).max);
         vm.prank(challenger);
         (done,) = address(disputes).call(abi.encodeCall(RoundDisputes.dispute, (id, signed, opening)));
+    }
+
+    /// @dev Announces a call that shows evidence, in the block before.
+    function _announce(address prover, bytes memory data) internal {
+        evidence.announce(keccak256(abi.encode(prover, id, keccak256(data))));
+        vm.roll(vm.getBlockNumber() + 1);
     }
 
     function _pass(uint256 time) internal {
@@ -136,7 +173,7 @@ abstract contract RoundsBase is Base {
         vm.assertEq(address(vault).balance, PARTIES * BROUGHT);
     }
 
-    function _digestOf(RoundClaim memory claim) private pure returns (bytes32) {
+    function _digestOf(RoundClaim memory claim) internal pure returns (bytes32) {
         bytes32 kind = keccak256(
             abi.encodePacked(
                 "RoundClaim(bytes32 plan,address worker,uint64 round,uint32 phase,uint32 part,bytes32 roster,",
@@ -144,6 +181,25 @@ abstract contract RoundsBase is Base {
                 "bytes32 sources)"
             )
         );
-        return keccak256(abi.encodePacked(hex"1901", DOMAIN, keccak256(abi.encode(kind, claim))));
+        return _typed(keccak256(abi.encode(kind, claim)));
+    }
+
+    function _signature(uint256 party, bytes32 digest) internal pure returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(_key(party), digest);
+        return abi.encodePacked(r, s, v);
+    }
+
+    function _typed(bytes32 content) private pure returns (bytes32) {
+        return keccak256(abi.encodePacked(hex"1901", DOMAIN, content));
+    }
+
+    function _lower(address worker) private pure returns (bytes memory digits) {
+        bytes memory alphabet = "0123456789abcdef";
+        bytes20 raw = bytes20(worker);
+        digits = new bytes(42);
+        (digits[0], digits[1]) = ("0", "x");
+        for (uint256 i = 0; i < 20; ++i) {
+            (digits[2 * i + 2], digits[2 * i + 3]) = (alphabet[uint8(raw[i]) >> 4], alphabet[uint8(raw[i]) & 15]);
+        }
     }
 }

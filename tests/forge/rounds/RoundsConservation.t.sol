@@ -11,8 +11,8 @@ import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
 import {Vm} from "../Base.sol";
 import {RoundsBase} from "./RoundsBase.sol";
 
-/// @notice Moves of all parties in any order: every wei is somebody's after each, and in the end all of the pay has gone
-/// out, and all bonds.
+/// @notice Moves of all parties in any order: every wei is somebody's after each, and in the end all of the pay has
+/// gone out, and all bonds.
 contract RoundsConservationTest is RoundsBase {
     uint256 private constant MOVES = 64;
     uint256 private constant KINDS = 14;
@@ -128,13 +128,11 @@ contract RoundsConservationTest is RoundsBase {
     }
 
     function _equivocation(address sender, uint256 party, uint64 round) private returns (bool) {
-        return _call(
-            sender,
-            address(evidence),
-            abi.encodeCall(
-                RoundEvidence.showTwoClaims, (id, _signed(party, round, "end"), _signed(party, round, "another end"))
-            )
+        bytes memory data = abi.encodeCall(
+            RoundEvidence.showTwoClaims, (id, _signed(party, round, "end"), _signed(party, round, "another end"))
         );
+        _announce(sender, data);
+        return _call(sender, address(evidence), data);
     }
 
     function _demandSource(address sender, uint256 party, uint64 round) private returns (bool) {
