@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.checkout import laboratory
+from pol.cli.examples import example
 from pol.cli.file_output import json_option
 
 if TYPE_CHECKING:
     from lab.benchmarks.figure import Figure
 
 
-@click.command()
+@click.command(epilog=example("pol bench demo --json"))
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
 @json_option
 @click.option("--markdown", is_flag=True, help="Print docs/benchmarks.md.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from pol.cli.examples import example
+
 SHELLS = {
     "bash": "echo 'eval \"$(pol completion bash)\"' >> ~/.bashrc",
     "zsh": "echo 'eval \"$(pol completion zsh)\"' >> ~/.zshrc",
@@ -13,7 +15,7 @@ SHELLS = {
 """By shell: the command that installs the script."""
 
 
-@click.command(epilog="Install it for good: " + "; ".join(f"{shell}: {line}" for shell, line in SHELLS.items()))
+@click.command(epilog=example(*SHELLS.values()))
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

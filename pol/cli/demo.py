@@ -19,6 +19,7 @@ from rich.console import Console
 
 from pol.chain.node.connection import Connection
 from pol.cli.dispute.recorded_dispute import RECORDED
+from pol.cli.examples import example
 from pol.cli.file_output import write_file
 from pol.demo.scenario_report import ScenarioReport, to_document, to_json
 from pol.errors import OperationalError
@@ -31,7 +32,7 @@ EXIT_UNEXPECTED = 1
 PICTURE_WIDTH = 120
 
 
-@click.command()
+@click.command(epilog=example("pol demo --out story"))
 @click.option("--seed", type=click.IntRange(0, 2**53), default=0, show_default=True, help="Moves everything elsewhere.")
 @click.option("--rpc", metavar="URL", help="Use this node instead of the embedded chain.")
 @click.option("--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Pays where the node unlocks no account.")

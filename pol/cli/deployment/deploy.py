@@ -23,6 +23,7 @@ from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of, outage_of
 from pol.cli.deployment.deployment_documents import DeploymentTarget, check, default_of, keep, require_outage
+from pol.cli.examples import example
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError
 
@@ -30,7 +31,7 @@ ETHER = 10**18
 NOBODY = Web3.to_checksum_address(NATIVE)
 
 
-@click.command()
+@click.command(epilog=example("pol deploy --network sepolia --rpc https://node.example --keystore key.json --dry-run"))
 @click.option("--network", type=click.Choice(list(NETWORKS)), help="A network that is known here.")
 @click.option("--rpc", multiple=True, metavar="URL", help="A node; may be repeated. Any chain will do.")
 @click.option("--parameters", type=click.Path(path_type=Path), metavar="FILE", help="What differs from the defaults.")

@@ -11,11 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from pol.cli.dispute.recorded_dispute import read
+from pol.cli.examples import example
 from pol.report.dispute_entries import DisputeEntry, DisputePlace, OpenedPart
 from pol.report.last_operation import OneStep, shown
 
 
-@click.command()
+@click.command(epilog=example("pol demo --out story", "pol dispute story --move 4"))
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option(
     "--false-dispute", "which", flag_value="false_dispute", help="Show the challenge to the honest verdict instead."

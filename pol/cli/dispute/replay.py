@@ -11,11 +11,12 @@ from rich.console import Console
 
 from pol.cli.dispute.dispute import tell_end
 from pol.cli.dispute.recorded_dispute import read
+from pol.cli.examples import example
 from pol.report.dispute_entries import DisputeEntry
 from pol.report.move_descriptions import line
 
 
-@click.command()
+@click.command(epilog=example("pol demo --out story", "pol replay story"))
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option(
     "--false-dispute", "which", flag_value="false_dispute", help="Replay the challenge to the honest verdict instead."

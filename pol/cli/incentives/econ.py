@@ -14,7 +14,9 @@ from rich.console import Console
 
 from pol.cli.checkout import laboratory
 from pol.cli.dispute.program_seconds import seconds_of_program
+from pol.cli.examples import example
 from pol.cli.incentives import econ_tables as tables
+from pol.cli.verb_group import VerbGroup
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.amounts import UNIT
 from pol.incentives.game.needs import Needs
@@ -129,7 +131,7 @@ def _moves_of(program: Path, interval: int | None, segment: float) -> dict[str, 
     return {"side_seconds": taken.all, "replay_seconds": taken.at_trace, "move_seconds": taken.later}
 
 
-class _Econ(click.Group):
+class _Econ(VerbGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *OF_A_CHECKOUT})
 
@@ -151,12 +153,12 @@ class _Econ(click.Group):
             )
 
 
-@click.group(cls=_Econ)
+@click.group(cls=_Econ, epilog=example("pol econ design --task-value 25 --verify-cost 1 --cheat-gain 2"))
 def econ() -> None:
     """Find the stakes that make honesty pay best, and try everything else."""
 
 
-@econ.command()
+@econ.command(epilog=example("pol econ design --task-value 25 --verify-cost 1 --cheat-gain 2"))
 @with_needs
 def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
     """Find the cheapest parameters with which honesty is everybody's best answer.

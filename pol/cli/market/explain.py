@@ -14,6 +14,7 @@ from rich.markup import escape
 from pol.chain.court.move_from_transaction import SentMove, sent_move
 from pol.chain.desks.market import Matter
 from pol.chain.times import duration, utc
+from pol.cli.examples import example
 from pol.cli.market import explain_dispute
 from pol.cli.market.party_options import MarketAccess, optional_market_options
 from pol.dispute.move_decoding import PackedMove, decode
@@ -29,7 +30,7 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 TASK_DIGITS, HASH_DIGITS = 8, 64
 
 
-@click.command()
+@click.command(epilog=example("pol explain 1a2b3c4d", "pol explain 12 --about objection"))
 @click.argument("what", metavar="TASK|DISPUTE|TRANSACTION|FILE")
 @optional_market_options
 @click.option(

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from aiohttp import web
 
+from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
 from pol.report.card_style import STYLE
@@ -158,7 +159,7 @@ def _missing(told: str) -> web.Response:
     return response
 
 
-@click.command()
+@click.command(epilog=example("pol explore --port 8600"))
 @chain_options
 @click.option("--store", default="memory://", metavar="URL", help="Store of the tasks; without it, no lines of code.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, chain_options, signer_of, signer_options
 from pol.cli.verification.device_option import device_option, party_executors
 from pol.errors import OperationalError, ProtocolError
@@ -22,7 +23,7 @@ EXIT_TRUE, EXIT_UNSEEN = 1, 3
 TASK_DIGITS = 8
 
 
-@click.command(name="object")
+@click.command(name="object", epilog=example("pol object s3://bucket/store 1a2b3c4d --segment 3 --dry-run"))
 @click.argument("store", metavar="STORE")
 @click.argument("proof", metavar="PROOF|TASK")
 @chain_options

@@ -9,12 +9,13 @@ import click
 
 from pol.chain.node.networks import outage_of
 from pol.chain.times import duration
+from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.roles.submitter.submitter import GWEI, TOLERANT, Offer, Submitter, terms_of
 from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 
 
-@click.command()
+@click.command(epilog=example("pol price DIGEST --draws 3"))
 @click.argument("task", metavar="DIGEST")
 @market_options
 @click.option("--unit-price", type=click.IntRange(1), default=GWEI, show_default=True, help="Wei per work unit.")

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from pol.cli.examples import example
 from pol.cli.market.explore import market_reader
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
 from pol.report.market_page import whole
 
 
-@click.command()
+@click.command(epilog=example("pol report --out market.html"))
 @chain_options
 @click.option("--store", default="memory://", metavar="URL", help="Store of the tasks; without it, no lines of code.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("market.html"), show_default=True, metavar="FILE")

@@ -21,6 +21,7 @@ from web3 import Web3
 from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.account.outbox_journal import kept_journal
 from pol.chain.node.networks import outage_of
+from pol.cli.examples import example
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
@@ -60,7 +61,7 @@ STYLES = {
 GIB = 1 << 30
 
 
-@click.command()
+@click.command(epilog=example("pol run whistleblower --mode watch"))
 @click.argument("kind", type=click.Choice(sorted(KINDS)), metavar="ROLE")
 @market_options
 @signer_options

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pol.chain.account.wallet import Wallet
+from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
 
@@ -31,7 +32,7 @@ class _Ether(click.ParamType[int]):
         return int(wei)
 
 
-@click.command()
+@click.command(epilog=example("pol stake deposit 1.5", "pol stake enrol --tickets 2"))
 @click.argument("verb", type=click.Choice(["show", "deposit", "withdraw", "donate", "enrol", "resign"]))
 @click.argument("amount", type=_Ether(), required=False)
 @market_options

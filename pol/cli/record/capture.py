@@ -15,6 +15,7 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
+from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, console, json_option
 from pol.errors import OperationalError, PolError
 
@@ -26,7 +27,7 @@ class _Refused(BaseException):
     """Ends a script whose capture is refused; not an Exception, which the script could catch."""
 
 
-@click.command()
+@click.command(epilog=example("pol capture --check train.py"))
 @click.option("--check", is_flag=True, required=True, help="Find all that is refused, not only the first.")
 @json_option
 @click.argument("script", metavar="SCRIPT[:FUNCTION]")

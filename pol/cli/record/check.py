@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from pol.cli.examples import example
 from pol.cli.file_output import (
     DIFFERS,
     FINE,
@@ -25,7 +26,7 @@ from pol.training.storage.commitment import DOCUMENT_LIMIT, Commitment, compare
 from pol.verification.runs.record_check import CheckFinding, CheckOutcome, check_record
 
 
-@click.command()
+@click.command(epilog=example("pol check model.safetensors model.json", "pol check runs/first"))
 @click.argument("path")
 @click.argument("commitment", required=False, type=click.Path(path_type=Path))
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Look at N checkpoints of a record instead of all.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from pol.cli.examples import example
 from pol.cli.file_output import FINE, SHOWN_ROWS, console, json_option, shown_bytes, unsupported_is_unseen, write_file
 from pol.commitments.complete_state import StateEntry
 from pol.training.record.recorded_run import is_run, open_run, split_step
@@ -15,7 +16,7 @@ from pol.training.storage.commitment import Commitment
 from pol.training.storage.tensor_folder import open_tensors
 
 
-@click.command()
+@click.command(epilog=example("pol commit model.safetensors --out model.json"))
 @click.argument("path")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the commitment.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than the first {SHOWN_ROWS} entries.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, console, json_option, unsupported_is_unseen
 from pol.training.record.recorded_run import split_step
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 CHANGES_SHOWN = 40
 
 
-@click.command()
+@click.command(epilog=example("pol diff runs/first runs/second", "pol diff runs/first@20 model.safetensors"))
 @click.argument("a")
 @click.argument("b", required=False)
 @click.option("--all", "show_all", is_flag=True, help=f"Show equal tensors too, and more than {SHOWN_ROWS}.")

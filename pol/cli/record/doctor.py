@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, console, json_option, unsupported_is_unseen
 from pol.errors import OperationalError
 
@@ -31,7 +32,9 @@ PATIENCE = 10
 """Seconds for a launcher to end its processes."""
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@click.command(
+    context_settings={"ignore_unknown_options": True}, epilog=example("pol doctor --steps 20 -- python train.py")
+)
 @click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far each run goes.")
 @click.option("--timeout", type=click.IntRange(1), default=3600, show_default=True, metavar="S", help="Of each run.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the runs here.")

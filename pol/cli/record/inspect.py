@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree as RichTree
 
+from pol.cli.examples import example
 from pol.cli.file_output import FINE, SHOWN_ROWS, console, json_option, read_file, shown_bytes, unsupported_is_unseen
 from pol.commitments import canonical_json
 from pol.commitments.complete_state import StateEntry
@@ -31,7 +32,7 @@ DOCUMENT_LIMIT = 1 << 28
 FEW = 12
 
 
-@click.command()
+@click.command(epilog=example("pol inspect runs/first@20"))
 @click.argument("path")
 @click.argument("digest", required=False)
 @json_option

@@ -11,6 +11,7 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 
+from pol.cli.examples import example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.key_option import signing_key
 from pol.commitments.checkpoint_log import verify_consistency
@@ -21,7 +22,7 @@ from pol.training.record.signed_heads import LogHead
 from pol.training.storage.store import Store
 
 
-@click.command()
+@click.command(epilog=example("pol log runs/first --verify --keep head.json"))
 @click.argument("record", metavar="RECORD")
 @click.option("--verify", is_flag=True, help="Verify every signed head.")
 @click.option("--signer", metavar="HEX", help="The public key that has to have signed; implies --verify.")

@@ -6,11 +6,12 @@ import asyncio
 
 import click
 
+from pol.cli.examples import example
 from pol.cli.record.store_server import serve as serve_store
 from pol.training.record.recorded_run import open_store
 
 
-@click.command()
+@click.command(epilog=example("pol serve runs/first --port 8765"))
 @click.argument("path", metavar="STORE")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on: this machine only.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")

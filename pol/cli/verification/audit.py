@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from pol.cli.dispute.recorded_dispute import read_json
+from pol.cli.examples import example
 from pol.cli.file_output import console, json_option, write_file
 from pol.dispute.dispute_record import DisputeRecord
 from pol.report.narrator import ConsoleNarrator
@@ -33,7 +34,7 @@ def _seed(ctx: click.Context, param: click.Parameter, value: str | None) -> byte
     return None if value is None else bytes.fromhex(value.removeprefix("0x"))
 
 
-@click.command()
+@click.command(epilog=example("pol audit runs/rounds --round 4 --worker 2"))
 @click.argument("url")
 @click.option("--worker", metavar="K", help="Claims of this worker: its seat, or its key's address.")
 @click.option("--round", "round_", type=click.IntRange(0), metavar="R", help="Claims of this round.")

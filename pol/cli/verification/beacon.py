@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pol.cli.examples import example
 from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, DrandNetwork, Round, verify_round
 
 
@@ -42,7 +43,7 @@ class _Hex(click.ParamType[bytes]):
             self.fail(f"{value!r}: a signature is hexadecimal", param, ctx)
 
 
-@click.command()
+@click.command(epilog=example("pol beacon --after 2026-01-31T12:00:00Z --relay https://api.drand.sh"))
 @click.option("--network", type=click.Choice(sorted(NETWORKS)), default="quicknet", show_default=True)
 @click.option(
     "--after", type=_Time(), metavar="TIME", help="Time of the claim; its maker must not be able to choose it."

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 from rich.progress import Progress
 
+from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, console, unsupported_is_unseen
 from pol.cli.key_option import signing_key
 from pol.cli.verification import profile_picture
@@ -45,7 +46,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _FILE_LIMIT = 1 << 16
 
 
-@click.command()
+@click.command(epilog=example("pol profile store task.json --reruns 8"))
 @click.argument("store")
 @click.argument("task")
 @click.option("--reruns", type=click.IntRange(0), default=RERUNS, show_default=True, help="Reruns of each segment.")

@@ -9,12 +9,13 @@ from typing import Any
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from pol.cli.examples import example
 from pol.cli.key_option import signing_key
 from pol.cli.verification.device_option import device_option
 from pol.training.record.recorded_run import open_store
 
 
-@click.command()
+@click.command(epilog=example("pol worker s3://bucket/store --key worker.pem"))
 @click.argument("store")
 @click.option(
     "--key", type=click.Path(path_type=Path), callback=signing_key, help="PEM file of an Ed25519 key: signs results."

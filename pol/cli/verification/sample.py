@@ -11,6 +11,7 @@ from rich.table import Table
 
 from pol.claims.sample_size import Sample
 from pol.claims.sample_size import sample as plan
+from pol.cli.examples import example
 from pol.cli.verification.share_option import Share
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))
@@ -19,7 +20,7 @@ CONFIDENCES = (Fraction(9, 10), Fraction(99, 100), Fraction(999, 1000))
 MOST_SEGMENTS = 10**7
 
 
-@click.command()
+@click.command(epilog=example("pol sample --segments 1000 --cheat-fraction 0.05"))
 @click.option("--segments", type=click.IntRange(1, MOST_SEGMENTS), required=True, help="Segments of the training.")
 @click.option("--confidence", type=Share(), default="0.99", show_default=True, help="Wanted probability of detection.")
 @click.option(

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pol import __version__
+from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, console, json_option
 from pol.cli.verification.device_option import device_option
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pol.execution.device.self_test.subjects import Subject
 
 
-@click.command()
+@click.command(epilog=example("pol selftest --short"))
 @device_option
 @click.option("--short", is_flag=True, help="2^16 words for each primitive, not 2^24, and small figures.")
 @json_option

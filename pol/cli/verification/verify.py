@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from pol.cli.examples import example
 from pol.cli.file_output import console
 from pol.cli.verification.engine_options import engine_options, open_engine
 from pol.cli.verification.share_option import Share
@@ -46,7 +47,7 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return _hash(ctx, param, text)
 
 
-@click.command()
+@click.command(epilog=example("pol verify runs/first --exact --draws 3"))
 @click.argument("store")
 @click.argument("proof", required=False, callback=_digest)
 @click.option(

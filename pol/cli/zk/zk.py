@@ -16,8 +16,10 @@ from rich.table import Table
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.step_verifiers import deploy_exact, deploy_generated
 from pol.chain.node.connection import Connection
+from pol.cli.examples import example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.market.party_options import signer_of, signer_options
+from pol.cli.verb_group import VerbGroup
 from pol.cli.zk.zk_exact import exact
 from pol.cli.zk.zk_keys import CACHE, keys_option, spinning, write_next
 from pol.errors import ProtocolError
@@ -41,7 +43,7 @@ _ceremony = click.option(
 _circuit = click.argument("circuit", metavar="CIRCUIT")
 
 
-@click.group()
+@click.group(cls=VerbGroup, epilog=example("pol zk prove mlp --out proof.json", "pol zk verify proof.json"))
 def zk() -> None:
     """Zero-knowledge proofs of gradient steps; needs the extra pol[zk]."""
 
@@ -49,7 +51,7 @@ def zk() -> None:
 zk.add_command(exact)
 
 
-@zk.command("circuits")
+@zk.command("circuits", epilog=example("pol zk circuits"))
 @json_option
 def list_circuits(as_json: bool) -> None:
     """The circuits that pol has."""
@@ -71,7 +73,7 @@ def list_circuits(as_json: bool) -> None:
     Console().print(table)
 
 
-@zk.command("setup")
+@zk.command("setup", epilog=example("pol zk setup mlp"))
 @_circuit
 @_visibility
 @_ceremony
@@ -88,7 +90,7 @@ def set_up(circuit: str, visibility: str | None, ceremony: Path | None, root: Pa
     click.echo(f"next: pol zk prove {circuit}")
 
 
-@zk.command("prove")
+@zk.command("prove", epilog=example("pol zk prove mlp --seed 7 --out proof.json"))
 @_circuit
 @click.option(
     "--inputs", type=click.Path(path_type=Path), metavar="FILE", help="Lists of numbers by name; else examples."
@@ -134,7 +136,7 @@ def prove(
     click.echo(f"next: pol zk verify {out}")
 
 
-@zk.command("verify")
+@zk.command("verify", epilog=example("pol zk verify proof.json"))
 @click.argument("proofs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PROOF...")
 @_ceremony
 @keys_option
@@ -157,7 +159,7 @@ def verify(proofs: tuple[Path, ...], ceremony: Path | None, root: Path, as_json:
     click.echo(f"{len(proofs)} proof(s) hold, in {time.monotonic() - began:.1f} s")
 
 
-@zk.command("deploy")
+@zk.command("deploy", epilog=example("pol zk deploy mlp --exact --rpc http://127.0.0.1:8545 --key-env KEY"))
 @_circuit
 @click.option("--rpc", required=True, multiple=True, metavar="URL", help="A node; may be repeated.")
 @click.option("--exact", is_flag=True, help="The exact circuit's verifier, whose proofs decide disputes.")

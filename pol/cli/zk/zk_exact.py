@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from pol.chain.desks.proven_steps import context_of
+from pol.cli.examples import example
 from pol.cli.file_output import json_option, read_file, write_file
+from pol.cli.verb_group import VerbGroup
 from pol.cli.zk.zk_keys import keys_option, spinning, write_next
 from pol.errors import ProtocolError
 from pol.zk.circuits import Circuit, load_circuit
@@ -21,12 +23,12 @@ from pol.zk.fixed_point import Integers
 UNBOUND = bytes(32)
 
 
-@click.group()
+@click.group(cls=VerbGroup, epilog=example("pol zk exact prove mlp", "pol zk exact verify steps.json"))
 def exact() -> None:
     """Exact proofs: the very integers that the court computes, so they settle disputes."""
 
 
-@exact.command("prove")
+@exact.command("prove", epilog=example("pol zk exact prove mlp --steps 2 --out steps.json"))
 @click.argument("circuit", metavar="CIRCUIT")
 @click.option(
     "--inputs",
@@ -83,7 +85,7 @@ def prove(
     click.echo(f"next: pol zk exact verify {out}")
 
 
-@exact.command("verify")
+@exact.command("verify", epilog=example("pol zk exact verify steps.json"))
 @click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
 @json_option
 def verify(path: Path, as_json: bool) -> None:

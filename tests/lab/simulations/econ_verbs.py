@@ -17,6 +17,7 @@ from lab.simulations.population import simulate as run_population
 from lab.simulations.population_on_chain import play
 from lab.simulations.simulation_page import simulation_page
 from pol.chain.node.connection import Connection
+from pol.cli.examples import example
 from pol.cli.incentives.econ import AMOUNT, with_needs, write_page
 from pol.cli.incentives.econ_tables import table
 from pol.incentives.amounts import amount
@@ -50,7 +51,7 @@ class _Counts(click.ParamType[dict[Behavior, int]]):
         return counts
 
 
-@click.command()
+@click.command(epilog=example("pol econ simulate --task-value 25 --verify-cost 1 --cheat-gain 2 --tasks 50"))
 @click.option("--verifiers", type=_Counts(VERIFIERS), default="honest=8", show_default=True, help="KIND=NUMBER,...")
 @click.option("--solvers", type=_Counts(SOLVERS), default="honest=4", show_default=True, help="KIND=NUMBER,...")
 @click.option("--whistleblowers", type=click.IntRange(0, 1000), default=8, show_default=True, help="That may enrol.")
@@ -103,7 +104,7 @@ def simulate(
         console.print("At the contracts every single one of them is the same.")
 
 
-@click.command()
+@click.command(epilog=example("pol econ coalition --task-value 25 --verify-cost 1 --cheat-gain 2 --share 0.2"))
 @click.option(
     "--share",
     "shares",
