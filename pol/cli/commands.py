@@ -47,6 +47,7 @@ GROUPS = {
         "report": ("market.report", "Write a whole market into one HTML page."),
     },
     "Operate a network": {
+        "config": ("configuration.config", "Show or set the node, store and key that other verbs take."),
         "deploy": ("deployment.deploy", "Deploy the contracts on a chain, or check a deployment."),
         "monitor": ("market.monitor", "Recompute all balances and payments of a market, and alert."),
         "completion": ("completion", "Print the completion script of a shell."),

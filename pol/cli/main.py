@@ -87,7 +87,7 @@ def _run() -> int:
     try:
         from pol.cli.commands import commands
 
-        result = commands(standalone_mode=False)
+        result = commands(prog_name="pol", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.exceptions.Abort:
         return _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)

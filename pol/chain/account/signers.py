@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -112,6 +114,24 @@ def from_keystore(path: Path, passphrase: str) -> LocalSigner:
     if said and said != signer.address[2:].lower():
         raise ProtocolError(f"{path} says that it is of another address than its key's, {signer.address}")
     return signer
+
+
+def from_key_file(path: Path, chain_id: int, passphrase: Callable[[], str]) -> LocalSigner:
+    """The key in a file: a keystore, whose passphrase is then asked for; or 64 hexadecimal digits, on test networks.
+
+    Raises:
+        ProtocolError: no key, a wrong passphrase, others may read the file, or a plain key where a chain may be worth
+            money.
+        OperationalError: the file can't be read.
+    """
+    content = read_private(path).strip()
+    if not re.fullmatch(rb"(0x)?[0-9a-fA-F]{64}", content):
+        return from_keystore(path, passphrase())
+    if not is_test_net(chain_id):
+        raise ProtocolError(
+            f"{path} holds a plain key, which is for test networks only: on chain {chain_id} use a keystore"
+        )
+    return LocalSigner(hexadecimal_key(content.decode(), str(path)))
 
 
 def read_passphrase(file: Path | None) -> str:

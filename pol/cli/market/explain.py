@@ -71,7 +71,7 @@ def explain(
         explain_dispute.show(explain_dispute.of_file(Path(what), interval, step_seconds), as_json)
         return
     if market is None:
-        raise click.UsageError("name the market: --deployment FILE, --rpc URL and --store URL")
+        raise click.UsageError("name the market: --deployment FILE, --rpc URL and --store URL, or `pol config set ...`")
     reader = Whistleblower.reader(market.connection, market.deployment, market.store_url)
     if needs:
         explain_dispute.show(explain_dispute.of_task(reader, _found(reader, what)), as_json)

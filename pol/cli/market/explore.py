@@ -13,6 +13,7 @@ import click
 from aiohttp import web
 
 from pol.cli.examples import example
+from pol.cli.market.network_options import store_option
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
 from pol.report.card_style import STYLE
@@ -161,7 +162,7 @@ def _missing(told: str) -> web.Response:
 
 @click.command(epilog=example("pol explore --port 8600"))
 @chain_options
-@click.option("--store", default="memory://", metavar="URL", help="Store of the tasks; without it, no lines of code.")
+@store_option(required=False, default="memory://", what="Store of the tasks; without it, no lines of code.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
 @click.option("--poll", type=click.FloatRange(0), default=2.0, show_default=True, help="Seconds between two looks.")

@@ -1,49 +1,72 @@
-"""Options shared by the verbs of parties: deployment, nodes, store and signer."""
+"""Options shared by the verbs of parties: network, deployment, nodes, store and signer."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from web3 import Web3
 
 from pol.chain.account.remote_signer import Api, RemoteSigner
-from pol.chain.account.signers import Signer, from_environment, from_keystore, read_passphrase
+from pol.chain.account.signers import Signer, from_environment, from_key_file, read_passphrase
 from pol.chain.beacon.drand_relays import Relays, RoundSource
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
-from pol.errors import OperationalError
+from pol.chain.node.network_settings import is_secret
+from pol.cli.market.network_options import NetworkOption, network_option, node_option, store_option
+from pol.errors import OperationalError, ProtocolError
 from pol.verification.beacon.drand import QUICKNET
 
 
 def _chain(required: bool) -> tuple[Callable[..., Any], ...]:
-    nodes = "A node of the deployment's chain; may be repeated."
-    agree = "Number of nodes that have to agree."
+    file, agree = "The file that `pol deploy` wrote.", "Number of nodes that have to agree."
+    path = click.Path(path_type=Path)
     return (
-        click.option("--deployment", type=click.Path(path_type=Path), required=required, metavar="FILE"),
-        click.option("--rpc", required=required, multiple=True, metavar="URL", help=nodes),
+        network_option,
+        click.option("--deployment", cls=NetworkOption, type=path, required=required, metavar="FILE", help=file),
+        node_option(required),
         click.option("--quorum", type=click.IntRange(1), default=1, show_default=True, help=agree),
     )
 
 
-def _store(required: bool) -> Callable[..., Any]:
-    what = "The store of tasks and proofs: a folder, file:// or s3://."
-    return click.option("--store", required=required, metavar="URL", help=what)
+def _key_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse a key in place of its file, as an error about the file would show it."""
+    if value is not None and is_secret(str(value)):
+        raise click.UsageError("--key takes a file, not a key: write the key to a file of mode 600, and name the file")
+    return value
 
 
 _SIGNER = (
-    click.option("--keystore", type=click.Path(path_type=Path), metavar="FILE", help="A key file with a passphrase."),
-    click.option("--passphrase", type=click.Path(path_type=Path), metavar="FILE", help="Asked for if not given."),
+    click.option(
+        "--key",
+        "--keystore",
+        "keystore",
+        cls=NetworkOption,
+        type=click.Path(path_type=Path),
+        callback=_key_file,
+        metavar="FILE",
+        help="A keystore; or a key as 64 hexadecimal digits, on test nets only.",
+    ),
+    click.option(
+        "--passphrase",
+        cls=NetworkOption,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Of the keystore; asked for if not given.",
+    ),
     click.option("--signer", metavar="URL", help="Web3Signer or Clef; the key stays there."),
     click.option("--signer-api", type=click.Choice([a.name.lower() for a in Api]), default="web3signer"),
     click.option("--address", metavar="0x..", help="The account that the signer signs for."),
     click.option("--key-env", metavar="NAME", help="An environment variable with a key, on test nets only."),
 )
 Options = dict[str, Any]
+_SIGNERS = ("keystore", "signer", "key_env")
 
 
 def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +76,7 @@ def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def market_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a chain, its contracts and the store; the command gets ``market: MarketAccess``."""
-    return _with_access(command, (*_chain(required=True), _store(required=True)))
+    return _with_access(command, (*_chain(required=True), store_option()))
 
 
 def optional_market_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,10 +86,10 @@ def optional_market_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(deployment: Path | None, rpc: tuple[str, ...], quorum: int, store: str | None, **values: Any) -> Any:
         market = None
         if deployment is not None and rpc and store is not None:
-            market = MarketAccess.of(deployment, rpc, quorum, store)
+            market = MarketAccess(deployment, rpc, quorum, store)
         return command(market=market, **values)
 
-    return _decorated(wrapped, (*_chain(required=False), _store(required=False)))
+    return _decorated(wrapped, (*_chain(required=False), store_option(required=False)))
 
 
 def signer_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +100,7 @@ def signer_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _with_access(command: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
     @functools.wraps(command)
     def wrapped(deployment: Path, rpc: tuple[str, ...], quorum: int, store: str = "memory://", **values: Any) -> Any:
-        return command(market=MarketAccess.of(deployment, rpc, quorum, store), **values)
+        return command(market=MarketAccess(deployment, rpc, quorum, store), **values)
 
     return _decorated(wrapped, options)
 
@@ -90,26 +113,43 @@ def _decorated(command: Callable[..., Any], options: tuple[Callable[..., Any], .
 
 @dataclass(frozen=True)
 class MarketAccess:
-    """A process's access to a market: chain, contracts and store."""
+    """A process's access to a market: chain, contracts and store. The first use looks at file and node."""
 
-    connection: Connection
-    deployment: Deployment
-    store_url: str
+    document: Path
+    nodes: Sequence[str]
+    quorum: int
+    store: str
 
-    @classmethod
-    def of(cls, document: Path, rpc: Sequence[str], quorum: int, store: str) -> MarketAccess:
-        """Build from the values of `market_options`.
+    @cached_property
+    def deployment(self) -> Deployment:
+        """The market's contracts.
 
         Raises:
-            OperationalError: the document can't be read, or the node doesn't answer.
+            OperationalError: the document can't be read.
             ProtocolError: it isn't a deployment's.
         """
         try:
-            deployment = Deployment.from_json(document.read_text())
-        except (OSError, UnicodeDecodeError) as error:
-            raise OperationalError(f"can't read the deployment {document}: {error}") from error
-        store_url = store if "://" in store else f"file://{Path(store).resolve()}"
-        return cls(Connection.to(*rpc, quorum=quorum), deployment, store_url)
+            return Deployment.from_json(self.document.read_text())
+        except OSError as error:
+            raise OperationalError(f"can't read the deployment {self.document}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ProtocolError(
+                f"{self.document} is no deployment, as it isn't text in UTF-8: see `pol deploy`"
+            ) from error
+
+    @cached_property
+    def connection(self) -> Connection:
+        """The market's chain.
+
+        Raises:
+            OperationalError: no node answers, they are on different chains, or fewer than the quorum agree.
+        """
+        return Connection.to(*self.nodes, quorum=self.quorum)
+
+    @property
+    def store_url(self) -> str:
+        """The URL of the store."""
+        return self.store if "://" in self.store else f"file://{Path(self.store).resolve()}"
 
     def rounds(self, relays: tuple[str, ...]) -> RoundSource | None:
         """The source of drand rounds; None if no relay is named."""
@@ -123,14 +163,21 @@ def signer_of(options: Options, chain_id: int) -> Signer:
         click.UsageError: none is named, or several.
         OperationalError: it can't be used.
     """
-    named = [name for name in ("keystore", "signer", "key_env") if options[name] is not None]
+    named = _named(options)
     if len(named) != 1:
-        raise click.UsageError("name one signer: --keystore FILE, --signer URL or --key-env NAME (on test nets)")
-    if options["keystore"] is not None:
-        return from_keystore(options["keystore"], read_passphrase(options["passphrase"]))
-    if options["key_env"] is not None:
+        raise click.UsageError("name one signer: --key FILE, --signer URL or --key-env NAME (on test nets)")
+    if named == ["keystore"]:
+        return from_key_file(options["keystore"], chain_id, lambda: read_passphrase(options["passphrase"]))
+    if named == ["key_env"]:
         return from_environment(options["key_env"], chain_id)
     if options["address"] is None or not Web3.is_address(options["address"]):
         raise click.UsageError("a signer at a URL needs an account: add --address 0x..")
     api = Api[options["signer_api"].upper()]
     return RemoteSigner(options["signer"], Web3.to_checksum_address(options["address"]), api)
+
+
+def _named(options: Options) -> list[str]:
+    """The signers that are named; those of the command line go before those of environment and files."""
+    named = [name for name in _SIGNERS if options[name] is not None]
+    source = click.get_current_context().get_parameter_source
+    return [name for name in named if source(name) is ParameterSource.COMMANDLINE] or named

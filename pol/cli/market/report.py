@@ -8,6 +8,7 @@ import click
 
 from pol.cli.examples import example
 from pol.cli.market.explore import market_reader
+from pol.cli.market.network_options import store_option
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.errors import OperationalError
 from pol.report.market_page import whole
@@ -15,7 +16,7 @@ from pol.report.market_page import whole
 
 @click.command(epilog=example("pol report --out market.html"))
 @chain_options
-@click.option("--store", default="memory://", metavar="URL", help="Store of the tasks; without it, no lines of code.")
+@store_option(required=False, default="memory://", what="Store of the tasks; without it, no lines of code.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("market.html"), show_default=True, metavar="FILE")
 @click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
 def report(market: MarketAccess, out: Path, test_terms: bool) -> None:

@@ -18,6 +18,7 @@ from pol.chain.court.step_verifiers import deploy_exact, deploy_generated
 from pol.chain.node.connection import Connection
 from pol.cli.examples import example
 from pol.cli.file_output import json_option, read_file, write_file
+from pol.cli.market.network_options import network_option, node_option
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.cli.verb_group import VerbGroup
 from pol.cli.zk.zk_exact import exact
@@ -161,7 +162,8 @@ def verify(proofs: tuple[Path, ...], ceremony: Path | None, root: Path, as_json:
 
 @zk.command("deploy", epilog=example("pol zk deploy mlp --exact --rpc http://127.0.0.1:8545 --key-env KEY"))
 @_circuit
-@click.option("--rpc", required=True, multiple=True, metavar="URL", help="A node; may be repeated.")
+@network_option
+@node_option()
 @click.option("--exact", is_flag=True, help="The exact circuit's verifier, whose proofs decide disputes.")
 @click.option("--solc", metavar="PATH", help="A Solidity compiler, for the verifier that EZKL generates.")
 @_ceremony

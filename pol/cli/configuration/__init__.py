@@ -1,0 +1,1 @@
+"""The verb that shows and sets what other verbs take from files."""
