@@ -1,18 +1,21 @@
-"""Small charts as SVG: marks on a logarithmic scale with a limit, lines, and a strip of segments."""
+"""Small charts: marks on a logarithmic scale with a limit, lines, and a strip of segments.
+
+The drawing stretches with the page; numbers beside it are text of the page, so that a phone shows them at full size.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pol.report.html_elements import Markup, element, join
+from pol.report.html_elements import Markup, element
 
-WIDTH, HEIGHT = 860, 260
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 28, 40
-# The color-blind-safe palette of Okabe and Ito.
-COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-INK, FAINT, LIMIT = "#212529", "#ced4da", "#d55e00"
+SIZE = 1000
+"""Width and height of a drawing in its own units."""
+COLORS = 6
+"""Colors of series in the style: the color-blind-safe palette of Okabe and Ito."""
+MOST_TICKS = 6
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,12 @@ class Frame:
 
     def x(self, value: float) -> float:
         """The horizontal coordinate of a number."""
-        return LEFT + (value - self.low_x) / ((self.high_x - self.low_x) or 1.0) * (WIDTH - LEFT - RIGHT)
+        return (value - self.low_x) / ((self.high_x - self.low_x) or 1.0) * SIZE
 
     def y(self, value: float) -> float:
         """The vertical coordinate of a number, clamped to the area."""
         inside = min(max(value, self.low_y), self.high_y)
-        return HEIGHT - BOTTOM - (inside - self.low_y) / ((self.high_y - self.low_y) or 1.0) * (HEIGHT - TOP - BOTTOM)
+        return SIZE - (inside - self.low_y) / ((self.high_y - self.low_y) or 1.0) * SIZE
 
 
 def marks(series: Mapping[str, Sequence[tuple[int, float]]], limit: float | None, title: str, x_title: str) -> Markup:
@@ -41,51 +44,58 @@ def marks(series: Mapping[str, Sequence[tuple[int, float]]], limit: float | None
     low, high = math.floor(min(decades, default=-1.0)) - 1.0, math.ceil(max(decades, default=0.0)) + 1.0
     xs = [x for x, _ in points]
     frame = Frame(min(xs, default=0) - 0.5, max(xs, default=1) + 0.5, low, high)
-    parts = [_grid(frame, {d: _power(d) for d in _few(int(low) + 1, int(high) - 1)})]
-    parts.append(_text(LEFT - 6, frame.y(low) + 4, "0", "end"))
-    parts.append(_text(LEFT - 6, frame.y(high) + 4, "inf", "end"))
-    parts += _ticks(frame, x_title)
+    labels = {low: "0"} | {float(d): _power(d) for d in _few(int(low) + 1, int(high) - 1)} | {high: "inf"}
+    parts = [_line([(0, frame.y(y)), (SIZE, frame.y(y))], "grid") for y in labels]
     if limit:
         y = frame.y(math.log10(limit))
-        parts.append(_line([(LEFT, y), (WIDTH - RIGHT, y)], LIMIT, dashed=True))
-        parts.append(_text(WIDTH - RIGHT, y - 4, "limit", "end", LIMIT))
+        parts.append(_line([(0, y), (SIZE, y)], "limit", told="limit"))
     for number, (name, values) in enumerate(series.items()):
-        shift = (number - (len(series) - 1) / 2) * 4
+        # Series of one place stand beside each other.
+        shift = (number - (len(series) - 1) / 2) * min(8.0, 250 / max(1, len({*xs}) * len(series)))
         for x, share in values:
             place = low if share == 0.0 else math.log10(share) if 0.0 < share < math.inf else high
-            told = element("title", f"{name}, {x_title} {x}: {share:.3g}")
-            color = COLORS[number % len(COLORS)]
-            parts.append(element("circle", told, cx=frame.x(x) + shift, cy=frame.y(place), r=3.2, fill=color))
-    return _svg([*parts, *_legend(list(series))], title)
+            parts.append(_dot(frame.x(x) + shift, frame.y(place), number, f"{name}, {x_title} {x}: {share:.3g}"))
+    names = list(series) if len(series) > 1 or limit else []
+    return _figure(frame, parts, labels, (title, x_title), names, is_limited=bool(limit))
 
 
 def lines(series: Mapping[str, Sequence[Sequence[tuple[int, float]]]], title: str, x_title: str) -> Markup:
-    """Each series as lines through its runs of points; a non-finite number leaves a gap."""
+    """Each series as lines through its runs of points, joined by dots; a non-finite number leaves a gap."""
     points = [p for runs in series.values() for run in runs for p in run if math.isfinite(p[1])]
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    frame = Frame(min(xs, default=0), max(xs, default=1), min(ys, default=0.0), max(ys, default=1.0))
-    steps = [frame.low_y + i * (frame.high_y - frame.low_y) / 4 for i in range(5)]
-    parts = [_grid(frame, {step: f"{step:.3g}" for step in steps}), *_ticks(frame, x_title)]
-    for number, runs in enumerate(series.values()):
-        color = COLORS[number % len(COLORS)]
+    ticks = _round_numbers(min(ys, default=0.0), max(ys, default=1.0))
+    frame = Frame(min(xs, default=0), max(xs, default=1), min([*ys, ticks[0]]), max([*ys, ticks[-1]]))
+    parts = [_line([(0, frame.y(tick)), (SIZE, frame.y(tick))], "grid") for tick in ticks]
+    for number, (name, runs) in enumerate(series.items()):
+        before: tuple[float, float] | None = None
         for run in runs:
             for piece in _finite(run):
-                parts.append(_line([(frame.x(x), frame.y(y)) for x, y in piece], color))
-    return _svg([*parts, *_legend(list(series))], title)
+                placed = [(frame.x(x), frame.y(y)) for x, y in piece]
+                if before is not None and piece[0] == next(iter(run)):
+                    parts.append(_line([before, placed[0]], "gap", number))
+                told = f"{name}, {x_title} {piece[0][0]}: {piece[0][1]:.4g}"
+                if len(piece) > 1:
+                    told += f", {x_title} {piece[-1][0]}: {piece[-1][1]:.4g}"
+                    parts.append(_line(placed, "curve", number, told))
+                else:
+                    parts.append(_dot(*placed[0], number, told))
+                before = placed[-1]
+    labels = {tick: f"{tick:.6g}" for tick in ticks}
+    return _figure(frame, parts, labels, (title, x_title), list(series))
 
 
 def strip(count: int, colors: Mapping[int, str], told: Mapping[int, str], title: str) -> Markup:
     """A strip of ``count`` segments, some of them colored."""
-    width, height = WIDTH - LEFT - RIGHT, 22
-    cell = width / max(1, count)
-    parts = [element("rect", x=LEFT, y=4, width=width, height=height, fill="#e9ecef")]
+    parts = [element("rect", x=0, y=0, width=SIZE, height=SIZE)]
+    cell = SIZE / max(1, count)
     for segment, color in sorted(colors.items()):
+        gap = cell * 0.08
+        width, style = max(cell - 2 * gap, SIZE / 300), f"fill: {color}"
         tip = element("title", told[segment])
-        x = LEFT + segment * cell
-        parts.append(element("rect", tip, x=x, y=4, width=max(cell - 0.5, 1.0), height=height, fill=color))
-    parts.append(_text(LEFT, height + 20, "0", "start"))
-    parts.append(_text(WIDTH - RIGHT, height + 20, str(count - 1), "end"))
-    return _svg(parts, title, height + 26)
+        parts.append(element("rect", tip, x=segment * cell + gap, y=0, width=width, height=SIZE, style=style))
+    ends = (element("span", str(at), style=f"left: {100 * at / max(1, count - 1):.0f}%") for at in {0, count - 1})
+    plot = (element("div", class_="ys"), _drawing(parts), element("div", *ends, class_="xs"))
+    return element("figure", element("div", *plot, class_="plot strip"), role="img", aria_label=title)
 
 
 def _finite(run: Sequence[tuple[int, float]]) -> list[list[tuple[int, float]]]:
@@ -98,53 +108,76 @@ def _finite(run: Sequence[tuple[int, float]]) -> list[list[tuple[int, float]]]:
     return [piece for piece in pieces if piece]
 
 
-def _svg(parts: Sequence[Markup], title: str, height: float = HEIGHT) -> Markup:
-    attributes = {"viewBox": f"0 0 {WIDTH} {height:.0f}", "font_size": "12", "font_family": "sans-serif"}
-    return element(
-        "svg", *parts, role="img", aria_label=title, xmlns="http://www.w3.org/2000/svg", width=WIDTH, **attributes
-    )
-
-
-def _grid(frame: Frame, labels: Mapping[float, str]) -> Markup:
-    parts = []
-    for value, label in labels.items():
-        y = frame.y(value)
-        parts.append(_line([(LEFT, y), (WIDTH - RIGHT, y)], FAINT, width=0.6))
-        parts.append(_text(LEFT - 6, y + 4, label, "end"))
-    return join(parts)
-
-
-def _ticks(frame: Frame, title: str) -> list[Markup]:
+def _figure(
+    frame: Frame,
+    parts: Sequence[Markup],
+    labels: Mapping[float, str],
+    titles: tuple[str, str],
+    names: Sequence[str],
+    *,
+    is_limited: bool = False,
+) -> Markup:
+    title, x_title = titles
+    legend = [element("span", _swatch(_color(number)), name) for number, name in enumerate(names)]
+    if is_limited:
+        legend.append(element("span", _swatch("var(--bad)"), "limit"))
+    rows = (element("span", text, style=f"bottom: {100 - frame.y(y) / 10:.1f}%") for y, text in labels.items())
     low, high = math.ceil(frame.low_x), math.floor(frame.high_x)
-    parts = [_text(frame.x(x), HEIGHT - BOTTOM + 16, str(x), "middle") for x in _few(low, high)]
-    return [*parts, _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, title, "middle")]
+    columns = (element("span", str(x), style=f"left: {frame.x(x) / 10:.1f}%") for x in _few(low, high))
+    widest = max((len(text) for text in labels.values()), default=1)
+    plot = (
+        element("div", *rows, class_="ys", style=f"width: {widest}ch"),
+        _drawing(parts),
+        element("div", *columns, class_="xs"),
+    )
+    drawn = element("div", *plot, class_="plot")
+    told = element("figcaption", f"{title}; {x_title} from left to right")
+    return element("figure", element("div", *legend, class_="legend"), drawn, told, role="img", aria_label=title)
 
 
-def _legend(names: Sequence[str]) -> list[Markup]:
-    parts = []
-    for i, name in enumerate(names[:6]):
-        x = LEFT + 10 + i * 130
-        parts.append(element("circle", cx=x, cy=10, r=4, fill=COLORS[i]))
-        parts.append(_text(x + 8, 14, name[:18], "start"))
-    return parts
+def _drawing(parts: Sequence[Markup]) -> Markup:
+    box = {"viewBox": f"0 0 {SIZE} {SIZE}", "preserveAspectRatio": "none"}
+    return element("svg", *parts, xmlns="http://www.w3.org/2000/svg", **box)
 
 
-def _line(points: Sequence[tuple[float, float]], color: str, *, width: float = 1.5, dashed: bool = False) -> Markup:
-    if len(points) == 1:
-        return element("circle", cx=points[0][0], cy=points[0][1], r=1.5, fill=color)
+def _line(points: Iterable[tuple[float, float]], kind: str, number: int | None = None, told: str = "") -> Markup:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dash = "5 4" if dashed else "none"
-    return element("polyline", points=path, fill="none", stroke=color, stroke_width=width, stroke_dasharray=dash)
+    style = {} if number is None else {"style": f"stroke: {_color(number)}"}
+    tip = [element("title", told)] if told else []
+    return element("polyline", *tip, points=path, class_=kind, **style)
 
 
-def _text(x: float, y: float, text: str, anchor: str, color: str = INK) -> Markup:
-    return element("text", text, x=x, y=y, text_anchor=anchor, fill=color)
+def _dot(x: float, y: float, number: int, told: str) -> Markup:
+    # A line of no length with round ends: the drawing's stretching leaves it round.
+    tip, style = element("title", told), f"stroke: {_color(number)}"
+    return element("line", tip, x1=x, y1=y, x2=x + 0.01, y2=y, class_="dot", style=style)
+
+
+def _swatch(color: str) -> Markup:
+    return element("i", style=f"background: {color}")
+
+
+def _color(number: int) -> str:
+    return f"var(--s{number % COLORS})"
 
 
 def _few(low: int, high: int) -> list[int]:
-    """About ten integers from ``low`` to ``high``."""
-    every = max(1, math.ceil((high - low + 1) / 10))
+    """A few integers from ``low`` to ``high``, at steps of 1, 2 or 5 times a power of ten."""
+    every = 1
+    while (high - low) // every >= MOST_TICKS:
+        every = every * 5 // 2 if str(every).startswith("2") else every * 2
     return list(range(low, high + 1, every))
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """A few round numbers that cover ``low`` .. ``high``."""
+    width = high - low
+    if not (math.isfinite(width) and width > abs(high) * 1e-9):
+        return [low] if low == high else [low, high]
+    step = 10.0 ** math.floor(math.log10(width / 4))
+    step *= next((times for times in (1, 2, 5) if width / (step * times) <= 5), 10)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [number * step for number in range(first, last + 1)]
 
 
 def _power(decade: float) -> str:

@@ -8,7 +8,8 @@ from math import exp
 from pol.incentives.game.parameter_design import Design
 from pol.incentives.game.payoffs import Choice
 from pol.report import charts
-from pol.report.html_elements import PLAIN_STYLE, Markup, document, element, join, table
+from pol.report.html_elements import Markup, element, table
+from pol.report.page_parts import card, page_of
 
 POINTS = 200
 
@@ -17,17 +18,17 @@ def design_page(found: Design, rows: Sequence[Sequence[str]], title: str) -> str
     """A page about a design: its parameters, the value of fabricating, and the pay of watching."""
     sections = (
         element("h1", title),
-        table(("parameter", "value"), rows),
+        card("Parameters", table(("parameter", "value"), rows)),
         section("What fabricating segments brings, beside honesty, as a part of the price", _temptation(found)),
         section("A false verdict is found, by the share of tickets that one hand holds", _coalitions(found)),
         section("A ticket has been paid at least once, by the number of its watches", _patience(found)),
     )
-    return document("pol econ design", PLAIN_STYLE, *sections)
+    return page_of("pol econ design", *sections)
 
 
 def section(title: str, chart: Markup) -> Markup:
     """A chart below its heading."""
-    return join((element("h2", title), chart))
+    return card(title, chart)
 
 
 def _temptation(found: Design) -> Markup:

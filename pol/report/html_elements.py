@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
 # Second line of defense: injected markup could load and run nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-PLAIN_STYLE = """
-body { font: 15px/1.5 sans-serif; color: #212529; background: #fff; max-width: 900px; margin: 2em auto;
-  padding: 0 1em; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; } svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 3px 12px 3px 0; }
-td { border-top: 1px solid #dee2e6; vertical-align: top; }
-"""
 _EMPTY = frozenset({"meta"})
+_NUMBER = re.compile(r"-|inf|nan|[-+]?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?( ?%| [A-Za-z]{1,4})?")
 
 
 class Markup(str):
@@ -45,7 +40,7 @@ def document(title: str, style: str, *content: str | Markup, policy: str = POLIC
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("style", Markup(style)),
     )
@@ -58,10 +53,29 @@ def printable(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str | Markup]]) -> Markup:
-    """A table; cells that aren't `Markup` are escaped."""
-    titles = element("thead", element("tr", *(element("th", title) for title in head)))
-    body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
-    return element("div", element("table", titles, element("tbody", *body)), class_="wide")
+    """A table; cells that aren't `Markup` are escaped. On a phone each row is a block of lines with these titles.
+
+    Columns of numbers are aligned at their right.
+    """
+    cells = [list(row) for row in rows]
+    numeric = {at for at in range(len(head)) if cells and all(_is_number(row[at]) for row in cells)}
+    kinds = [{"class_": "n"} if at in numeric else {} for at in range(len(head))]
+    titles = (element("th", title, **kind) for title, kind in zip(head, kinds, strict=True))
+    body = (
+        element(
+            "tr",
+            *(
+                element("td", cell, data_label=title, **kind)
+                for cell, title, kind in zip(row, head, kinds, strict=True)
+            ),
+        )
+        for row in cells
+    )
+    return element("table", element("thead", element("tr", *titles)), element("tbody", *body))
+
+
+def _is_number(cell: str | Markup) -> bool:
+    return not isinstance(cell, Markup) and _NUMBER.fullmatch(cell) is not None
 
 
 def _number(value: str | float) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pol.cli.examples import example
-from pol.cli.file_output import console
+from pol.cli.file_output import console, write_file
 from pol.cli.verification.engine_options import engine_options, open_engine
 from pol.cli.verification.share_option import Share
 from pol.errors import EvidenceError, OperationalError, ProtocolError
@@ -89,8 +89,9 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
 @engine_options
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
+@click.option("--by", default="", metavar="NAME", help="Who verifies, for the page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **options: Any) -> int:
+def verify(store: str, proof: str | None, report: Path | None, by: str, as_json: bool, **options: Any) -> int:
     """Verify the learning proof PROOF (its digest, or a file with it) in STORE, or that of the learning record in it.
 
     Segments are drawn and replayed canonically, and compared with what the solver's checkpoints say.
@@ -107,7 +108,7 @@ def verify(store: str, proof: str | None, report: Path | None, as_json: bool, **
         raise click.UsageError(f"{store} is no learning record: name the digest of a learning proof")
     found = _verify(store, proof, as_json, **options)
     if report is not None:
-        _write(report, found)
+        _write(report, found, by, options)
     if as_json:
         print(json.dumps(document(found), indent=2))
     else:
@@ -171,13 +172,16 @@ def _require_task(path: str) -> None:
         )
 
 
-def _write(file: Path, found: VerificationReport) -> None:
+def _write(file: Path, found: VerificationReport, by: str, options: dict[str, Any]) -> None:
     from pol.report.verification_page import page
+    from pol.report.verification_scope import Occasion
+    from pol.verification.verdict.second_look import LOOKS
 
-    try:
-        file.write_text(page(found), encoding="utf-8")
-    except OSError as error:
-        raise OperationalError(f"can't write {file}: {error}") from error
+    more = [] if options["looks"] == LOOKS else ["--looks", str(options["looks"])]
+    committed = options["log_root"]
+    more += [] if committed is None else ["--log-root", committed]
+    occasion = Occasion(int(time.time()), by, tuple(more), is_log_committed=committed is not None)
+    write_file(file, page(found, occasion).encode())
 
 
 def _tell(found: VerificationReport, report: Path | None) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from lab.simulations.population import EPOCH, SimulationResult
 from pol.report import charts
 from pol.report.economics_page import section
-from pol.report.html_elements import PLAIN_STYLE, document, element, table
+from pol.report.html_elements import element, table
+from pol.report.page_parts import card, page_of
 
 
 def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], title: str) -> str:
@@ -29,9 +30,9 @@ def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], tit
         element("h1", title),
         section("Shares of verdicts, tasks and watches", shares),
         section("Whistleblowers that are enrolled", charts.lines({"enrolled": [enrolled]}, "whistleblowers", "task")),
-        table(("role", "kind", "parties", "earned by each and task", "catches"), rows),
+        card("Earnings", table(("role", "kind", "parties", "earned by each and task", "catches"), rows)),
     )
-    return document("pol econ simulate", PLAIN_STYLE, *sections)
+    return page_of("pol econ simulate", *sections)
 
 
 def _share(count: int, total: int) -> float:
