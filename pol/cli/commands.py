@@ -44,7 +44,7 @@ GROUPS = {
         "stake": ("market.stake", "Deposit and withdraw money, and enrol to verify."),
         "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),
         "explore": ("market.explore", "Show a market in the browser, live."),
-        "report": ("market.report", "Write a whole market into one HTML page."),
+        "report": ("market.report", "Write one HTML page about a training, or a whole market."),
     },
     "Operate a network": {
         "config": ("configuration.config", "Show or set the node, store and key that other verbs take."),

@@ -79,7 +79,9 @@ figure { margin: .4em 0 1em; } .legend { display: flex; flex-wrap: wrap; gap: .1
   color: var(--ink); } .cell.none { background: none; color: var(--faint); }
 .cell.good { background: var(--good); color: var(--card); } .cell.bad { background: var(--bad); color: var(--card);
   font-weight: 700; }
-.map { overflow-wrap: anywhere; } .map .cell { width: 12px; height: 16px; border-radius: 2px; }
+.map { display: grid; grid-template-columns: minmax(0, 17em) 1fr; gap: 2px .8em; align-items: center; }
+.map > div { display: grid; gap: 1px; height: 15px; background: var(--fill); border-radius: 2px; overflow: hidden; }
+@media (max-width: 640px) { .map { grid-template-columns: minmax(0, 1fr); gap: 0; } .map > div { height: 12px; } }
 .picture { max-width: 460px; } .picture svg { width: 100%; height: auto; } .funnel { fill: var(--fill);
   opacity: .55; }
 svg .faint { fill: var(--faint); } .open { fill: var(--fill); }

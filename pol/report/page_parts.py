@@ -54,6 +54,11 @@ def note(words: str) -> Markup:
     return element("p", words, class_="note")
 
 
+def bullets(sentences: Iterable[str]) -> Markup:
+    """Sentences, one below the other."""
+    return element("ul", *(element("li", sentence) for sentence in sentences))
+
+
 def folded(summary: str, *content: str | Markup) -> Markup:
     """Content that is shown on demand."""
     return element("details", element("summary", summary), *content)

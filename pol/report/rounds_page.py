@@ -1,26 +1,26 @@
-"""A self-contained page about a training in rounds: workers, rounds, messages, and who was caught by which scalar."""
+"""A self-contained page about a training in rounds: workers, rounds, loss, and who was caught by which scalar."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 
-from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.disputed_claim import ReplayClaim
-from pol.errors import ProtocolError
-from pol.graph.node_names import ProgramNames
-from pol.report.card_style import STYLE
-from pol.report.dispute_entries import DisputeEntry, entries, given_up
+from pol.report import charts
 from pol.report.dispute_narrowing import narrowing
-from pol.report.html_elements import Markup, document, element, join, table
-from pol.rounds.claim_replay import load_phase
+from pol.report.html_elements import Markup, element, join
+from pol.report.page_parts import bar, box, bullets, card, counted, facts, moment, note, page_of, pairs
+from pol.report.rounds_tables import Seats, claims, grid, messages
+from pol.report.told_dispute import ToldDispute
+from pol.report.training_cards import farthest
+from pol.report.verification_scope import Occasion
 from pol.rounds.drawn_audit import RoundsAudit
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
-from pol.rounds.logged_rounds import LoggedRounds
 from pol.rounds.round_audit import Finding, Lie
+from pol.rounds.rounds_course import ClaimCourse
+from pol.verification.engines.slot_engine import SlotDistance
 
-MOST_ROWS = 500
 KINDS = {"accepted": "good", "rejected": "bad", "inconclusive": "live"}
+MOST_LINES = 6
 WORDS = {
     Lie.SIGNATURE: "an entry that nobody has signed",
     Lie.EQUIVOCATION: "two signed claims for one place",
@@ -30,180 +30,178 @@ WORDS = {
     Lie.START: "a start that its sources don't give",
     Lie.EXECUTION: "an end that its program doesn't give",
     Lie.OMISSION: "an acknowledged message, left out of the log",
+    Lie.ORDER: "arrivals taken in another order than its receipts promise",
     Lie.WITHHELD: "data that can't be read: nobody is blamed",
 }
-ROUNDS_STYLE = """
-.grid td, .grid th { text-align: center; padding: 3px 6px; } .grid th:first-child { text-align: left; }
-.cell { display: inline-block; min-width: 1.8em; border-radius: 4px; color: #fff; background: #868e96; }
-.cell.good { background: var(--good); } .cell.bad { background: var(--bad); }
-"""
 
 
 @dataclass(frozen=True)
-class ToldDispute:
-    """A dispute about a claim of these rounds, all of its moves checked."""
+class RoundsFigures:
+    """What is shown of a training besides its audit.
 
-    claim: ClaimEntry
-    moves: tuple[DisputeEntry, ...]
+    ``course`` has the loss and the movement of claims, ``distances`` those of the slots of refuted claims by the
+    claim's digest, ``dispute`` the one that was kept beside the log, ``seed`` the one that has drawn the claims.
+    """
 
-    @classmethod
-    def of(cls, rounds: LoggedRounds, record: DisputeRecord, ended_by: str) -> ToldDispute:
-        """The dispute of a record.
-
-        Raises:
-            ProtocolError: it is about no claim of these rounds, or a move is illegal.
-            OperationalError: the store failed.
-        """
-        about = record.claim
-        if not isinstance(about, ReplayClaim):
-            raise ProtocolError("the dispute beside these rounds isn't about the execution of a claim")
-        for entry in rounds.claims.values():
-            claim = entry.claim
-            if (claim.program, claim.start, claim.end) == (about.program, about.start, about.end):
-                names = load_phase(rounds.store, rounds.plan.phase(claim.phase)).names
-                return cls(entry, _moves(record, names, ended_by))
-        raise ProtocolError("the dispute beside these rounds is about no claim of them: it was moved here or changed")
+    course: Sequence[ClaimCourse] = ()
+    distances: Mapping[bytes, Sequence[SlotDistance]] = field(default_factory=dict)
+    dispute: ToldDispute | None = None
+    seed: str | None = None
 
 
-def page(audit: RoundsAudit, dispute: ToldDispute | None = None) -> str:
+def page(audit: RoundsAudit, figures: RoundsFigures, occasion: Occasion) -> str:
     """The page as HTML."""
-    rounds = audit.rounds
-    seats = {m.worker: m.seat for rosters in rounds.rosters.values() for roster in rosters for m in roster.members}
     parts = [
-        _head(audit, len(seats)),
-        *(_caught(finding, seats, dispute) for finding in audit.findings),
-        _card("Who did what", _grid(audit, seats)),
-        _card("Messages", _messages(rounds, seats)),
-        _card("Claims", _claims(audit, seats)),
+        training(audit, figures, occasion),
+        card("What wasn't checked", bullets(_unchecked(audit))),
+        card("Repeat it", element("pre", occasion.command), note("Anybody can, from the same store; it needs no key.")),
+        _digests(audit, figures),
     ]
-    return document(f"pol audit: {audit.outcome}", STYLE + ROUNDS_STYLE, element("main", *parts))
+    return page_of(f"pol audit: {audit.outcome}", *parts)
 
 
-def _head(audit: RoundsAudit, workers: int) -> Markup:
-    rounds, plan = audit.rounds, audit.plan
-    facts = (
-        ("plan", plan.digest.hex()[:16]),
-        ("rounds", f"{len(rounds.rosters)} of {plan.rounds}"),
-        ("workers", str(workers)),
-        ("signed entries", f"{len(rounds.entries):,}"),
+def training(audit: RoundsAudit, figures: RoundsFigures, occasion: Occasion | None) -> Markup:
+    """What there is to see of a training; ``occasion`` is None on a page that is still alive."""
+    seats = seats_of(audit)
+    parts = [
+        _head(audit, len(seats), occasion),
+        *(_caught(finding, seats, figures) for finding in audit.findings),
+        *_course(figures.course, seats),
+        card("Who did what", grid(audit, seats)),
+        _drawn(audit, figures, seats),
+        card("Messages", messages(audit.rounds, seats)),
+        card("Claims", claims(audit, seats)),
+    ]
+    return join(parts)
+
+
+def seats_of(audit: RoundsAudit) -> dict[str, int]:
+    """Seats of all workers by their names."""
+    rosters = (roster for found in audit.rounds.rosters.values() for roster in found)
+    return {member.worker: member.seat for roster in rosters for member in roster.members}
+
+
+def standing(audit: RoundsAudit) -> str:
+    """What an audit has found, in a sentence."""
+    if audit.outcome == "accepted":
+        return "No lie was found in what was looked at."
+    if audit.outcome == "inconclusive":
+        return "No lie was found; something couldn't be read. That blames nobody."
+    seats = seats_of(audit)
+    liars = dict.fromkeys(_who(finding.worker, seats) for finding in audit.lies)
+    return f"{counted(len(audit.lies), 'lie was', 'lies were')} found, of {', '.join(liars)}; nobody else is to blame."
+
+
+def _head(audit: RoundsAudit, workers: int, occasion: Occasion | None) -> Markup:
+    rounds, plan, kind = audit.rounds, audit.plan, KINDS[audit.outcome]
+    done = len(rounds.rosters)
+    told = [
+        ("rounds", f"{done:,} of {plan.rounds:,}"),
+        ("workers", f"{workers:,}"),
         ("claims", f"{len(rounds.claims):,}"),
         ("replayed", f"{len(audit.claims):,}"),
+        ("signed entries", f"{len(rounds.entries):,}"),
         *sorted(plan.options.items()),
+    ]
+    if occasion is not None:
+        told += [("audited", moment(occasion.time)), ("by", occasion.by or "not named")]
+    verdict = box(
+        f"card verdict {kind}",
+        element("b", audit.outcome.upper(), class_=kind),
+        element("p", standing(audit), class_="lead"),
+        bar(done / plan.rounds, f"round {done} of {plan.rounds}"),
+        note(f"{done:,} of {counted(plan.rounds, 'round')} have begun."),
     )
-    told = element("span", audit.outcome, class_=f"state {KINDS[audit.outcome]}")
-    shown = (element("span", f"{name} ", element("b", value)) for name, value in facts)
-    return join((element("h1", f"A training of many workers: {plan.system} ", told), _div("facts card", *shown)))
+    return join((element("h1", f"A training of many workers: {plan.system}"), verdict, card("", facts(told))))
 
 
-def _caught(finding: Finding, seats: dict[str, int], dispute: ToldDispute | None) -> Markup:
-    who = f"worker {seats[finding.worker]}" if finding.worker in seats else "the coordinator"
-    is_lie = finding.lie is not Lie.WITHHELD
+def _who(worker: str, seats: Seats) -> str:
+    return f"worker {seats[worker]}" if worker in seats else "the coordinator"
+
+
+def _caught(finding: Finding, seats: Seats, figures: RoundsFigures) -> Markup:
+    who, is_lie, dispute = _who(finding.worker, seats), finding.lie is not Lie.WITHHELD, figures.dispute
     title = f"{who} was caught" if is_lie else f"{who}: withheld"
     parts: list[Markup] = [
-        element("h2", title[:1].upper() + title[1:]),
-        _div(
+        box(
             "operation",
             element("b", f"Round {finding.round}, {finding.phase}: {WORDS[finding.lie]}"),
             element("code", finding.worker),
             element("span", f"It {finding.detail}." if is_lie else finding.detail),
         ),
     ]
+    if finding.claim in figures.distances:
+        parts.append(farthest(figures.distances[finding.claim]))
     if dispute is not None and dispute.claim.claim.digest == finding.claim:
         last = dispute.moves[-1]
         told = f"On a chain: {last.outcome}. The {last.winner} has won."
         parts += [element("p", told), *narrowing(dispute.moves, last.one_step)]
-    return _div("card", *parts)
+    return card(title[:1].upper() + title[1:], *parts)
 
 
-def _grid(audit: RoundsAudit, seats: dict[str, int]) -> Markup:
-    """A row for each worker, a column for each round."""
-    rounds = audit.rounds
-    replayed = {entry.claim.digest for entry in audit.claims}
-    lying = {(finding.worker, finding.round) for finding in audit.lies}
-    made: dict[tuple[str, int], list[ClaimEntry]] = {}
-    for entry in rounds.claims.values():
-        made.setdefault((entry.worker, entry.claim.round), []).append(entry)
-    numbers = sorted(rounds.rosters)[:MOST_ROWS]
+def _course(course: Sequence[ClaimCourse], seats: Seats) -> list[Markup]:
+    if not course:
+        return []
+    losses: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    moved: dict[str, list[tuple[int, float]]] = {}
+    for found in course:
+        who, step = f"worker {seats.get(found.entry.worker, '?')}", found.entry.claim.first_step
+        moved.setdefault(who, []).append((found.entry.claim.round, found.moved))
+        for name, value in found.observed.items():
+            losses.setdefault(name, {}).setdefault(who, []).append((step, value))
+    cards = []
+    for name, by_worker in losses.items():
+        told = f"The {name} that each claim's program observes in its first step, on the data of its worker."
+        chart = charts.lines(_few_series(by_worker), f"{name} by step", "step")
+        cards.append(card(name.capitalize(), note(told), chart))
+    told = "L2 norm of the change of the weights by each claim: a hint where to replay, and no evidence."
+    if len(moved) > MOST_LINES:
+        moved = {"all workers": [point for points in moved.values() for point in points]}
+    return [*cards, card("Where to look", charts.marks(moved, None, told, "round"))]
 
-    def cell(worker: str, number: int) -> str | Markup:
-        found = made.get((worker, number), [])
-        if not found:
-            return ""
-        seen = sum(entry.claim.digest in replayed for entry in found)
-        kind = "bad" if (worker, number) in lying else "good" if seen == len(found) else ""
-        tip = f"{len(found)} claims, {seen} replayed"
-        return element("span", "lie" if kind == "bad" else str(len(found)), class_=f"cell {kind}".rstrip(), title=tip)
 
-    rows = (
-        (f"{seat}: {worker[:10]}", *(cell(worker, number) for number in numbers))
-        for worker, seat in sorted(seats.items(), key=lambda pair: pair[1])
+def _few_series(by_worker: Mapping[str, list[tuple[int, float]]]) -> dict[str, list[list[tuple[int, float]]]]:
+    """A line for each worker, or the mean of all where there are more than a chart can show."""
+    if len(by_worker) <= MOST_LINES:
+        return {who: [sorted(points)] for who, points in sorted(by_worker.items())}
+    at: dict[int, list[float]] = {}
+    for step, value in (point for points in by_worker.values() for point in points):
+        at.setdefault(step, []).append(value)
+    return {f"mean of {len(by_worker)} workers": [[(step, fmean(values)) for step, values in sorted(at.items())]]}
+
+
+def _drawn(audit: RoundsAudit, figures: RoundsFigures, seats: Seats) -> Markup:
+    count, everything = len(audit.claims), len(audit.rounds.claims)
+    if not count:
+        return card("What was drawn", element("p", "Nothing was replayed: roots, signatures and sources were checked."))
+    steps = sum(entry.claim.steps for entry in audit.claims)
+    told = [f"{count:,} of {counted(everything, 'claim')} were replayed, {steps:,} steps."]
+    if figures.seed is not None:
+        told.append(f"They were drawn by the seed {figures.seed}.")
+    named = ", ".join(
+        f"worker {seats.get(e.worker, '?')} in round {e.claim.round}, {audit.plan.phase_name(e.claim.phase)}"
+        for e in audit.claims[:MOST_LINES]
     )
-    note = "Numbers are claims; green ones were all replayed, gray ones only checked by their roots."
-    listed = table(("worker", *(str(number) for number in numbers)), rows)
-    return join((_div("grid", listed), element("p", note, class_="note")))
+    more = f", and {count - MOST_LINES:,} more" if count > MOST_LINES else ""
+    return card("What was drawn", *(element("p", each) for each in told), note(f"{named}{more}."))
 
 
-def _messages(rounds: LoggedRounds, seats: dict[str, int]) -> Markup:
-    receivers: dict[bytes, list[str]] = {}
-    for entry in rounds.entries:
-        if isinstance(entry, DeliveryEntry):
-            receivers.setdefault(entry.claim, []).append(str(seats.get(entry.receiver, entry.receiver[:10])))
-    sent = sorted(
-        (rounds.claims[claim] for claim in receivers if claim in rounds.claims),
-        key=lambda entry: (*entry.claim.place, seats.get(entry.worker, -1)),
-    )
-    rows = [
-        (
-            str(entry.claim.round),
-            rounds.plan.phase_name(entry.claim.phase),
-            str(seats.get(entry.worker, entry.worker[:10])),
-            ", ".join(sorted(receivers[entry.claim.digest])),
-            element("code", entry.claim.end.hex()[:16]),
-        )
-        for entry in sent
-    ]
-    listed = table(("round", "phase", "from", "acknowledged by", "root"), rows[:MOST_ROWS])
-    return _folded(f"{len(rows)} messages, each with signed receipts", listed, len(rows))
+def _unchecked(audit: RoundsAudit) -> list[str]:
+    left = len(audit.rounds.claims) - len(audit.claims)
+    told = []
+    if left:
+        of = counted(len(audit.rounds.claims), "claim")
+        told.append(f"{left:,} of {of} weren't replayed: their execution may be a lie.")
+    if not audit.rounds.is_whole:
+        told.append("Rounds besides the one that was asked for, and the one before it: their entries weren't read.")
+    told.append("Whether the plan, its data and its first weights are good: they are named by their digests.")
+    told.append("Who the workers are: they are keys. Two keys may belong to one person.")
+    return told
 
 
-def _claims(audit: RoundsAudit, seats: dict[str, int]) -> Markup:
-    lies = {finding.claim: finding.lie.value for finding in audit.findings}
-    replayed = {entry.claim.digest for entry in audit.claims}
-    everything = sorted(
-        audit.rounds.claims.values(), key=lambda entry: (*entry.claim.place, seats.get(entry.worker, -1))
-    )
-    rows = [
-        (
-            str(entry.claim.round),
-            audit.plan.phase_name(entry.claim.phase),
-            str(seats.get(entry.worker, entry.worker[:10])),
-            f"{entry.claim.first_step} to {entry.claim.first_step + entry.claim.steps}",
-            element("code", entry.claim.start.hex()[:16]),
-            element("code", entry.claim.end.hex()[:16]),
-            lies.get(entry.claim.digest) or ("replayed" if entry.claim.digest in replayed else "roots"),
-        )
-        for entry in everything
-    ]
-    listed = table(("round", "phase", "worker", "steps", "start", "end", "checked"), rows[:MOST_ROWS])
-    return _folded(f"All {len(rows)} claims", listed, len(rows))
-
-
-def _folded(summary: str, listed: Markup, count: int) -> Markup:
-    left = count - MOST_ROWS
-    more = element("p", f"and {left} more, which pol audit --json lists", class_="note") if left > 0 else Markup()
-    return element("details", element("summary", summary), listed, more)
-
-
-def _card(title: str, *content: Markup) -> Markup:
-    return _div("card", element("h2", title), *content)
-
-
-def _div(kind: str, *content: Markup) -> Markup:
-    return element("div", *content, class_=kind)
-
-
-def _moves(record: DisputeRecord, names: ProgramNames, ended_by: str) -> tuple[DisputeEntry, ...]:
-    found: Sequence[DisputeEntry] = list(entries(record, names))
-    if found[-1].outcome is None:
-        found = [*found, given_up(record, names, ended_by)]
-    return tuple(found)
+def _digests(audit: RoundsAudit, figures: RoundsFigures) -> Markup:
+    rows: dict[str, str | Markup] = {"plan": audit.plan.digest.hex(), "coordinator": audit.plan.coordinator}
+    rows |= {f"worker {seat}": worker for worker, seat in sorted(seats_of(audit).items(), key=lambda pair: pair[1])}
+    if figures.seed is not None:
+        rows["seed of the draw"] = figures.seed
+    return card("Digests and keys", pairs(rows))

@@ -9,8 +9,21 @@ from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, StepProgram
 from pol.report import charts
 from pol.report.html_elements import Markup, element, join, table
-from pol.report.page_parts import badge, box, card, counted, facts, folded, moment, note, page_of, pairs, tabled
-from pol.report.verification_scope import Occasion, meaning, repeat_command, unchecked
+from pol.report.page_parts import (
+    badge,
+    box,
+    bullets,
+    card,
+    counted,
+    facts,
+    folded,
+    moment,
+    note,
+    page_of,
+    pairs,
+    tabled,
+)
+from pol.report.verification_scope import Occasion, meaning, unchecked
 from pol.verification.examination.proof_examination import SegmentDraw
 from pol.verification.examination.screening import SUSPICIOUS
 from pol.verification.examination.verification_report import VerificationReport, draw_reasons, limit_shares
@@ -18,6 +31,7 @@ from pol.verification.verdict.verdict import Outcome
 
 KINDS = {Outcome.ACCEPTED: "good", Outcome.REJECTED: "bad", Outcome.INCONCLUSIVE: "live"}
 COLORS = {Outcome.ACCEPTED: "var(--good)", Outcome.REJECTED: "var(--bad)", Outcome.INCONCLUSIVE: "var(--link)"}
+REPEATED = "Same store, same draw: the verdict has to be the same on any machine. It needs no key and no chain."
 MOST_ROWS = 500
 MOST_NAMES = 6
 
@@ -34,8 +48,8 @@ def page(found: VerificationReport, occasion: Occasion, more: Sequence[Markup] =
         _losses(found),
         _segments(found),
         _screen(found),
-        card("What wasn't checked", element("ul", *(element("li", each) for each in unchecked(found, occasion)))),
-        _again(found, occasion),
+        card("What wasn't checked", bullets(unchecked(found, occasion))),
+        card("Repeat it", element("pre", occasion.command), note(REPEATED)),
         _digests(found),
         _machines(found),
     ]
@@ -45,20 +59,19 @@ def page(found: VerificationReport, occasion: Occasion, more: Sequence[Markup] =
 def _verdict(found: VerificationReport, occasion: Occasion) -> Markup:
     verdict, kind = found.verdict, KINDS[found.verdict.outcome]
     reasons = ", ".join(reason.value for reason in verdict.reasons)
-    advice = (element("li", sentence) for sentence in found.advice)
     banner = box(
         f"card verdict {kind}",
         element("b", verdict.outcome.name, class_=kind),
         element("p", meaning(found), class_="lead"),
         element("p", f"{verdict.detail[:1].upper()}{verdict.detail[1:]} ({reasons})."),
         element("h3", "What to do next"),
-        element("ul", *advice),
+        bullets(found.advice),
     )
     draw = found.draw
     replayed = "none" if draw is None else f"{len(verdict.examined):,} of {draw.segments:,} segments"
     told = [
         ("verified", moment(occasion.time)),
-        ("by", occasion.by or "not named (--by)"),
+        ("by", occasion.by or "not named"),
         ("replayed", replayed),
         ("took", f"{found.seconds:.1f} s"),
     ]
@@ -167,7 +180,7 @@ def _segments(found: VerificationReport) -> Markup:
         rows[verdict.outcome is Outcome.ACCEPTED].append(row)
     head = ["segment", "steps", "why", "outcome", *(c.name.lower() for c in Component), "reasons"]
     told = (r.verdict for r in examined if r.verdict.outcome is not Outcome.ACCEPTED)
-    details = element("ul", *(element("li", f"Segment {v.segment}: {v.detail}.") for v in told))
+    details = bullets(f"Segment {v.segment}: {v.detail}." for v in told)
     others, fine = rows[False], rows[True]
     parts = [details, table(head, others)] if others else []
     if fine:
@@ -190,11 +203,6 @@ def _screen(found: VerificationReport) -> Markup:
     )
     listed = table(["segment", "moved (L2)", "score"], rows)
     return card("Where the screen looks", note(told), chart, folded("The most unusual segments", listed))
-
-
-def _again(found: VerificationReport, occasion: Occasion) -> Markup:
-    told = "Same store, same draw: the verdict has to be the same on any machine. It needs no key and no chain."
-    return card("Repeat it", element("pre", repeat_command(found, occasion)), note(told))
 
 
 def _digests(found: VerificationReport) -> Markup:

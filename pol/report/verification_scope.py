@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pol.verification.examination.verification_report import VerificationReport
@@ -13,14 +14,13 @@ from pol.verification.verdict.verdict import Outcome
 class Occasion:
     """The circumstances of a verification that nothing else says.
 
-    ``time`` is in seconds of Unix time. ``by`` names the verifier as it names itself. ``options`` are those of the
-    command besides store, proof, profile, draw and seed. ``is_log_committed`` says whether the root of the checkpoint
-    log came from outside of the store.
+    ``time`` is in seconds of Unix time. ``by`` names the verifier as it names itself. ``command`` repeats it all.
+    ``is_log_committed`` says whether the root of the checkpoint log came from outside of the store.
     """
 
     time: int
-    by: str = ""
-    options: tuple[str, ...] = ()
+    by: str
+    command: str
     is_log_committed: bool = False
 
 
@@ -72,8 +72,8 @@ def unchecked(found: VerificationReport, occasion: Occasion) -> list[str]:
     return told
 
 
-def repeat_command(found: VerificationReport, occasion: Occasion) -> str:
-    """The command that repeats the verification with the same draw, on any machine that can read the store."""
+def repeat_command(found: VerificationReport, options: Sequence[str] = ()) -> str:
+    """The command that repeats a verification with the same draw, on any machine that can read the store."""
     words = ["pol", "verify", found.store, *([found.proof] if found.proof else [])]
     if found.profile is not None:
         words += ["--profile", found.profile]
@@ -86,4 +86,4 @@ def repeat_command(found: VerificationReport, occasion: Occasion) -> str:
             words += ["--seed", seed.hex()]
         if draw.suspected:
             words += ["--suspicious", str(len(draw.suspected))]
-    return shlex.join([*words, *occasion.options])
+    return shlex.join([*words, *options])

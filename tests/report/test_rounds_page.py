@@ -86,7 +86,9 @@ def test_the_page(run: Path, tmp_path: Path) -> None:
     assert any("challenger has won" in words for words in page.words["p"])
     assert "svg" in page.tags
     assert "Down to" in page.words["b"]
-    assert any("8 messages" in words for words in page.words["summary"])  # 2 in round 0, 3 in each other one
+    assert any("1 lie was found, of worker 1; nobody else is to blame." in words for words in page.words["p"])
+    assert any(f"pol audit {run}" in words for words in page.words["pre"])
+    assert any("8 messages with " in words for words in page.words["summary"])  # 2 in round 0, 3 in each other one
 
 
 def test_a_dispute_of_other_rounds_is_refused(run: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.report import charts
 from pol.report.html_elements import Markup, element, table
 from pol.report.verification_page import page as page_of
-from pol.report.verification_scope import Occasion
+from pol.report.verification_scope import Occasion, repeat_command
 from pol.training.task.published_task import load, publish
 from pol.verification.engines.engine import ExaminedSegment
 from pol.verification.examination.proof_examination import SegmentDraw, conclude
@@ -32,7 +32,6 @@ from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
 HOSTILE = (
     "</code></title></style><script src=//evil.example/x.js>alert(1)</script><img src=x onerror='a()'>\"'&\x1b[2J\u202e"
 )
-OCCASION = Occasion(1_700_000_000, "Ada & Co", ("--looks", "4"))
 LIMITS = (1 << 40, 1 << 40, 1 << 40)
 
 
@@ -60,8 +59,8 @@ class Page(HTMLParser):
         self.text += data
 
 
-def page(report: VerificationReport, occasion: Occasion = OCCASION) -> str:
-    return page_of(report, occasion)
+def page(report: VerificationReport) -> str:
+    return page_of(report, Occasion(1_700_000_000, "Ada & Co", repeat_command(report, ("--looks", "4"))))
 
 
 def verdict(segment: int, distance: int) -> Verdict:

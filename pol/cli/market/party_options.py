@@ -74,6 +74,19 @@ def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _with_access(command, _chain(required=True))
 
 
+def optional_chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `chain_options` for a command that needs no market for some of its work: ``market: MarketAccess | None``."""
+
+    @functools.wraps(command)
+    def wrapped(deployment: Path | None, rpc: tuple[str, ...], quorum: int, store: str, **values: Any) -> Any:
+        if (deployment is None) != (not rpc):
+            raise click.UsageError("a market needs both --deployment FILE and --rpc URL")
+        market = None if deployment is None else MarketAccess(deployment, rpc, quorum, store)
+        return command(market=market, **values)
+
+    return _decorated(wrapped, _chain(required=False))
+
+
 def market_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a chain, its contracts and the store; the command gets ``market: MarketAccess``."""
     return _with_access(command, (*_chain(required=True), store_option()))

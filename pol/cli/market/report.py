@@ -1,30 +1,72 @@
-"""``pol report``: the pages of `pol explore` at one block, as one file."""
+"""``pol report``: one page about a training, or about a whole market at one block."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pol.cli.examples import example
-from pol.cli.market.explore import market_reader
+from pol.cli.file_output import write_file
 from pol.cli.market.network_options import store_option
-from pol.cli.market.party_options import MarketAccess, chain_options
-from pol.errors import OperationalError
-from pol.report.market_page import whole
+from pol.cli.market.party_options import MarketAccess, optional_chain_options
+
+NOTHING = (
+    "name what the page is about: a training (a learning record, a store and the digest of a proof, or a training in "
+    "rounds), or a market with --deployment FILE and --rpc URL"
+)
 
 
-@click.command(epilog=example("pol report --out market.html"))
-@chain_options
-@store_option(required=False, default="memory://", what="Store of the tasks; without it, no lines of code.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("market.html"), show_default=True, metavar="FILE")
-@click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
-def report(market: MarketAccess, out: Path, test_terms: bool) -> None:
-    """Write a whole market into one page: tasks, verdicts, disputes. The page loads nothing from elsewhere."""
+@click.command(epilog=example("pol report runs/first --out training.html"))
+@click.argument("training", required=False)
+@click.argument("proof", required=False)
+@optional_chain_options
+@store_option(required=False, default="memory://", what="Store of the market's tasks; else no lines of code.")
+@click.option("--test-terms", is_flag=True, help="Of a market: also tasks with the terms of test networks.")
+@click.option("--profile", metavar="DIGEST", help="Of a training: its profile with the thresholds, or a file with it.")
+@click.option("--draws", type=click.IntRange(1), metavar="N", help="Of a training: replay N drawn segments or claims.")
+@click.option("--seed", metavar="HEX", help="Of a training: randomness of the draw; else fresh entropy.")
+@click.option("--by", default="", metavar="NAME", help="Of a training: who makes the report.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Default: report.html.")
+def report(
+    training: str | None,
+    proof: str | None,
+    market: MarketAccess | None,
+    test_terms: bool,
+    out: Path | None,
+    **options: Any,
+) -> int:
+    """Write one page about a TRAINING (with the digest of its PROOF), or about a market. It loads nothing.
+
+    A training: loss, distances of each segment and tensor, the screen, what was drawn, receipts. As much is replayed
+    as finds a lie in one of 20 segments with 99 %.
+
+    Exit codes: of a training those of `pol verify` and `pol audit`.
+    """
+    file = out or Path("report.html")
+    source = click.get_current_context().get_parameter_source("deployment")
+    if training is not None and source is ParameterSource.COMMANDLINE:
+        raise click.UsageError("a page is about a training or about a market: leave one of them out")
+    if training is not None:
+        from pol.cli.verification.training_report import write_training_page
+
+        return write_training_page(file, training, proof, **options)
+    if market is None:
+        raise click.UsageError(NOTHING)
+    named = [name for name, value in options.items() if value]
+    if named:
+        raise click.UsageError(f"--{named[0]} is for the page of a training, not of a market: leave it out")
+    return _write_market(file, market, test_terms)
+
+
+def _write_market(file: Path, market: MarketAccess, test_terms: bool) -> int:
+    from pol.cli.market.explore import market_reader
+    from pol.report.market_page import whole
+
     view = market_reader(market, test_terms).view()
-    try:
-        out.write_text(whole(view))
-    except OSError as error:
-        raise OperationalError(f"can't write {out}: {error}") from error
+    write_file(file, whole(view).encode())
     disputes = sum(len(task.disputes) for task in view.tasks)
-    print(f"{out}: {len(view.tasks)} tasks and {disputes} disputes at block {view.block}")
+    print(f"{file}: {len(view.tasks)} tasks and {disputes} disputes at block {view.block}")
+    return 0

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from pol.cli.dispute.recorded_dispute import read_json
 from pol.cli.examples import example
-from pol.cli.file_output import console, json_option, write_file
-from pol.dispute.dispute_record import DisputeRecord
+from pol.cli.file_output import console, json_option
+from pol.cli.verification.rounds_report import write_rounds_page
 from pol.report.narrator import ConsoleNarrator
 from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from pol.rounds.drawn_audit import RoundsAudit
 
-DISPUTE = "dispute.json"
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
 _SEED = re.compile(r"(?:0x)?[0-9a-fA-F]{64}")
 
@@ -42,6 +40,7 @@ def _seed(ctx: click.Context, param: click.Parameter, value: str | None) -> byte
 @click.option("--seed", callback=_seed, metavar="HEX", help="Randomness of the draw; else fresh entropy.")
 @click.option("--all-roots", is_flag=True, help="Check all claims and rosters by their roots; needs no replay.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
+@click.option("--by", default="", metavar="NAME", help="Who audits, for the page.")
 @json_option
 def audit(
     url: str,
@@ -51,6 +50,7 @@ def audit(
     seed: bytes | None,
     all_roots: bool,
     report: Path | None,
+    by: str,
     as_json: bool,
 ) -> int:
     """Check the training in rounds at URL: who signed which claim, from what, and whether its program gives that end.
@@ -67,9 +67,11 @@ def audit(
     with tell.progress("replaying claims") as advance:
         found = audited(Store(url), worker, round_, draws=draws, seed=drawn_by, is_all_roots=all_roots, advance=advance)
     seconds = time.monotonic() - began
-    if report is not None:
-        _write(report, url, found)
     drawn_seed = drawn_by.hex() if draws is not None else None
+    if report is not None:
+        asked = {"--worker": worker, "--round": round_, "--draw": draws, "--seed": drawn_seed}
+        options = [word for name, value in asked.items() if value is not None for word in (name, str(value))]
+        write_rounds_page(report, url, found, [*options, *(["--all-roots"] if all_roots else [])], by, drawn_seed, tell)
     if as_json:
         print(json.dumps(document(found) | {"seed": drawn_seed, "seconds": round(seconds, 3)}, indent=2))
     else:
@@ -108,19 +110,6 @@ def document(found: RoundsAudit) -> dict[str, Any]:
         "replayed": replayed,
         "findings": findings,
     }
-
-
-def _write(report: Path, url: str, found: RoundsAudit) -> None:
-    """The page, with the dispute that `pol demo --decentralised --out` has kept beside the store, if there is one."""
-    from pol.report.rounds_page import ToldDispute, page
-
-    kept, dispute = Path(url) / DISPUTE, None
-    if kept.is_file():
-        told = read_json(kept)
-        record = DisputeRecord.from_dict(told)
-        ended_by = told.get("ended_by")
-        dispute = ToldDispute.of(found.rounds, record, ended_by if isinstance(ended_by, str) else "silence")
-    write_file(report, page(found, dispute).encode())
 
 
 def _tell(found: RoundsAudit, seed: str | None, seconds: float) -> None:

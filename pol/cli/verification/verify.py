@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.table import Table
 
 from pol.cli.examples import example
 from pol.cli.file_output import console, write_file
+from pol.cli.verification.digest_option import digest_option, hash_option
 from pol.cli.verification.engine_options import engine_options, open_engine
 from pol.cli.verification.share_option import Share
 from pol.errors import EvidenceError, OperationalError, ProtocolError
@@ -26,36 +26,17 @@ if TYPE_CHECKING:
     from pol.verification.examination.verification_report import VerificationReport
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
-_HASH = re.compile(r"(?:0x)?([0-9a-f]{64})", re.IGNORECASE)
-
-
-def _hash(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    match = _HASH.fullmatch(value or "")
-    if value is not None and match is None:
-        raise click.BadParameter(f"{value!r} isn't 32 bytes in hexadecimal")
-    return match[1].lower() if match else None
-
-
-def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A digest, or a file that holds nothing else."""
-    if value is None or _HASH.fullmatch(value):
-        return _hash(ctx, param, value)
-    try:
-        text = Path(value).read_bytes()[:100].decode(errors="replace").strip()
-    except OSError as error:
-        raise click.BadParameter(f"{value!r} is neither 32 bytes in hexadecimal nor a file with them") from error
-    return _hash(ctx, param, text)
 
 
 @click.command(epilog=example("pol verify runs/first --exact --draws 3"))
 @click.argument("store")
-@click.argument("proof", required=False, callback=_digest)
+@click.argument("proof", required=False, callback=digest_option)
 @click.option(
-    "--profile", callback=_digest, metavar="DIGEST", help="The profile with the thresholds, in the same store."
+    "--profile", callback=digest_option, metavar="DIGEST", help="The profile with the thresholds, in the same store."
 )
 @click.option("--exact", is_flag=True, help="Roots must be equal: the default if the proof says that it is exact.")
 @click.option(
-    "--seed", callback=_hash, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
+    "--seed", callback=hash_option, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
 )
 @click.option(
     "--confidence",
@@ -86,7 +67,9 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     metavar="N",
     help="Reruns of a second look at a segment beyond the thresholds; 0: no second look.",
 )
-@click.option("--log-root", callback=_hash, metavar="HEX", help="Root of the checkpoint log that was committed to.")
+@click.option(
+    "--log-root", callback=hash_option, metavar="HEX", help="Root of the checkpoint log that was committed to."
+)
 @engine_options
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page of HTML.")
 @click.option("--by", default="", metavar="NAME", help="Who verifies, for the page.")
@@ -174,13 +157,14 @@ def _require_task(path: str) -> None:
 
 def _write(file: Path, found: VerificationReport, by: str, options: dict[str, Any]) -> None:
     from pol.report.verification_page import page
-    from pol.report.verification_scope import Occasion
+    from pol.report.verification_scope import Occasion, repeat_command
     from pol.verification.verdict.second_look import LOOKS
 
     more = [] if options["looks"] == LOOKS else ["--looks", str(options["looks"])]
     committed = options["log_root"]
     more += [] if committed is None else ["--log-root", committed]
-    occasion = Occasion(int(time.time()), by, tuple(more), is_log_committed=committed is not None)
+    command = repeat_command(found, more)
+    occasion = Occasion(int(time.time()), by, command, is_log_committed=committed is not None)
     write_file(file, page(found, occasion).encode())
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_o
 ATTEMPTS = 3
 """Attempts at a job whose process ends without a result."""
 MAX_OBSERVED = 8
+Compared: TypeAlias = Callable[[LoadedTask, Sequence[Words], Sequence[Words], Sequence[Words]], None]
+"""``compared(task, start, replayed, end)``: looks at the states of a segment while they are in memory."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,13 @@ class Engine(Protocol):
         ...
 
 
-def replay_segment(job: ReplayJob, threads: int, device: str = CPU) -> ExaminedSegment:
-    """Do a job in this process with ``threads`` of the kernels, 0 for all, or on a device: the bits are the same."""
+def replay_segment(
+    job: ReplayJob, threads: int, device: str = CPU, compared: Compared | None = None
+) -> ExaminedSegment:
+    """Do a job in this process with ``threads`` of the kernels, 0 for all, or on a device: the bits are the same.
+
+    ``compared`` looks at the states of a segment, not at those of a pair.
+    """
     try:
         store, loaded, executor = _prepare(job.store, job.task, threads, device)
     except (ProtocolError, OperationalError, UnsupportedError, MemoryError) as error:
@@ -98,7 +105,7 @@ def replay_segment(job: ReplayJob, threads: int, device: str = CPU) -> ExaminedS
     start, end = job.start, job.end
     if job.is_pair:
         loaded, start, end = paired_task(loaded), paired_entry(start), paired_entry(end)
-    names = _scalars(loaded)
+    names = observed_scalars(loaded)
     seen: dict[str, list[float]] = {name: [] for name in names}
 
     def observe(step: int, words: list[Words]) -> None:
@@ -110,8 +117,11 @@ def replay_segment(job: ReplayJob, threads: int, device: str = CPU) -> ExaminedS
     executors = executors_on(device, threads)
 
     def compare(before: Sequence[Words], replayed: Sequence[Words], after: Sequence[Words]) -> None:
-        found.append(direction(loaded.program, replayed, after, job.sketched))
-        states.append((before, replayed, after))
+        if compared is not None:
+            compared(loaded, before, replayed, after)
+        if job.sketched:
+            found.append(direction(loaded.program, replayed, after, job.sketched))
+            states.append((before, replayed, after))
 
     again = SecondLooker(loaded, executors, job.thresholds, job.looks, seed=job.sketched)
     verdict = verify_entries(
@@ -123,7 +133,7 @@ def replay_segment(job: ReplayJob, threads: int, device: str = CPU) -> ExaminedS
         job.thresholds,
         observe,
         again,
-        compare=compare if job.sketched and not job.is_pair else None,
+        compare=compare if (job.sketched or compared) and not job.is_pair else None,
         halves=job.is_pair,
     )
     if states and verdict.outcome is Outcome.ACCEPTED:
@@ -171,11 +181,11 @@ def _prepare(url: str, digest: str, threads: int, device: str) -> tuple[Store, L
     store = Store(url)
     # A replay begins at a checkpoint, also the first one.
     loaded = published_task.let_go(published_task.load(store, digest), store)
-    places = [loaded.names.observed[name] for name in _scalars(loaded)]
+    places = [loaded.names.observed[name] for name in observed_scalars(loaded)]
     return store, loaded, executors_on(device, threads)(loaded.program, loaded.constants).observing(places)
 
 
-def _scalars(loaded: LoadedTask) -> list[str]:
+def observed_scalars(loaded: LoadedTask) -> list[str]:
     """Observed nodes that are one f32 each, such as the loss."""
     program: StepProgram = loaded.program
     types = {name: program.nodes[node].type for name, node in loaded.names.observed.items()}

@@ -50,8 +50,8 @@ class SlotExaminer:
     ) -> list[str]:
         """The slots of f32 numbers whose residual neither their way nor reruns explain, by name."""
         task, interval = self.task, self.task.document.interval
-        residuals = _lengths(task.program, replayed, end)
-        ways = _lengths(task.program, replayed, start)
+        residuals = slot_lengths(task.program, replayed, end)
+        ways = slot_lengths(task.program, replayed, start)
         sizes = [_norm(words) for words in replayed]
         long = [
             place
@@ -63,7 +63,7 @@ class SlotExaminer:
         furthest = [0.0] * len(residuals)
         for program in self.programs:
             rerun = replay_end(program, self.executor(program, task.constants), start, segment * interval, interval)
-            furthest = [max(pair) for pair in zip(furthest, _lengths(task.program, replayed, rerun), strict=True)]
+            furthest = [max(pair) for pair in zip(furthest, slot_lengths(task.program, replayed, rerun), strict=True)]
         return [task.names.slots[place] for place in long if residuals[place] > MARGIN * furthest[place]]
 
 
@@ -76,7 +76,7 @@ def marked(verdict: Verdict, unexplained: Sequence[str]) -> Verdict:
     return replace(verdict, reasons=(*verdict.reasons, Reason.SLOT), detail=detail)
 
 
-def _lengths(program: StepProgram, x: Sequence[Words], y: Sequence[Words]) -> list[float]:
+def slot_lengths(program: StepProgram, x: Sequence[Words], y: Sequence[Words]) -> list[float]:
     """By slot the length of x - y; 0 for integers, which have to be equal."""
     return [
         _distance(a, b) if slot.type.dtype is DType.F32 else 0.0 for slot, a, b in zip(program.slots, x, y, strict=True)
