@@ -166,7 +166,7 @@ def _few(low: int, high: int) -> list[int]:
     every = 1
     while (high - low) // every >= MOST_TICKS:
         every = every * 5 // 2 if str(every).startswith("2") else every * 2
-    return list(range(low, high + 1, every))
+    return list(range(-(-low // every) * every, high + 1, every))
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""A map of tensors by segments: the darker a cell, the farther; it fits any width."""
+"""A map of tensors by segments: the stronger a cell, the farther; it fits any width."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DECADES = 6
 def slot_map(columns: Sequence[str], rows: Mapping[str, Sequence[float]], unit: str) -> Markup:
     """A row for each tensor, a cell for each column; of many tensors those with the largest values.
 
-    NaN is a value that couldn't be seen. ``unit`` says in words what the numbers are.
+    NaN is no value. ``unit`` says in words what the numbers are.
     """
     largest = max((v for row in rows.values() for v in row if math.isfinite(v)), default=0.0)
     names = list(rows)
@@ -31,7 +31,7 @@ def slot_map(columns: Sequence[str], rows: Mapping[str, Sequence[float]], unit: 
     left = len(rows) - len(names)
     more = f" {left} nearer tensors aren't shown." if left else ""
     top = f"{largest:.3g}" if largest else "0"
-    told = f"{unit}; the darkest cell is {top}, a shade is a tenth of the one before. Left: {columns[0]}, right: "
+    told = f"{unit}; the strongest cell is {top}, the faintest {DECADES} decades less. Left: {columns[0]}, right: "
     return join((element("div", *parts, class_="map"), note(f"{told}{columns[-1]}.{more}")))
 
 
@@ -40,7 +40,7 @@ def _rank(value: float) -> float:
 
 
 def _cell(value: float, largest: float, told: str) -> Markup:
-    tip = f"{told}: {value:.3g}" if not math.isnan(value) else f"{told}: couldn't be seen"
+    tip = f"{told}: {value:.3g}" if not math.isnan(value) else f"{told}: no value"
     if math.isnan(value):
         return element("b", title=tip, style="background: var(--line)")
     if not math.isfinite(value):

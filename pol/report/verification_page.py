@@ -161,7 +161,7 @@ def _losses(found: VerificationReport) -> Markup:
     if not runs:
         return Markup()
     told = "As the replay observed it. Dotted between replayed segments, where nothing was observed."
-    return card("Loss", note(told), charts.lines(runs, "observed values by step", "step"))
+    return card("Loss in the replayed segments", note(told), charts.lines(runs, "observed values by step", "step"))
 
 
 def _segments(found: VerificationReport) -> Markup:

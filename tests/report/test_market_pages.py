@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
-import importlib
 import json
 import subprocess
 import sys
@@ -21,6 +21,7 @@ from anvil_node import anvil_node
 from cli_runner import Said, pol
 from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena
 from lab.benchmarks.role_drills import OFFER, small
+from lab.page_browser import PHONE, SCREEN, NoBrowser, browser, look_at
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier
 from pol.dispute.position import Side
@@ -33,9 +34,6 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 pytestmark = pytest.mark.long
-
-PHONE = {"width": 360, "height": 740}
-TABLE = {"width": 1100, "height": 900}
 
 
 @dataclass
@@ -219,29 +217,24 @@ def test_a_port_that_is_taken(scene: Scene, site: str) -> None:
     assert pol("explore", *scene.options(), "--port", port) == Said(3, match="choose another --port")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_in_a_browser(scene: Scene, site: str, tmp_path: Path) -> None:
-    """Chromium: nothing complains, nothing is wider than a phone, and a move shows without a reload."""
-    with importlib.import_module("playwright.sync_api").sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    """Chromium: nothing complains, nothing scrolls sideways on a phone, and a move shows without a reload."""
+    with contextlib.ExitStack() as stack:
+        try:
+            opened = stack.enter_context(browser())
+        except NoBrowser as error:
+            pytest.skip(str(error))
         (task,) = scene.view().tasks
         paths = ("", f"task/{task.task_id.hex()}", f"dispute/{task.disputes[0].key}")
-        for name, viewport in (("phone", PHONE), ("table", TABLE)):
+        for name, size in (("phone", PHONE), ("screen", SCREEN)):
             for scheme in ("light", "dark"):
-                context = browser.new_context(viewport=viewport, color_scheme=scheme)
                 for number, path in enumerate(paths):
-                    page, troubles = context.new_page(), list[str]()
-                    page.on("console", lambda message, troubles=troubles: troubles.append(message.text))
-                    page.on("pageerror", lambda error, troubles=troubles: troubles.append(str(error)))
-                    page.goto(site + path)
-                    page.wait_for_selector("main")
-                    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"], path
-                    page.screenshot(path=tmp_path / f"{name}-{scheme}-{number}.png", full_page=True)
-                    assert troubles == [], path
-                    page.close()
-        page = browser.new_context(viewport=PHONE).new_page()
-        page.goto(site + paths[2])
+                    found = look_at(opened, site + path, size, scheme)
+                    assert (found.troubles, found.scrolling) == ([], []), path
+                    found.page.screenshot(path=tmp_path / f"{name}-{scheme}-{number}.png", full_page=True)
+                    found.page.context.close()
+        page = look_at(opened, site + paths[2]).page
         page.locator("summary").click()
         page.evaluate("window.stillTheSamePage = true")
         before = page.locator("svg rect").count()
@@ -259,4 +252,3 @@ def test_in_a_browser(scene: Scene, site: str, tmp_path: Path) -> None:
         page.get_by_text("has won").wait_for(timeout=60_000)
         assert page.evaluate("window.stillTheSamePage")
         page.screenshot(path=tmp_path / "won.png", full_page=True)
-        browser.close()

@@ -1,4 +1,4 @@
-"""``pol explore``: a live market in the browser. ``pol report`` writes the same pages as one file."""
+"""``pol explore``: a live market and trainings in the browser. ``pol report`` writes the same pages as one file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,8 +15,9 @@ from aiohttp import web
 
 from pol.cli.examples import example
 from pol.cli.market.network_options import store_option
-from pol.cli.market.party_options import MarketAccess, chain_options
-from pol.errors import OperationalError
+from pol.cli.market.party_options import MarketAccess, optional_chain_options
+from pol.cli.market.watched_training import WatchedTraining, trainings_card
+from pol.errors import OperationalError, ProtocolError
 from pol.report.card_style import STYLE
 from pol.report.html_elements import Markup, document, element
 from pol.report.market_page import dispute_page, overview, task_page
@@ -44,9 +46,16 @@ setInterval(async () => {
 class Explorer:
     """Answers a browser's requests; the chain is read at most once every ``poll`` seconds."""
 
-    def __init__(self, reader: MarketReader, poll: float, hosts: frozenset[str]) -> None:
-        self._reader, self._poll, self._hosts = reader, poll, hosts
+    def __init__(
+        self,
+        reader: MarketReader | None,
+        poll: float,
+        hosts: frozenset[str],
+        trainings: Sequence[WatchedTraining] = (),
+    ) -> None:
+        self._reader, self._poll, self._hosts, self._trainings = reader, poll, hosts, trainings
         self._lock = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self._view: MarketView | None = None
         self._looked = 0.0
 
@@ -58,6 +67,7 @@ class Explorer:
                 web.get("/", self._overview),
                 web.get("/task/{task:[0-9a-f]{64}}", self._task),
                 web.get("/dispute/{key:(?:profile-)?[0-9]{1,9}}", self._dispute),
+                web.get("/training/{number:[0-9]{1,4}}", self._training),
                 web.get("/data.json", self._data),
                 web.get("/live.js", self._script),
             ]
@@ -71,9 +81,9 @@ class Explorer:
             return web.Response(status=403, text="this address isn't the explorer's")
         try:
             response: web.StreamResponse = await handler(request)
-        except OperationalError as error:
-            note = element("p", f"The chain can't be read: {error}. This page tries again.")
-            response = _page("pol: trouble", element("h1", "Trouble"), note)
+        except (OperationalError, ProtocolError) as error:
+            told = element("p", f"It can't be read: {error}. This page tries again.", class_="lead")
+            response = _page("pol: trouble", element("h1", "Trouble"), told)
             response.set_status(503)
         response.headers["Content-Security-Policy"] = POLICY
         response.headers["X-Content-Type-Options"] = "nosniff"
@@ -81,6 +91,8 @@ class Explorer:
         return response
 
     async def _seen(self) -> MarketView:
+        if self._reader is None:
+            raise OperationalError("no market is shown here: start pol explore with --deployment and --rpc")
         async with self._lock:
             if self._view is None or time.monotonic() - self._looked >= self._poll:
                 self._view = await asyncio.to_thread(self._reader.view)
@@ -88,8 +100,20 @@ class Explorer:
             return self._view
 
     async def _overview(self, request: web.Request) -> web.StreamResponse:
+        async with self._reading:
+            cards = await asyncio.to_thread(trainings_card, self._trainings)
+        if self._reader is None:
+            return _page("pol: trainings", element("h1", "Trainings"), *cards)
         view = await self._seen()
-        return _page(f"pol: {len(view.tasks)} tasks", overview(view, _link))
+        return _page(f"pol: {len(view.tasks)} tasks", overview(view, _link, cards))
+
+    async def _training(self, request: web.Request) -> web.StreamResponse:
+        number = int(request.match_info["number"])
+        if number >= len(self._trainings):
+            return _missing("There is no such training here.")
+        async with self._reading:
+            content = await asyncio.to_thread(self._trainings[number].page)
+        return _page("pol: a training", _home(), content)
 
     async def _task(self, request: web.Request) -> web.StreamResponse:
         view, wanted = await self._seen(), request.match_info["task"]
@@ -117,7 +141,14 @@ def data(view: MarketView) -> str:
     """The content of the pages as JSON; moves of disputes are in the form of a record."""
     found = []
     for task in view.tasks:
-        shown = {"task": task.task_id.hex(), "status": task.task.status.name.lower(), "waits": task.waits}
+        shown = {
+            "task": task.task_id.hex(),
+            "status": task.task.status.name.lower(),
+            "waits": task.waits,
+            "checkpoints": task.checkpoints,
+            "drawn": list(task.drawn),
+            "objections": asdict(task.objections),
+        }
         disputes = [
             {
                 "number": d.number,
@@ -144,7 +175,7 @@ def _link(kind: str, key: str) -> str:
 
 
 def _home() -> Markup:
-    return element("p", element("a", "All tasks", href="/"))
+    return element("p", element("a", "All that is shown here", href="/"), class_="crumb")
 
 
 def _page(title: str, *content: Markup) -> web.Response:
@@ -161,24 +192,31 @@ def _missing(told: str) -> web.Response:
 
 
 @click.command(epilog=example("pol explore --port 8600"))
-@chain_options
+@optional_chain_options
 @store_option(required=False, default="memory://", what="Store of the tasks; without it, no lines of code.")
+@click.option("--training", "urls", multiple=True, metavar="URL", help="A training in rounds; may be repeated.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
 @click.option("--poll", type=click.FloatRange(0), default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--replay", is_flag=True, help="Replay disputed segments here, and say which side is right.")
+@click.option("--replay", is_flag=True, help="Replay disputed segments here: which side is right; the loss of proofs.")
 @click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
 def explore(
-    market: MarketAccess,
+    market: MarketAccess | None,
+    urls: tuple[str, ...],
     host: str,
     port: int,
     poll: float,
     replay: bool,
     test_terms: bool,
 ) -> None:
-    """Show a market in the browser: tasks, verdicts, and disputes as they narrow. Holds no key."""
-    reader = market_reader(market, test_terms, replay)
-    explorer = Explorer(reader, poll, frozenset({host, "127.0.0.1", "localhost", "[::1]"}))
+    """Show a market and trainings in the browser: tasks, rounds, verdicts, disputes as they narrow. Holds no key."""
+    if market is None and not urls:
+        raise click.UsageError("name what to show: a market (--deployment FILE and --rpc URL), or --training URL")
+    reader = None if market is None else market_reader(market, test_terms, replay)
+    trainings = [WatchedTraining(url) for url in urls]
+    for watched in trainings:
+        watched.look()
+    explorer = Explorer(reader, poll, frozenset({host, "127.0.0.1", "localhost", "[::1]"}), trainings)
     try:
         asyncio.run(_serve(explorer, host, port))
     except OSError as error:

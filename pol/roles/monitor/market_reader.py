@@ -16,6 +16,7 @@ from pol.chain.desks.market import Court, Market, Matter
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
+from pol.execution.cpu import CpuExecutor
 from pol.graph.node_names import NodeName, ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.roles.monitor.market_view import DisputeView, EndReason, EvmOperation, MarketView, TaskEvent, TaskView
@@ -23,6 +24,7 @@ from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.public_calls import public_call
 from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.verification.examination.training_course import TrainingCourse, course_of
 
 _TOLD: dict[str, tuple[str, str | None]] = {
     "Pinned": ("says which proofs it will take", "submitter"),
@@ -79,7 +81,8 @@ COIN = 10**18
 class MarketReader:
     """Reads a market; holds no key. Tasks and their lines of code come from the store, if it has them.
 
-    With ``replay`` it also executes the drawn segments of disputed verdicts, and says which side is right.
+    With ``replay`` it executes the drawn segments of disputed verdicts, and one step from each committed checkpoint: it
+    says which side is right, and how high the loss is.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class MarketReader:
         self._replay = replay
         self._times: dict[int, int] = {}
         self._closed: dict[bytes, TaskView] = {}
+        self._courses: dict[bytes, TrainingCourse] = {}
 
     def view(self) -> MarketView:
         """The market at the latest block.
@@ -119,6 +123,7 @@ class MarketReader:
         else:
             until = decision.until
         posted = market.verdicts.events("VerdictPosted", taskId=task_id)
+        is_drawn = market.proofs.is_drawn(task_id)
         view = TaskView(
             task_id=task_id,
             task=market.registry.task(task_id),
@@ -129,6 +134,11 @@ class MarketReader:
             thresholds=self._auditor.thresholds(task_id),
             verdicts=tuple(self._auditor.verdicts(task_id, int(posted[-1]["seating"]))) if posted else (),
             disputes=tuple(self._disputes(task_id)),
+            checkpoints=market.proofs.proof(task_id).size,
+            drawn=tuple(market.proofs.drawn_segments(task_id)) if is_drawn else (),
+            objections=market.objections.objected(task_id),
+            counterclaims=len(market.counterclaims.open_for(task_id)),
+            course=self._course(task_id) if is_drawn else None,
         )
         if not isinstance(decision, Action) and decision.final:
             self._closed[task_id] = view
@@ -209,6 +219,18 @@ class MarketReader:
         except (OperationalError, ProtocolError):
             return Side.NONE
         return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
+
+    def _course(self, task_id: bytes) -> TrainingCourse | None:
+        """Loss and movement by the committed checkpoints; None if they can't be read here."""
+        if not self._replay:
+            return None
+        try:
+            proof, task = self._reader.proof(task_id), self._reader.task(task_id)
+            if proof.log_root not in self._courses:
+                self._courses[proof.log_root] = course_of(self._reader.store, task, proof.checkpoints, CpuExecutor)
+        except (OperationalError, ProtocolError):
+            return None
+        return self._courses[proof.log_root]
 
     def _program(self, task_id: bytes, number: int, matter: Matter) -> tuple[StepProgram, ProgramNames]:
         task, program = self._reader.task(task_id), self._reader.program_in(task_id, number, matter)

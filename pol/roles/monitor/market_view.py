@@ -8,11 +8,13 @@ from enum import IntEnum
 from eth_typing import ChecksumAddress
 
 from pol.chain.desks.market import Matter
+from pol.chain.desks.objections import ObjectionCount
 from pol.chain.desks.task_registry import MarketTask, Terms
 from pol.claims.segment_claim import Three
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.position import Position, Side
 from pol.graph.node_names import ProgramNames
+from pol.verification.examination.training_course import TrainingCourse
 from pol.verification.verdict.verdict import Verdict
 
 
@@ -93,6 +95,16 @@ class TaskView:
     verdicts: tuple[Verdict, ...]
     """The verdicts of the current or last seating."""
     disputes: tuple[DisputeView, ...]
+    checkpoints: int
+    """How many the solver has posted, that of the start included."""
+    drawn: tuple[int, ...]
+    """The segments that a beacon has drawn; empty before."""
+    objections: ObjectionCount
+    """Objections to the log of the current solver."""
+    counterclaims: int
+    """Of these, those by thresholds that are open."""
+    course: TrainingCourse | None = None
+    """Loss and movement by the published checkpoints; None if nothing was replayed here."""
 
 
 @dataclass(frozen=True)

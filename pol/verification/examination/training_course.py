@@ -31,7 +31,8 @@ class TrainingCourse:
     """What checkpoints show of a training.
 
     ``segments`` are pairs of the first and the last step of those that were looked at. ``ways`` has for each of them
-    how far each of ``slots`` has moved, as a share of its length before (L2); NaN where it couldn't be seen.
+    how far each of ``slots`` has moved, as a share of its length before (L2); NaN where it
+    couldn't be seen, or was zero before.
     ``observed`` has for each observed scalar points ``(step, value)``.
     """
 
@@ -115,5 +116,5 @@ def _shares(task: LoadedTask, before: Sequence[Words] | None, after: Sequence[Wo
     ways = slot_lengths(task.program, after, before)
     lengths = slot_lengths(task.program, before, [np.zeros_like(words) for words in before])
     return tuple(
-        way / length if length else math.inf if way else 0.0 for way, length in zip(ways, lengths, strict=True)
+        way / length if length else math.nan if way else 0.0 for way, length in zip(ways, lengths, strict=True)
     )
