@@ -104,7 +104,7 @@ def test_without_a_store_the_clock_is_shown_and_the_moves_are_not(scene: Scene) 
     assert dispute.record is None
     page = dispute_page(view.tasks[0], dispute, view.time, lambda kind, key: key)
     assert "can&#x27;t be shown" in page
-    assert "side on turn moves, or loses in" in page, page
+    assert "side on turn moves until" in page, page
 
 
 def test_a_replay_says_who_is_right(scene: Scene) -> None:
@@ -125,7 +125,8 @@ def test_a_dispute_under_way(scene: Scene) -> None:
     assert dispute.winner is Side.NONE
     assert dispute.record is not None
     page = dispute_page(task, dispute, view.time, lambda kind, key: f"/{kind}/{key}")
-    assert "moves, or loses in" in page
+    assert "or loses in" in page
+    assert "Next: the other side answers" in page
     assert "replay in claim 0" in page
     assert f"/task/{task.task_id.hex()}" in page
     assert [verdict.outcome.name for verdict in task.verdicts]
@@ -160,7 +161,10 @@ def test_one_file(scene: Scene, tmp_path: Path) -> None:
         assert f'id="{name}"' in page
         assert f'href="#{name}"' in page
     assert "default-src &#x27;none&#x27;" in page
-    assert pol("report", *scene.options(), "--out", tmp_path) == Said(3, match="can't write")
+    assert "Anybody may object to any segment" not in page  # nobody has
+    for words in ("Next: what nobody refutes is settled", "60 of 60 steps: 20 of 20 segments", "ETH"):
+        assert words in text(page), words
+    assert pol("report", *scene.options(), "--out", tmp_path / "none" / "x.html") == Said(3, match="can't write")
 
 
 @pytest.fixture(scope="module")

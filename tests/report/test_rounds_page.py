@@ -21,7 +21,7 @@ LIAR = 1
 VOID = ("meta",)
 
 
-class _Liar(ClaimAuthor):
+class Liar(ClaimAuthor):
     def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
         end = super().run(place, start, first_step, steps)
         if (place.round, place.phase) == (1, 0):
@@ -59,7 +59,7 @@ class _Page(HTMLParser):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     training = TinyTraining.of(Store(f"file://{folder}/store"))
-    training.author(LIAR, _Liar)
+    training.author(LIAR, Liar)
     for round_ in range(3):
         training.play(round_, (0, LIAR) if round_ == 0 else (0, LIAR, 2))
         training.publish(round_)

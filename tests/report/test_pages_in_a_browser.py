@@ -1,0 +1,97 @@
+"""All pages in a real Chromium, where there is one: no complaint, no request, nothing to scroll sideways on a phone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_rounds_page import LIAR, Liar
+
+import small_task
+from cli_runner import pol
+from lab.page_browser import PHONE, SCREEN, NoBrowser, browser, look_at
+from lab.rounds.claim_dispute import walked
+from lab.rounds.tiny_training import TinyTraining
+from pol import Store
+from pol.execution.cpu import CpuExecutor
+from pol.rounds import audit
+from pol.verification.profile.profiling import measure_profile
+
+pytestmark = pytest.mark.long
+
+PAGES = ("accepted", "rejected", "inconclusive", "training", "rounds", "design")
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Any]:
+    try:
+        with browser() as found:
+            yield found
+    except NoBrowser as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory, opened: Any) -> Mapping[str, Path]:
+    """Pages as the commands write them; the browser is asked for first, so that nothing is made in vain."""
+    folder = tmp_path_factory.mktemp("pages")
+    files = {name: folder / f"{name}.html" for name in PAGES}
+    store, task = small_task.published(folder / "store")
+    good, bad = (small_task.solve(store, task, skipped) for skipped in (frozenset(), frozenset({22})))
+    profile = store.put(measure_profile(task, CpuExecutor, 3, 4).encode())
+    for name, proof in (("accepted", good), ("rejected", bad)):
+        pol("verify", folder / "store", proof, "--profile", profile, "--all", "--report", files[name])
+    pol("verify", folder / "store", "00" * 32, "--report", files["inconclusive"])
+    pol("report", folder / "store", bad, "--profile", profile, "--out", files["training"])
+    training = TinyTraining.of(Store(f"file://{folder}/run/store"))
+    training.author(LIAR, Liar)
+    for round_ in range(3):
+        training.play(round_, (0, LIAR, 2))
+        training.publish(round_)
+    found = audit(training.store)
+    record = walked(found.rounds, found.rounds.claims[found.lies[0].claim]).record
+    (folder / "run" / "dispute.json").write_text(json.dumps(record.to_dict() | {"ended_by": "resignation"}))
+    pol("audit", folder / "run", "--report", files["rounds"])
+    task_of = ("--task-value", "100", "--verify-cost", "20", "--cheat-gain", "10")
+    pol("econ", "design", *task_of, "--plot", files["design"])
+    assert all(file.exists() for file in files.values())
+    return files
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_on_a_phone_and_on_a_screen(opened: Any, pages: Mapping[str, Path], name: str) -> None:
+    for size in (PHONE, SCREEN):
+        for scheme in ("light", "dark"):
+            found = look_at(opened, pages[name].as_uri(), size, scheme)
+            for summary in found.page.locator("summary").all():
+                summary.click()
+            assert (found.troubles, found.scrolling) == ([], []), (name, size, scheme)
+            found.page.context.close()
+
+
+def test_what_is_too_wide_is_seen(opened: Any, tmp_path: Path) -> None:
+    """The check itself: a table that doesn't fit, a complaint, a picture from elsewhere."""
+    page = tmp_path / "wide.html"
+    page.write_text(
+        "<main><pre>" + "x" * 200 + "</pre><script>console.log('oh')</script><img src='http://192.0.2.1/a.png'></main>"
+    )
+    found = look_at(opened, page.as_uri())
+    assert found.scrolling == ["HTML."]
+    assert {"oh", "asks for http://192.0.2.1/a.png"} <= {*found.troubles}
+
+
+@pytest.mark.parametrize("name", ["rejected", "rounds"])
+def test_on_paper(opened: Any, pages: Mapping[str, Path], name: str) -> None:
+    """Printed, a page has several sheets of A4, and its text is dark on white also for readers of dark screens."""
+    found = look_at(opened, pages[name].as_uri(), SCREEN, "dark")
+    paper = found.page.pdf(format="A4")
+    assert paper.startswith(b"%PDF")
+    assert paper.count(b"/Type /Page\n") >= 2
+    found.page.emulate_media(media="print", color_scheme="light")
+    ink, back = found.page.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert (ink, back) == ("rgb(28, 33, 39)", "rgb(255, 255, 255)")
