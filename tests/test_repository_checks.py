@@ -16,10 +16,11 @@ from forked_programs import run_program
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-LONG = {"add_operation", "economics", "replay", "rounds"}  # tests of the operation; populations; the demo; trainings
+# Tests of the operation; a whole run; populations; the demo; trainings.
+LONG = {"add_operation", "audit_a_public_run", "economics", "replay", "rounds"}
 GUIDES = [
     pytest.param(guide, marks=pytest.mark.long if guide.stem in LONG else (), id=guide.stem)
-    for guide in sorted((ROOT / "docs" / "guides").glob("*.md"))
+    for guide in sorted([*ROOT.glob("docs/guides/*.md"), *ROOT.glob("docs/quickstarts/*.md")])
 ]
 
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,8 @@ def demo(
             keep_rounds(folder, told, document)
         elif out is not None:
             keep(folder, report, document)
+    if out is not None and decentralised:
+        keep_page(out, told, ConsoleNarrator(console))
     if as_json:
         print(json.dumps(document, indent=2))
     else:
@@ -77,7 +80,7 @@ def demo(
         flag = " --decentralised" if decentralised else ""
         if out is not None and decentralised:
             look = f"pol audit {out} --worker {told.liar} --round {told.lying_round}"
-            text = f"Everything is in {out}. Look at the liar's claims: {look}"
+            text = f"Everything is in {out}, with a page about it. Look at the liar's claims yourself: {look}"
         elif out is not None:
             text = f"Everything is in {out}. Replay the dispute move by move: pol replay {out}"
         else:
@@ -184,6 +187,16 @@ def keep_rounds(folder: Path, report: RoundsReport, document: dict[str, Any]) ->
     """Write the report and the dispute beside the store, which `pol audit` reads."""
     (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     (folder / "dispute.json").write_text(json.dumps(to_document(report.slash.dispute), indent=1) + "\n")
+
+
+def keep_page(out: Path, report: RoundsReport, narrator: Narrator) -> None:
+    """Write the page about a kept run beside its store."""
+    from pol.cli.verification.rounds_report import PAGE, write_rounds_page
+    from pol.rounds.drawn_audit import open_rounds
+    from pol.training.record.recorded_run import open_store
+
+    moved = replace(report.audit, rounds=open_rounds(open_store(str(out))))
+    write_rounds_page(out / PAGE, str(out), moved, [], "", None, narrator)
 
 
 def _umask() -> int:

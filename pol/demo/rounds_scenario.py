@@ -25,7 +25,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.report.narrator import Narrator
 from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase
-from pol.rounds.drawn_audit import audit_claims, drawn_claims, open_rounds
+from pol.rounds.drawn_audit import RoundsAudit, audit_claims, drawn_claims, open_rounds
 from pol.rounds.log_entries import ClaimEntry
 from pol.rounds.logged_rounds import LoggedRounds
 from pol.rounds.round_audit import Finding
@@ -56,6 +56,8 @@ class RoundsReport:
     plan: str
     liar: str
     lying_round: int
+    audit: RoundsAudit
+    """All claims, replayed."""
 
     @property
     def kept_its_promises(self) -> bool:
@@ -141,6 +143,7 @@ class RoundsScenario:
             plan=rounds.plan.digest.hex(),
             liar=lie.worker,
             lying_round=lie.round,
+            audit=everything,
         )
 
     def _train(self) -> LoggedRounds:

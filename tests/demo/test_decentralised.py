@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from cli_runner import Said, pol
 from lab.rounds import scale_model
+from lab.rounds.public_run import packed
 from pol.decentralised.local_processes import local_key
 from pol.rounds import audit
 from pol.training.storage.store import Store
@@ -67,6 +70,24 @@ def test_the_kept_run_is_audited(run: Path, tmp_path: Path) -> None:
         assert pol("audit", run, "--worker", local_key(honest).name, "--round", str(LYING_ROUND)) == Said(
             0, match="accepted"
         )
+
+
+def test_the_page_of_the_kept_run_is_there(run: Path) -> None:
+    text = (run / "page.html").read_text()
+    for words in ("1 lie was found", "The challenger has won", "nobody else is to blame", f"pol audit {run}", "Loss"):
+        assert words in text, words
+    assert ".pol-demo-" not in text
+
+
+def test_an_archive_of_the_run_is_audited_as_the_run(run: Path, tmp_path: Path) -> None:
+    """Release assets: the archive has the same bytes whoever packs it, and what is in it is true without its page."""
+    data = packed(run)
+    assert data == packed(run)
+    assert len(data) < 10_000_000
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    lying = ("--worker", local_key(LIAR).name, "--round", str(LYING_ROUND))
+    assert pol("audit", tmp_path / run.name, *lying) == Said(1, match="steps replayed in ")
 
 
 def test_nobody_equivocates_and_the_joiner_begins_from_the_log(run: Path) -> None:

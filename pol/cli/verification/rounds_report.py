@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pol.report.told_dispute import ToldDispute
     from pol.rounds.drawn_audit import RoundsAudit
 
-DISPUTE = "dispute.json"
+DISPUTE, PAGE = "dispute.json", "page.html"
+"""What a demo keeps beside its store."""
 
 
 def write_rounds_page(
