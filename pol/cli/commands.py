@@ -40,6 +40,7 @@ GROUPS = {
         "replay": ("dispute.replay", "Replay a kept dispute, and check every rule."),
     },
     "Market for trainings": {
+        "up": ("market.up", "Run a whole market on this machine: node, parties, and a page."),
         "price": ("market.price", "Show what a task would cost before it is submitted."),
         "stake": ("market.stake", "Deposit and withdraw money, and enrol to verify."),
         "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),

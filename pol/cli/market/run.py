@@ -39,13 +39,8 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 
 KINDS = {
-    "submitter": ("submitter.submitter:Submitter", "submitter.submitter_decisions:next_of_submitter"),
-    "solver": ("solver.solver:Solver", "solver.solver_decisions:next_of_solver"),
-    "verifier": ("verifier.verifier:Verifier", "verifier.verifier_decisions:next_of_verifier"),
-    "whistleblower": (
-        "whistleblower.whistleblower:Whistleblower",
-        "whistleblower.whistleblower_decisions:next_of_whistleblower",
-    ),
+    kind: (f"pol.roles.{kind}.{kind}:{kind.capitalize()}", f"pol.roles.{kind}.{kind}_decisions:next_of_{kind}")
+    for kind in ("submitter", "solver", "verifier", "whistleblower")
 }
 """The party and its decisions, imported when run: only a solver needs torch."""
 STYLES = {
@@ -209,7 +204,7 @@ def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
 
 def _imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(f"pol.roles.{module}"), attribute)
+    return getattr(importlib.import_module(module), attribute)
 
 
 class _Lines:

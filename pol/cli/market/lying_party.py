@@ -1,0 +1,43 @@
+"""A party of `pol demo` that lies, as a process with the options of `pol run`: `pol up --cheat` starts it.
+
+``python -m pol.cli.market.lying_party run solver ...``. No verb leads here.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from pol.cli.main import main
+from pol.cli.market.run import KINDS
+from pol.demo.cheating_parties import JumpingSolver, LyingVerifier
+from pol.roles.solver.solver import Solver
+from pol.roles.verifier.verifier import Verifier
+
+SEED = "pol up"
+"""What a liar draws its lie from."""
+
+
+class JumpingSolverProcess(JumpingSolver):
+    """Trains canonically, but jumps to a dead network in one segment; made with the arguments of an honest party."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        Solver.__init__(self, *arguments, **named)
+        self._random = Random(SEED)
+
+
+class LyingVerifierProcess(LyingVerifier):
+    """Flips one bit of a drawn segment; made with the arguments of an honest party."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        Verifier.__init__(self, *arguments, **named)
+        self._random = Random(SEED)
+
+
+LIARS = {"solver": "JumpingSolverProcess", "verifier": "LyingVerifierProcess"}
+"""The party that lies, by role."""
+
+if __name__ == "__main__":
+    for role, name in LIARS.items():
+        KINDS[role] = (f"pol.cli.market.lying_party:{name}", KINDS[role][1])
+    main()

@@ -1,0 +1,112 @@
+"""The node of a market on this machine: anvil where there is one, else the embedded chain behind a local port."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from web3.types import RPCEndpoint
+
+from pol.chain.node.connection import Connection
+from pol.errors import OperationalError
+from pol.local_market.market_folder import MarketFolder
+from pol.local_market.market_processes import MarketProcesses
+
+LOOPBACK = "127.0.0.1"
+PORT = 8545
+BLOCK_SECONDS = 12
+"""Seconds of the chain between two blocks, as on Ethereum; a block is made every second of this machine's clock."""
+STATE_SECONDS = 5
+"""Seconds between two copies of anvil's state on disk; an ordinary end writes it as well."""
+START_SECONDS = 60
+NODE = "node"
+_LISTENING = re.compile(r"[Ll]istening on (?:http://)?(127\.0\.0\.1:\d+)")
+
+
+def find_anvil() -> Path | None:
+    """The program anvil: of the PATH, or of ``node_modules`` here, above, or in pol's checkout."""
+    found = shutil.which("anvil")
+    if found is not None:
+        return Path(found)
+    here, checkout = Path.cwd(), Path(__file__).parents[2]
+    for folder in (here, *here.parents, checkout):
+        program = folder / "node_modules" / ".bin" / "anvil"
+        if program.exists():
+            return program.resolve()
+    return None
+
+
+def free_port(wanted: int) -> int:
+    """The wanted port of the loopback interface, or another one that is free."""
+    for port in (wanted, 0):
+        with socket.socket() as tried:
+            # As servers do, so that connections that have just ended are no reason for another port.
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind((LOOPBACK, port))
+            except OSError:
+                continue
+            return int(tried.getsockname()[1])
+    raise OperationalError("no port of this machine is free: end some servers")
+
+
+def start_node(folder: MarketFolder, processes: MarketProcesses, port: int, embedded: bool) -> Connection:
+    """A node that goes on where the one before it in this folder ended; each transaction gets a block at once.
+
+    Raises:
+        OperationalError: there is neither anvil nor the extra ``embedded``, or the node doesn't start.
+    """
+    log = folder.logs / f"{NODE}.log"
+    log.unlink(missing_ok=True)
+    processes.start(NODE, _command(folder, free_port(port), embedded), log)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if found := _LISTENING.search(log.read_text(errors="replace")):
+            return Connection.to(f"http://{found[1]}")
+        if not processes.is_alive(NODE):
+            break
+        time.sleep(0.05)
+    said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
+    raise OperationalError(f"the node didn't start ({' '.join(said) or 'it said nothing'}): see {log}")
+
+
+def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
+    anvil, kept = find_anvil(), folder.chain / "anvil.json"
+    journal = folder.chain / "embedded.journal"
+    if not embedded and not journal.exists() and anvil is not None:
+        options = ["--host", LOOPBACK, "--port", str(port), "--hardfork", "prague"]
+        return [str(anvil), *options, "--state", str(kept), "--state-interval", str(STATE_SECONDS)]
+    if kept.exists():
+        raise OperationalError(
+            f"the chain in {folder.path} is anvil's, which isn't found: put it on the PATH, or name another --folder"
+        )
+    if find_spec("eth_tester") is None:
+        raise OperationalError(
+            "there is no node: install the embedded one by pip install 'pol[embedded]', or anvil "
+            "(npm install @foundry-rs/anvil)"
+        )
+    server = ["-P", "-m", "pol.chain.node.embedded_server"]
+    return [sys.executable, *server, "--port", str(port), "--journal", str(journal)]
+
+
+def let_time_pass(connection: Connection) -> None:
+    """From now on a block is made every second, and counts as twelve: the chain's clock runs twelve times as fast.
+
+    Raises:
+        OperationalError: the node refuses.
+    """
+    orders: tuple[tuple[str, int | bool], ...] = (
+        ("anvil_setBlockTimestampInterval", BLOCK_SECONDS),
+        ("evm_setAutomine", False),
+        ("evm_setIntervalMining", 1),
+    )
+    for method, value in orders:
+        answer = connection.web3.provider.make_request(RPCEndpoint(method), [value])
+        if "error" in answer:
+            raise OperationalError(f"{connection.name} refuses {method}: {answer['error']}; update anvil")
