@@ -41,6 +41,8 @@ GROUPS = {
     },
     "Market for trainings": {
         "up": ("market.up", "Run a whole market on this machine: node, parties, and a page."),
+        "submit": ("market.submit", "Put your own model on a market, and follow it to settlement."),
+        "fetch": ("market.fetch", "Write a task's trained weights, checked against the chain."),
         "price": ("market.price", "Show what a task would cost before it is submitted."),
         "stake": ("market.stake", "Deposit and withdraw money, and enrol to verify."),
         "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),

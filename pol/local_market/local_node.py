@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from importlib.util import find_spec

@@ -7,9 +7,11 @@ import json
 import os
 import secrets
 import shutil
+import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pol.chain.account.signers import hexadecimal_key, read_private
 from pol.errors import OperationalError
@@ -37,6 +39,13 @@ class MarketFolder:
     def is_ready(self) -> bool:
         """Whether a market was set up here completely."""
         return self.place.is_file()
+
+    @property
+    def port(self) -> int | None:
+        """The port of the node when the market ran last."""
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            return urlsplit(tomllib.loads(self.place.read_text())["networks"]["local"]["rpc"]).port
+        return None
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from pol.local_market.market_processes import MarketProcesses
 from pol.local_market.market_setup import MEMBERS
 
 EXPLORER, EXPLORER_PORT = "explorer", 8600
-POLL = "0.4"
+POLL = "0.7"
 """Seconds between two looks of a party at the chain, whose blocks come every second."""
 KEY = "POL_PARTY_KEY"
 AT_ANY_PRICE = str(-(10**18))
@@ -53,7 +53,16 @@ class MarketRun:
             log = self._log(name)
             self._read[name] = log.stat().st_size if log.exists() else 0
             command = [sys.executable, "-P", "-m", LIAR if name == self.liar else PARTY, "run", member.role, *place]
-            command += ["--key-env", KEY, "--data", str(folder.parties / name), "--poll", POLL, "--test-terms", "--json"]
+            command += [
+                "--key-env",
+                KEY,
+                "--data",
+                str(folder.parties / name),
+                "--poll",
+                POLL,
+                "--test-terms",
+                "--json",
+            ]
             if member.role == "whistleblower":
                 command += ["--least-pay", AT_ANY_PRICE]
             self.processes.start(name, command, log, {KEY: folder.key(name).hex()})
@@ -101,5 +110,3 @@ class MarketRun:
 
     def _log(self, name: str) -> Path:
         return self.folder.logs / f"{name}.log"
-
-

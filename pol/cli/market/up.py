@@ -31,7 +31,7 @@ LIARS = {"solver": "solver", "verifier": "verifier-1"}
 
 @click.command()
 @click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True, metavar="DIR")
-@click.option("--cheat", type=click.Choice(sorted(LIARS)), help="Let one of these be a liar, and watch it being caught.")
+@click.option("--cheat", type=click.Choice(sorted(LIARS)), help="Let one of these lie, and see it caught.")
 @click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Of the node, if free.")
 @click.option("--embedded", is_flag=True, help="Use the embedded chain, also if there is anvil.")
 @click.option("--no-browser", is_flag=True, help="Don't open the page of the market.")
@@ -53,7 +53,7 @@ def up(folder: Path, cheat: str | None, port: int, embedded: bool, no_browser: b
         if orphans := processes.end_orphans():
             show.said(f"ended {orphans} processes that a killed `pol up` had left")
         try:
-            connection = start_node(market, processes, port, embedded)
+            connection = start_node(market, processes, market.port or port, embedded)
             show.said(f"the chain {connection.chain_id} is at {connection.name} ({connection.web3.client_version})")
             if market.is_ready:
                 show.said(f"goes on with the market in {market.path}, at block {connection.block_number()}")
@@ -73,9 +73,13 @@ def up(folder: Path, cheat: str | None, port: int, embedded: bool, no_browser: b
                 for sentence in run.revive():
                     show.said(sentence)
         except KeyboardInterrupt:
-            show.said(f"ends; `pol up --folder {folder}` goes on from here")
+            for number in (signal.SIGINT, signal.SIGTERM):
+                # Whoever asks again while processes end changes nothing.
+                signal.signal(number, signal.SIG_IGN)
+            processes.end()
             if not market.is_ready:
                 raise
+            show.said(f"ended; `pol up --folder {folder}` goes on from here")
         finally:
             processes.end()
 
@@ -131,17 +135,16 @@ class _Lines:
         self._console.print("end       ^C")
 
     def decision(self, name: str, told: dict[str, Any]) -> None:
-        """What a party has done, and what it couldn't do."""
+        """What a party has done, and faults of pol."""
         if self._as_json:
             _print({"party": name, **told})
-        elif told.get("event") == "trouble":
-            self._console.print(f"{name:<14} {escape(str(told.get('message')))}", style="yellow")
-        elif told.get("event") == "decision" and told.get("result") not in {"waited", "withheld"}:
+        elif told.get("event") == "decision" and told.get("result") in {"done", "broken"}:
+            # Lost races for calls that anybody may make, and waits, are in the files of the parties.
             when = datetime.fromtimestamp(told["time"], UTC).strftime("%H:%M:%S")
             text = f"{when}  {name:<14} {told['task'][:8]}  {told['verb']}: {told['why']}"
-            if told["result"] != "done":
-                text += f" ({told['result']}: {told['detail']})"
-            self._console.print(escape(text), style="green" if told["result"] == "done" else "yellow")
+            if told["result"] == "broken":
+                text += f" ({told['detail']})"
+            self._console.print(escape(text), style="green" if told["result"] == "done" else "red")
 
 
 def _print(told: dict[str, Any]) -> None:

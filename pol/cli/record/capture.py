@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import runpy
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +13,8 @@ from rich.text import Text
 
 from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, console, json_option
-from pol.errors import OperationalError, PolError
+from pol.cli.training_script import as_script, run_script, script_parts
+from pol.errors import OperationalError
 
 if TYPE_CHECKING:
     from pol.graph.refusals import Refusal
@@ -51,11 +48,11 @@ def capture(script: str, check: bool, as_json: bool) -> int:
         if found:
             raise _Refused
 
-    path, function = _parts(script)
+    path, function = script_parts(script)
     token = OBSERVER.set(observe)
     try:
-        with _as_script(path):
-            result = _run(path, function)
+        with as_script(path):
+            result = run_script(path, function)
         if isinstance(result, Mapping):
             seen, found = seen + 1, check_capture(**result)
         elif isinstance(result, Sequence) and not isinstance(result, str):
@@ -77,45 +74,6 @@ def capture(script: str, check: bool, as_json: bool) -> int:
         if found:
             terminal.print(_table(found))
     return DIFFERS if found else FINE
-
-
-def _parts(script: str) -> tuple[Path, str]:
-    """The file, and the function or an empty string."""
-    name, separator, function = script.rpartition(":")
-    path = Path(name if separator and function.isidentifier() else script)
-    if not path.is_file():
-        raise OperationalError(f"there is no file {path}: give the path of a Python script")
-    return path, function if separator and function.isidentifier() else ""
-
-
-@contextmanager
-def _as_script(path: Path) -> Iterator[None]:
-    """Modules beside the script can be imported, and it sees no arguments of this command."""
-    arguments, places = sys.argv, list(sys.path)
-    sys.argv, sys.path[:0] = [str(path)], [str(path.resolve().parent)]
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = arguments, places
-
-
-def _run(path: Path, function: str) -> Any:
-    """What the function gives; of a whole script nothing."""
-    try:
-        space = runpy.run_path(str(path), run_name="pol_capture" if function else "__main__")
-        if not function:
-            return None
-        if not callable(space.get(function)):
-            raise OperationalError(f"{path.name} has no function {function}: name one that takes no arguments")
-        return space[function]()
-    except SystemExit:
-        return None
-    except PolError:
-        raise
-    except Exception as error:
-        raise OperationalError(
-            f"{path} fails with {type(error).__name__}: {error}: let it run by itself first"
-        ) from error
 
 
 def _table(found: Sequence[Refusal]) -> Table:

@@ -108,11 +108,16 @@ class MarketReader:
         """
         reader = self._reader
         with reader.connection.cached():
-            tasks = tuple(self._task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
+            tasks = tuple(self.task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
             block, now = reader.connection.block_number(), reader.connection.now()
         return MarketView(reader.connection.chain_id, block, now, reader.market.vault.address, tasks)
 
-    def _task(self, task_id: bytes) -> TaskView:
+    def task(self, task_id: bytes) -> TaskView:
+        """One task at the latest block.
+
+        Raises:
+            OperationalError: the node fails.
+        """
         if task_id in self._closed:
             return self._closed[task_id]
         market = self._reader.market

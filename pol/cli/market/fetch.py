@@ -1,0 +1,52 @@
+"""``pol fetch``: the trained weights of a task as a file that ``model.load_state_dict`` takes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from pol.cli.file_output import FINE, json_option
+from pol.cli.market.market_folder_option import place_options
+from pol.errors import OperationalError
+from pol.submission.market_place import MarketPlace
+
+
+@click.command()
+@click.argument("task")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("weights.safetensors"), show_default=True)
+@place_options
+@click.option("--wait", is_flag=True, help="Until the task is settled.")
+@click.option("--unsettled", is_flag=True, help="Also weights that nobody has verified, of a task that isn't settled.")
+@json_option
+def fetch(task: str, out: Path, place: MarketPlace, wait: bool, unsettled: bool, as_json: bool) -> int:
+    """Write the trained weights of a task, by the names that the model gave them.
+
+    TASK is eight digits of its id or more. The task, the learning proof and the last state are checked against what the
+    chain says before anything is written. The file is for model.load_state_dict(safetensors.torch.load_file(...)).
+    """
+    from safetensors.torch import save_file
+
+    from pol.submission.submission import Submission
+
+    found = Submission.of(task, place)
+    if wait:
+        found.wait()
+    weights = found.weights(unsettled)
+    draft = out.with_name(out.name + ".draft")
+    try:
+        # Tied names become copies: the format has no aliases.
+        save_file({name: tensor.clone() for name, tensor in weights.items()}, draft)
+        os.replace(draft, out)
+    except OSError as error:
+        raise OperationalError(f"can't write {out}: {error.strerror or error}") from error
+    if as_json:
+        print(
+            json.dumps({"task": found.id, "file": str(out), "tensors": {n: list(t.shape) for n, t in weights.items()}})
+        )
+    else:
+        numbers = sum(tensor.numel() for tensor in weights.values())
+        print(f"{out}: {len(weights)} tensors, {numbers:,} numbers, with the root that is on chain")
+    return FINE

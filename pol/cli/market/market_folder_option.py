@@ -1,0 +1,43 @@
+"""The market of `pol submit` and `pol fetch`: a folder of `pol up`, or the options of any other market."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pol.cli.market.party_options import MarketAccess, optional_market_options, signer_of, signer_options
+from pol.submission.market_place import NOTES, MarketPlace
+
+SIGNERS = ("keystore", "signer", "key_env")
+
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a market and a signer; the command gets ``place: MarketPlace``."""
+
+    @functools.wraps(command)
+    def wrapped(folder: Path | None, market: MarketAccess | None, **values: Any) -> Any:
+        names = ("keystore", "passphrase", "signer", "signer_api", "address", "key_env")
+        given = {name: values.pop(name) for name in names}
+        if market is None:
+            place = MarketPlace.here(folder)
+        else:
+            notes = Path(click.get_app_dir("pol")) / NOTES
+            place = MarketPlace(market.connection, market.deployment, market.store_url, notes)
+        if any(given[name] is not None for name in SIGNERS):
+            place = replace(place, signer=signer_of(given, place.connection.chain_id))
+        return command(place=place, **values)
+
+    option = click.option(
+        "--market",
+        "folder",
+        type=click.Path(path_type=Path),
+        envvar="POL_MARKET",
+        metavar="DIR",
+        help="A folder of `pol up`; by default this one, or pol-market in it.",
+    )
+    return option(optional_market_options(signer_options(wrapped)))

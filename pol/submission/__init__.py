@@ -1,0 +1,5 @@
+"""A submitter's own training on a market: from a model in PyTorch to its trained weights."""
+
+from pol.extras import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
