@@ -109,24 +109,25 @@ class LyingVerifier(CheatingParty, Verifier):
     """Flips one bit of one scalar in a backward pass of the first drawn segment, and defends the result."""
 
     @cached_property
-    def lies(self) -> dict[int, Lie]:
-        """Its lies by segment."""
+    def lies(self) -> dict[tuple[bytes, int], Lie]:
+        """Its lies by task and segment."""
         return {}
 
     def executor(self, task_id: bytes, task: LoadedTask, segment: int) -> Executor:
         """Canonical, with a lie in the first segment asked for."""
         honest = super().executor(task_id, task, segment)
-        if not self.lies:
+        if all(about != task_id for about, _ in self.lies):
             trace = super().execute(task_id, segment)
-            self.lies[segment] = draw_lie(trace, backward_nodes(task.names), self._random)
-        if segment not in self.lies:
+            self.lies[task_id, segment] = draw_lie(trace, backward_nodes(task.names), self._random)
+        if (task_id, segment) not in self.lies:
             return honest
-        return LyingExecutor(task.program, task.constants, honest, self.lies[segment])
+        return LyingExecutor(task.program, task.constants, honest, self.lies[task_id, segment])
 
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
         """The execution that the lie belongs to."""
         honest = super().execute(task_id, segment)
-        return LyingTrace(honest, self.lies[segment]) if segment in self.lies else honest
+        lie = self.lies.get((task_id, segment))
+        return honest if lie is None else LyingTrace(honest, lie)
 
 
 class BaselessWhistleblower(CheatingParty, Whistleblower):

@@ -15,8 +15,8 @@ LOCAL = frozenset(NETWORKS[name].chain_id for name in ("anvil", "ganache", "embe
 """Chains of this machine, whose clock may run ahead of ours."""
 AHEAD = 12
 """Seconds of a local chain in one of ours, at most (`pol up`)."""
-SHORT_WINDOWS = {"bid_window": 60, "seat_window": 60, "disclosure_window": 240, "watch_window": 120}
-CHALLENGE, CLOCK = 240, 1200
+SHORT_WINDOWS = {"bid_window": 72, "seat_window": 84, "disclosure_window": 240, "watch_window": 132}
+CHALLENGE, CLOCK = 204, 1200
 """Seconds of a local chain for a task whose segments take no time."""
 REPLAYS = 6
 """Replays of all that is drawn that have to fit into a window for them: each party makes two, beside others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from web3 import Web3
@@ -21,13 +22,20 @@ GENESIS_TIME = 1_767_225_600
 """2026-01-01, fixed so that runs can be repeated."""
 
 
-def embedded_web3(seed: int) -> Web3:
-    """A fresh Prague chain with funded, unlocked accounts; equal seeds and transactions give equal block hashes.
+def embedded_web3(
+    seed: int, database: MutableMapping[bytes, bytes] | None = None, clock: Callable[[], int] | None = None
+) -> Web3:
+    """A Prague chain with funded, unlocked accounts; equal seeds and transactions give equal block hashes.
+
+    It is fresh, or goes on with what is in ``database``. ``clock`` gives the time of a block, in seconds since 1970;
+    without one blocks are `BLOCK_SECONDS` apart.
 
     Raises:
         OperationalError: the extra ``pol[embedded]`` isn't installed.
     """
     try:
+        from eth.db.atomic import AtomicDB
+        from eth.db.backends.memory import MemoryDB
         from eth_tester import EthereumTester, PyEVMBackend
         from eth_tester.exceptions import TransactionFailed
         from eth_utils.exceptions import ValidationError
@@ -40,7 +48,17 @@ def embedded_web3(seed: int) -> Web3:
 
         def reset_to_genesis(self, *arguments: Any, **named: Any) -> None:
             super().reset_to_genesis(*arguments, **named)
-            self._date_pending_block(GENESIS_TIME)
+            if database is not None:
+                if not database:
+                    database.update(self.chain.chaindb.db.wrapped_db.kv_store)
+                self.chain = type(self.chain)(AtomicDB(MemoryDB(database)))
+            self.date_pending_block()
+
+        def date_pending_block(self) -> None:
+            """Give the next block the present time."""
+            last = self.chain.get_canonical_head().timestamp
+            now = last + BLOCK_SECONDS if clock is None else max(last + 1, clock())
+            self.chain.header = self.chain.header.copy(timestamp=now)
 
         def mine_blocks(self, num_blocks: int = 1, coinbase: bytes = bytes(20)) -> list[bytes]:
             hashes = []
@@ -49,11 +67,8 @@ def embedded_web3(seed: int) -> Web3:
                 mix = keccak256(f"pol embedded chain {seed} {number}".encode())
                 block = self.chain.mine_block(coinbase=coinbase, mix_hash=mix, blob_gas_used=0)
                 hashes.append(block.hash)
-                self._date_pending_block(block.header.timestamp)
+                self.date_pending_block()
             return hashes
-
-        def _date_pending_block(self, last: int) -> None:
-            self.chain.header = self.chain.header.copy(timestamp=last + BLOCK_SECONDS)
 
     class Provider(EthereumTesterProvider):
         """Adds anvil's methods for time, and answers reverts as nodes do."""

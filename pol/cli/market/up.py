@@ -21,7 +21,7 @@ from pol.local_market.local_node import BLOCK_SECONDS, PORT, start_node
 from pol.local_market.market_folder import MarketFolder
 from pol.local_market.market_processes import MarketProcesses
 from pol.local_market.market_run import MarketRun
-from pol.local_market.market_setup import MEMBERS, set_up
+from pol.local_market.market_setup import MEMBERS, favor, set_up
 
 FOLDER = Path("pol-market")
 READY_SECONDS = 120.0
@@ -60,7 +60,10 @@ def up(folder: Path, cheat: str | None, port: int, embedded: bool, no_browser: b
             else:
                 set_up(connection, market, show.said)
             market.write_place(connection.name)
-            run = MarketRun(market, processes, None if cheat is None else LIARS[cheat])
+            liar = None if cheat is None else LIARS[cheat]
+            if liar is not None and MEMBERS[liar].tickets:
+                favor(connection, market, liar)
+            run = MarketRun(market, processes, liar)
             run.start(connection)
             _wait_for_all(run, show)
             show.ready(run, connection, time.monotonic() - began)
