@@ -1,4 +1,4 @@
-"""A key-value store on disk for the embedded chain: a dictionary in memory, and a file to which changes are appended."""
+"""A key-value store on disk for the embedded chain: all of it in memory, and a file to which changes are appended."""
 
 from __future__ import annotations
 

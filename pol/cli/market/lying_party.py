@@ -11,6 +11,7 @@ from typing import Any
 from pol.cli.main import main
 from pol.cli.market.run import KINDS
 from pol.demo.cheating_parties import JumpingSolver, LyingVerifier
+from pol.errors import ProtocolError
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 
@@ -32,6 +33,13 @@ class LyingVerifierProcess(LyingVerifier):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         Verifier.__init__(self, *arguments, **named)
         self._random = Random(SEED)
+
+    def require_acceptable(self, task_id: bytes) -> None:
+        """As every party does, and it keeps away from a task about which it was caught."""
+        super().require_acceptable(task_id)
+        settled = self.market.challenges.events("DisputeSettled", taskId=task_id)
+        if any(not event["asserterWon"] for event in settled):
+            raise ProtocolError("a lie about this task was proved: somebody else verifies it")
 
 
 LIARS = {"solver": "JumpingSolverProcess", "verifier": "LyingVerifierProcess"}
