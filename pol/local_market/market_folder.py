@@ -44,7 +44,7 @@ class MarketFolder:
     def port(self) -> int | None:
         """The port of the node when the market ran last."""
         with suppress(OSError, ValueError, LookupError, TypeError):
-            return urlsplit(tomllib.loads(self.place.read_text())["networks"]["local"]["rpc"]).port
+            return urlsplit(str(tomllib.loads(self.place.read_text())["networks"]["local"]["rpc"])).port
         return None
 
     @contextmanager

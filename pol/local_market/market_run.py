@@ -22,6 +22,8 @@ POLL = "0.7"
 KEY = "POL_PARTY_KEY"
 AT_ANY_PRICE = str(-(10**18))
 """Least profit of the whistleblower: stakes are worthless here, so that gas would cost more than any reward."""
+FRUGAL = {"OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+"""Threads of libraries that spin while they wait would take the cores from the other processes."""
 MOST_ENDS, WITHIN = 5, 60.0
 """A process that has ended so often within so many seconds stays down."""
 PARTY, LIAR = "pol.cli.main", "pol.cli.market.lying_party"
@@ -65,11 +67,11 @@ class MarketRun:
             ]
             if member.role == "whistleblower":
                 command += ["--least-pay", AT_ANY_PRICE]
-            self.processes.start(name, command, log, {KEY: folder.key(name).hex()})
+            self.processes.start(name, command, log, {**FRUGAL, KEY: folder.key(name).hex()})
         port = free_port(EXPLORER_PORT)
         options = ["--host", LOOPBACK, "--port", str(port), "--test-terms", "--poll", "1"]
         command = [sys.executable, "-P", "-m", PARTY, "explore", *place, *options]
-        self.processes.start(EXPLORER, command, self._log(EXPLORER))
+        self.processes.start(EXPLORER, command, self._log(EXPLORER), FRUGAL)
         self.page = f"http://{LOOPBACK}:{port}/"
 
     def started(self) -> set[str]:

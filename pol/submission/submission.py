@@ -81,12 +81,18 @@ class Submission:
 
     @classmethod
     def of(cls, task: str, place: MarketPlace) -> Submission:
-        """The task whose id begins with these digits.
+        """The task whose id begins with these digits; of an empty text the last one of the market's own key.
 
         Raises:
             ProtocolError: there is none, or more than one.
         """
         registry = place.deployment.market(place.connection).registry
+        if not task:
+            own = {} if place.signer is None else {"submitter": place.signer.address}
+            mine = [bytes(event["taskId"]) for event in registry.events("TaskSubmitted", **own)]
+            if not mine:
+                raise ProtocolError("there is no task on this market yet: submit one by `pol submit`")
+            return cls(place, mine[-1])
         tasks = [bytes(event["taskId"]) for event in registry.events("TaskSubmitted")]
         found = [each for each in tasks if each.hex().startswith(task.lower().removeprefix("0x"))]
         if len(found) != 1:

@@ -46,12 +46,15 @@ def embedded_web3(
     class Backend(PyEVMBackend):  # type: ignore[misc]  # eth_tester is untyped
         """Takes randomness from the seed and time from the last block instead of from the operating system."""
 
+        chain: Any
+
         def reset_to_genesis(self, *arguments: Any, **named: Any) -> None:
             super().reset_to_genesis(*arguments, **named)
             if database is not None:
+                fresh = self.chain
                 if not database:
-                    database.update(self.chain.chaindb.db.wrapped_db.kv_store)
-                self.chain = type(self.chain)(AtomicDB(MemoryDB(database)))
+                    database.update(fresh.chaindb.db.wrapped_db.kv_store)
+                self.chain = type(fresh)(AtomicDB(MemoryDB(database)))
             self.date_pending_block()
 
         def date_pending_block(self) -> None:

@@ -15,7 +15,7 @@ from pol.submission.market_place import MarketPlace
 
 
 @click.command()
-@click.argument("task")
+@click.argument("task", default="")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("weights.safetensors"), show_default=True)
 @place_options
 @click.option("--wait", is_flag=True, help="Until the task is settled.")
@@ -24,7 +24,7 @@ from pol.submission.market_place import MarketPlace
 def fetch(task: str, out: Path, place: MarketPlace, wait: bool, unsettled: bool, as_json: bool) -> int:
     """Write the trained weights of a task, by the names that the model gave them.
 
-    TASK is eight digits of its id or more. The task, the learning proof and the last state are checked against what the
+    TASK is eight digits of its id or more; without it, your last one. The task, the learning proof and the last state are checked against what the
     chain says before anything is written. The file is for model.load_state_dict(safetensors.torch.load_file(...)).
     """
     from safetensors.torch import save_file

@@ -118,7 +118,7 @@ class _Lines:
             self._console.print(
                 f"[green]accepted[/green]: it has cost {spent / ETHER:.6f} coins in all; the rest is back"
             )
-            self._console.print(f"the weights: pol fetch {task[:8]} --out weights.safetensors")
+            self._console.print(f"the weights: pol fetch {task[:8]}")
         else:
             ended = f"the task has cost {spent / ETHER:.6f} coins"
             if spent < 0:
