@@ -81,7 +81,10 @@ def _place_of(name: str) -> Path:
 def _content(path: Path) -> str:
     if path.is_dir():
         entries = sorted(entry.name for entry in path.iterdir() if entry.is_file())
-        title, folder = ("Specification" if path == DOCS / "spec" else path.name), relpath(path, _place_of(_page_of(path)))
+        title, folder = (
+            ("Specification" if path == DOCS / "spec" else path.name),
+            relpath(path, _place_of(_page_of(path))),
+        )
         return f"# {title}\n\n" + "".join(f"- [{_title(path / name)}]({folder}/{name})\n" for name in entries)
     text = path.read_text()
     language = _LANGUAGES.get(path.suffix, "text")
