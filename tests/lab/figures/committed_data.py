@@ -73,11 +73,13 @@ def gas_record() -> dict[str, int]:
 
 
 def attacks() -> list[Caught]:
-    """All attacks that load, each by the worst of its targets, as docs/attacks.md counts them."""
+    """All attacks of docs/attacks.md that load, each by the worst of its targets, as counted there."""
+    battery = {cells[0] for cells in _rows("docs/attacks.md", 13)}
     rows: dict[str, list[dict[str, float]]] = {}
     for target in json.loads((ROOT / "docs" / "attacks.json").read_text()).values():
         for name, row in target["attacks"].items():
-            rows.setdefault(name, []).append(row)
+            if name in battery:
+                rows.setdefault(name, []).append(row)
     found = []
     for name, targets in rows.items():
         shares = [row for row in targets if row["segments"] == 40]

@@ -94,7 +94,7 @@ def dispute_walk() -> Markup:
         low, high = _share(move.remains, moves[number + 1].picks)
         left, right = 20 + 520 * low, 20 + 520 * high
         parts.append(element("rect", x=20, y=y + 20, width=520, height=14, fill=BLUE))
-        for cell in range(1, min(count, 64)):
+        for cell in range(1, count):
             x = 20 + 520 * cell / count
             parts.append(line((x, y + 20), (x, y + 34), "#ffffff"))
         picked = SIDES[moves[number + 1].side]
