@@ -3,6 +3,7 @@
 import re
 import sys
 from fnmatch import fnmatch
+from itertools import zip_longest
 from pathlib import Path
 from posixpath import relpath
 from typing import Any
@@ -19,8 +20,11 @@ sys.path[:0] = [str(ROOT / "tests")]
 from lab.public_api import PACKAGES, public_names  # noqa: E402 - of the checkout, which is no package
 
 _WORKER = "assets/iframe-worker.js"
+_FOLDERS = {"spec": "Specification", "quickstarts": "Quickstarts"}
 _LINK = re.compile(r"(?<=\])\(([^)#:\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.M | re.S)
+# A line of prose right before a list or a table: GitHub ends the paragraph there, Python-Markdown doesn't.
+_CLOSE = re.compile(r"^((?![-|*#> ]|\d+\. ).+)\n(?=(?:- |\| |1\. ))", re.M)
 _LANGUAGES = {".py": "python", ".sol": "solidity", ".json": "json", ".cpp": "cpp", ".yml": "yaml", ".toml": "toml"}
 
 
@@ -34,14 +38,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links are written for the checkout; here they lead to the page of the same file."""
-    return _relinked(markdown, page.file.src_uri)
+    """Links are written for the checkout; here they lead to the page of the same file. Lists and tables get room."""
+    parts = _FENCE.split(markdown)
+    prose = (_CLOSE.sub(r"\1\n\n", _relinked(part, page.file.src_uri)) for part in parts[::2])
+    return "".join(text for pair in zip_longest(prose, parts[1::2], fillvalue="") for text in pair)
 
 
 def _generated() -> dict[str, str]:
     """Pages by name: README.md, one for each package, and one for each linked file or folder outside of docs/."""
     pages = {f"python/{package}.md": _interface(package) for package in PACKAGES}
-    waiting = [ROOT / "README.md", DOCS / "spec", *DOCS.rglob("*.md")]
+    waiting = [ROOT / "README.md", *(DOCS / folder for folder in _FOLDERS), *DOCS.rglob("*.md")]
     while waiting:
         path = waiting.pop()
         if not path.is_relative_to(DOCS) or path.is_dir():
@@ -81,10 +87,7 @@ def _place_of(name: str) -> Path:
 def _content(path: Path) -> str:
     if path.is_dir():
         entries = sorted(entry.name for entry in path.iterdir() if entry.is_file())
-        title, folder = (
-            ("Specification" if path == DOCS / "spec" else path.name),
-            relpath(path, _place_of(_page_of(path))),
-        )
+        title, folder = _FOLDERS.get(path.name, path.name), relpath(path, _place_of(_page_of(path)))
         return f"# {title}\n\n" + "".join(f"- [{_title(path / name)}]({folder}/{name})\n" for name in entries)
     text = path.read_text()
     language = _LANGUAGES.get(path.suffix, "text")
@@ -108,8 +111,7 @@ def _relinked(markdown: str, name: str) -> str:
             return match[0]
         return f"({relpath(_page_of(target), Path(name).parent.as_posix())}{match[2] or ''})"
 
-    parts = _FENCE.split(markdown)
-    return "".join(part if index % 2 else _LINK.sub(relinked, part) for index, part in enumerate(parts))
+    return _LINK.sub(relinked, markdown)
 
 
 def _expanded(nav: Any, pages: list[str]) -> Any:
