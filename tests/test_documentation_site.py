@@ -119,10 +119,10 @@ def test_lists_and_tables_are_rendered(pages: dict[Path, Page]) -> None:
 
 
 def test_nested_lists_have_four_spaces() -> None:
-    """Fewer make one list of two here."""
+    """With fewer, Python-Markdown makes one list of two, and ends it before a paragraph or a table of an item."""
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         text = re.sub(r"^ *```.*?^ *```$", "", path.read_text(), flags=re.M | re.S)
-        assert re.findall(r"^ {1,3}(?:[-*]|\d+\.) .*$", text, re.M) == [], path
+        assert re.findall(r"^ {1,3}(?:[-*]|\d+\.) .*$|(?<=\n\n) {1,3}\S.*$", text, re.M) == [], path
 
 
 def test_the_search_index_has_all_parts(site: Path) -> None:

@@ -3,7 +3,6 @@
 import re
 import sys
 from fnmatch import fnmatch
-from itertools import zip_longest
 from pathlib import Path
 from posixpath import relpath
 from typing import Any
@@ -23,8 +22,6 @@ _WORKER = "assets/iframe-worker.js"
 _FOLDERS = {"spec": "Specification", "quickstarts": "Quickstarts"}
 _LINK = re.compile(r"(?<=\])\(([^)#:\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.M | re.S)
-# A line of prose right before a list or a table: GitHub ends the paragraph there, Python-Markdown doesn't.
-_CLOSE = re.compile(r"^((?![-|*#> ]|\d+\. ).+)\n(?=(?:- |\| |1\. ))", re.M)
 _LANGUAGES = {".py": "python", ".sol": "solidity", ".json": "json", ".cpp": "cpp", ".yml": "yaml", ".toml": "toml"}
 
 
@@ -39,9 +36,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links are written for the checkout; here they lead to the page of the same file. Lists and tables get room."""
-    parts = _FENCE.split(markdown)
-    prose = (_CLOSE.sub(r"\1\n\n", _relinked(part, page.file.src_uri)) for part in parts[::2])
-    return "".join(text for pair in zip_longest(prose, parts[1::2], fillvalue="") for text in pair)
+    prose, *others = _FENCE.split(_relinked(markdown, page.file.src_uri))
+    return _spaced(prose) + "".join(
+        f"{fence}\n{_spaced(prose)}" for fence, prose in zip(*[iter(others)] * 2, strict=True)
+    )
 
 
 def _generated() -> dict[str, str]:
@@ -112,6 +110,24 @@ def _relinked(markdown: str, name: str) -> str:
         return f"({relpath(_page_of(target), Path(name).parent.as_posix())}{match[2] or ''})"
 
     return _LINK.sub(relinked, markdown)
+
+
+def _spaced(markdown: str) -> str:
+    """A blank line before lists and tables: GitHub begins them behind a paragraph, too, Python-Markdown doesn't."""
+    spaced: list[str] = []
+    before = "prose"
+    for line in markdown.removeprefix("\n").split("\n"):
+        if before and _kind(line) != _kind(before) and re.match(r"- |1\. |\|", line):
+            spaced.append("")
+        spaced.append(line)
+        before = line
+    return "\n".join(spaced)
+
+
+def _kind(line: str) -> str:
+    if line.startswith("|"):
+        return "table"
+    return "list" if re.match(r"- |\d+\. |\s", line) else "prose"
 
 
 def _expanded(nav: Any, pages: list[str]) -> Any:
