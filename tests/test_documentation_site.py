@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -161,12 +162,12 @@ def test_in_a_browser(site: Path, scheme: str) -> None:
         page.goto((site / "index.html").as_uri())
         if viewport is PHONE:
             page.locator("label[for=__search]").first.click()
-        page.locator(".md-search__input").fill("whistleblower")
+        page.locator(".md-search__input").press_sequentially("whistleblower")
         page.wait_for_selector(".md-search-result__item", timeout=60_000)
         assert [trouble for trouble in troubles if trouble] == []
 
 
-def _browser_pages(scheme: str) -> Iterator[tuple[object, dict[str, int]]]:
+def _browser_pages(scheme: str) -> Iterator[tuple[Any, dict[str, int]]]:
     with importlib.import_module("playwright.sync_api").sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         for viewport in (PHONE, DESK):
