@@ -12,13 +12,15 @@ recorder.close()
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from accelerate import Accelerator
+from accelerate.utils import DistributedType
 from torch import nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.integrations.distributed import DistributedRecorder
 from pol.training.recorder.recorder import Recorder
 from pol.training.storage.store import Store
 
@@ -26,12 +28,18 @@ from pol.training.storage.store import Store
 class AcceleratedRecorder(Recorder):
     """A recorder whose steps are those of the optimizer: batches that only add to gradients don't count.
 
-    store, options: those of `Recorder`. accelerator, model, optimizer, scheduler: prepared. `skip_first_batches` isn't
-    needed, as `batches` skips the used batches.
+    store, options: those of `Recorder`, on several processes of `DistributedRecorder`. accelerator, model, optimizer,
+    scheduler: prepared. `skip_first_batches` isn't needed, as `batches` skips the used batches.
 
     Raises:
-        UnsupportedError: several processes.
+        UnsupportedError: an optimizer whose state is spread in a way that nothing here reads, as DeepSpeed's.
     """
+
+    def __new__(cls, store: Store | str, accelerator: Accelerator, *others: Any, **options: Any) -> Self:
+        """One that records with the other processes, if there are any."""
+        require_readable(accelerator)
+        is_alone = accelerator.num_processes == 1 or issubclass(cls, DistributedRecorder)
+        return object.__new__(cls if is_alone else type(cls.__name__, (cls, DistributedRecorder), {}))
 
     def __init__(
         self,
@@ -43,10 +51,6 @@ class AcceleratedRecorder(Recorder):
         parts: Mapping[str, Any] | None = None,
         **options: Any,
     ):
-        if accelerator.num_processes > 1:
-            raise UnsupportedError(
-                "the training runs on several processes: use pol.integrations.distributed in a loop of your own"
-            )
         self._accelerator = accelerator
         super().__init__(
             store,
@@ -88,6 +92,22 @@ class _AcceleratorState:
         self._accelerator.step = state["batches"]
         for loader, seed in zip(loaders, state["seeds"], strict=True):
             set_sampler_seed(loader, seed)
+
+
+def require_readable(accelerator: Accelerator) -> None:
+    """Refuse what spreads a state over processes without saying which process holds which part.
+
+    Raises:
+        UnsupportedError: DeepSpeed, Megatron-LM, FSDP of version 1 and others.
+    """
+    kind = accelerator.distributed_type
+    # Replicas on any device, or DTensors, which know their place.
+    if kind is DistributedType.NO or kind.value.startswith("MULTI_") or accelerator.is_fsdp2:
+        return
+    raise UnsupportedError(
+        f"{kind.value} keeps parts of the state in a form of its own: train with DistributedDataParallel, or with FSDP "
+        "and fsdp_version=2"
+    )
 
 
 def sampler_seed(loader: Any) -> int | None:

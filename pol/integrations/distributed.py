@@ -222,3 +222,19 @@ class DistributedRecorder(Recorder):
         for rank, found in enumerate(self._gather(failure)):
             if found is not None:
                 raise found[0](f"process {rank}: {found[1]}")
+
+
+def recorder_of_processes(
+    count: int, own: Collection[str], store: Store | str, model: nn.Module, *others: Any, **options: Any
+) -> Recorder:
+    """The recorder of a trainer on ``count`` processes; ``own`` names the parts that each of several has of its own.
+
+    Raises:
+        UnsupportedError: as `DistributedRecorder`, or per_process= for one process.
+    """
+    if count == 1:
+        if options.pop("per_process", ()):
+            raise UnsupportedError("per_process= is for several processes: leave it out")
+        return Recorder(store, model, *others, **options)
+    per_process = {*own, *options.pop("per_process", ())}
+    return DistributedRecorder(store, model, *others, per_process=per_process, **options)

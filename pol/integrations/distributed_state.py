@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.integrations.exchanged_state import RANKS, ranked
+from pol.integrations.exchanged_state import RANKS, places, ranked
 from pol.training.state.random_state import RandomSources
 from pol.training.state.trainer_state import OWN, Stateful, TrainerState
 
@@ -86,13 +86,8 @@ class DistributedState(TrainerState):
                     f"the checkpoint holds {name} {'of each process' if is_ranked else 'once'}: resume with the "
                     "recorder's per_process= of that run"
                 )
-            if not isinstance(ranks, list):
-                continue
-            if len(ranks) != size:
-                raise ProtocolError(
-                    f"the state was recorded on {len(ranks)} processes, these are {size}: resume on as many"
-                )
-            found[name] = ranks[rank]
+            if is_ranked:
+                found[name] = places(value, size)[rank]
         parameters = dict(self.model.named_parameters())
         spread = _give_rows if self.by_rows else _spread
         found["parameters"] = _spread_like(found["parameters"], parameters, spread)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pol.commitments import canonical_json
 from pol.commitments.array import ArrayType, array_root
@@ -77,6 +78,19 @@ class ExchangedState:
 def ranked(value: object, rank: int, size: int) -> dict[str, list[object]]:
     """A component that each process has of its own, as this one sees it: the others' places are empty."""
     return {RANKS: [value if other == rank else None for other in range(size)]}
+
+
+def places(value: Any, size: int) -> Sequence[Any]:
+    """What each of ``size`` processes has of its own in a component; the component itself, if it was recorded once.
+
+    Raises:
+        ProtocolError: it was recorded on another number of processes.
+    """
+    ranks = value[RANKS] if isinstance(value, Mapping) and value.keys() == {RANKS} else [value]
+    if not isinstance(ranks, list) or len(ranks) != size:
+        count = len(ranks) if isinstance(ranks, list) else 1
+        raise ProtocolError(f"the state was recorded on {count} processes, these are {size}: resume on as many")
+    return ranks
 
 
 def describe(

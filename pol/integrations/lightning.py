@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader, SequentialSampler
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.integrations.distributed import recorder_of_processes
+from pol.integrations.exchanged_state import RANKS
 from pol.training.record import newest_checkpoint
 from pol.training.recorder.doctor_control import store_of
 from pol.training.recorder.recorder import Recorder
@@ -26,8 +29,12 @@ from pol.training.storage.store import Store
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer, __version__
+    from lightning.pytorch.strategies import DDPStrategy
+    from lightning.pytorch.trainer.states import RunningStage
 except ImportError:
     from pytorch_lightning import Callback, LightningModule, Trainer, __version__
+    from pytorch_lightning.strategies import DDPStrategy
+    from pytorch_lightning.trainer.states import RunningStage
 
 
 class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares no types to mypy here
@@ -37,11 +44,12 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
     batches of the training have to come through `batches`. Every optimizer step counts once, and so does a batch in
     which several optimizers step.
 
-    parts, options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
+    parts, options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's. On
+    several processes (strategy ``ddp``) those of `DistributedRecorder`.
     """
 
     def __init__(self, store: Store | str, *, every: int = 100, parts: Mapping[str, Any] | None = None, **options: Any):
-        self.store = store_of(store)
+        self.store = store_of(store, 0)
         self.recorder: Recorder | None = None
         self._every = every
         self._parts, self._options = parts or {}, options
@@ -75,13 +83,14 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         """A new recorder: the optimizers are those of this call of `fit`.
 
         Raises:
-            UnsupportedError: a training on several processes.
+            UnsupportedError: several processes with another strategy than ``ddp``.
         """
         if stage != "fit":
             return
-        if trainer.world_size > 1:
+        if trainer.world_size > 1 and type(trainer.strategy) is not DDPStrategy:
             raise UnsupportedError(
-                "the training runs on several processes: use pol.integrations.distributed in a loop of your own"
+                f"{type(trainer.strategy).__name__} keeps the state in a form of its own: give Trainer(strategy='ddp'), "
+                "or shard with fully_shard in a loop of your own and record with pol.integrations.distributed"
             )
         self._trainer, self.recorder = trainer, None
 
@@ -114,6 +123,14 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
             self._catch_up(self.recorder)
         return self.recorder
 
+    def share(self, loader: Any) -> Any:
+        """This process's share of a loader, drawn as Lightning would; all of it on one process."""
+        trainer = self._trainer
+        if trainer is None or trainer.world_size == 1 or not isinstance(loader, DataLoader):
+            return loader
+        is_shuffled = not isinstance(loader.sampler, SequentialSampler)
+        return trainer._data_connector._prepare_dataloader(loader, is_shuffled, RunningStage.TRAINING)
+
     def _catch_up(self, recorder: Recorder) -> None:
         if self._trainer.global_step != self._global_step:
             recorder.step()
@@ -128,7 +145,15 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         parts |= {f"scheduler_{i}": config.scheduler for i, config in enumerate(trainer.lr_scheduler_configs)}
         if trainer.precision_plugin.state_dict():
             parts["scaler"] = trainer.precision_plugin
-        recorder = Recorder(self.store, trainer.lightning_module, every=self._every, parts=parts, **self._options)
+        recorder = recorder_of_processes(
+            trainer.world_size,
+            {"lightning"},
+            self.store,
+            trainer.lightning_module,
+            every=self._every,
+            parts=parts,
+            **self._options,
+        )
         recorder.resume()
         self._global_step = trainer.global_step
         return recorder
@@ -149,7 +174,15 @@ class RecordedBatches:
                 "the loader has no length: Lightning would draw from it ahead of the training"
             ) from error
         self._recording = recording
-        self._loader = loader
+        self._whole = loader
+        self._share: Any = None
+
+    @property
+    def _loader(self) -> Any:
+        """This process's batches, once Lightning has said how many processes there are."""
+        if self._share is None:
+            self._share = self._recording.share(self._whole)
+        return self._share
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -193,7 +226,8 @@ class _LightningState:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Check that Lightning has read the same from the file of `LightningRecording.resume`.
 
-        It moves one count on when it restarts, which is put back here.
+        It moves one count on when it restarts, which is put back here. The file has the callbacks' states of the first
+        process, which may differ in the others.
 
         Raises:
             ProtocolError: it hasn't.
@@ -205,6 +239,9 @@ class _LightningState:
             raise ProtocolError(
                 "the trainer isn't where the recorded training was: call trainer.fit(..., ckpt_path=recording.resume())"
             )
+        for callback in self._trainer.callbacks if self._trainer.world_size > 1 else ():
+            if callback.state_key in state["callbacks"]:
+                callback.load_state_dict(state["callbacks"][callback.state_key])
 
 
 def _writes_checkpoints(callback: Callback) -> bool:
@@ -213,7 +250,8 @@ def _writes_checkpoints(callback: Callback) -> bool:
 
 
 def _checkpoint(components: Mapping[str, Any]) -> dict[str, Any]:
-    progress = components["lightning"]["state"]
+    own = components["lightning"]
+    progress = (own[RANKS][0] if own.keys() == {RANKS} else own)["state"]
 
     def states(kind: str) -> list[Any]:
         names = sorted((n for n in components if n.startswith(f"{kind}_")), key=lambda n: int(n.rpartition("_")[2]))

@@ -15,16 +15,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.integrations.accelerate import sampler_seed, set_sampler_seed
+from pol.integrations.accelerate import require_readable, sampler_seed, set_sampler_seed
+from pol.integrations.distributed import recorder_of_processes
+from pol.integrations.exchanged_state import places
 from pol.training.record import newest_checkpoint
 from pol.training.recorder.doctor_control import store_of
 from pol.training.recorder.recorder import Recorder
-from pol.training.state.trainer_state import module_state
 from pol.training.storage.store import Store
 
 CLOCK = ("_runtime", "_per_second")
@@ -38,10 +38,11 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
     between two steps, after evaluation and logging and before the next batches are drawn. The used batches of an epoch
     are drawn again in the random state at its begin.
 
-    parts, options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's.
+    parts, options: those of `Recorder`, without model, optimizer, scheduler and scaler, which are the trainer's. On
+    several processes, replicas or FSDP2, those of `DistributedRecorder`; all make a recording of the same store.
 
     Raises:
-        UnsupportedError: a trainer of several processes, or one whose optimizer is sharded.
+        UnsupportedError: a trainer whose state is spread in a way that nothing here reads, as DeepSpeed's.
     """
 
     def __init__(
@@ -53,26 +54,23 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
         parts: Mapping[str, Any] | None = None,
         **options: Any,
     ):
-        if trainer.args.world_size > 1 or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
-            raise UnsupportedError(
-                "the trainer's state is spread over several processes: use pol.integrations.distributed in a loop of "
-                "your own"
-            )
-        self.store = store_of(store)
+        require_readable(trainer.accelerator)
+        self.store = store_of(store, 0)
         self.recorder: Recorder | None = None
         self._trainer = trainer
         self._every = every
         self._parts, self._options = parts or {}, options
         self._batches: Iterator[Any] | None = None
         self._epoch = -1
-        self._draw = trainer.get_batch_samples
-        trainer.get_batch_samples = self._draw_batches
+        self._resumed: str | None = None
+        self._draw, self._load = trainer.get_batch_samples, trainer._load_from_checkpoint
+        trainer.get_batch_samples, trainer._load_from_checkpoint = self._draw_batches, self._load_weights
         trainer.add_callback(self)
 
     def resume(self) -> str | None:
         """The ``resume_from_checkpoint`` for `Trainer.train`: a folder, or None if nothing is recorded yet.
 
-        The folder holds the trainer's counts; all other state is restored before the first step.
+        The folder holds the trainer's counts; all other state, weights too, is restored before the first step.
 
         Raises:
             ProtocolError: the store holds something else than the record of a Trainer.
@@ -83,10 +81,11 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
             return None
         folder = Path(tempfile.mkdtemp(prefix="pol-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        tensors = module_state(components, self._trainer.model.state_dict())
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "trainer_state.json").write_text(json.dumps(components["trainer"]["state"]["state"]))
-        return str(folder)
+        counts, args = components["trainer"], self._trainer.args
+        own = places(counts, args.world_size)[args.process_index]
+        (folder / "trainer_state.json").write_text(json.dumps(own["state"]["state"]))
+        self._resumed = str(folder)
+        return self._resumed
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
@@ -114,6 +113,11 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
             self._catch_up(recorder)
             recorder.close()
 
+    def _load_weights(self, folder: str, model: Any = None) -> None:
+        """`Trainer._load_from_checkpoint`: the folder of `resume` holds no weights."""
+        if folder != self._resumed:
+            self._load(folder, model)
+
     def _draw_batches(self, drawn_by_trainer: Iterator[Any], count: int, device: Any) -> Any:
         """`Trainer.get_batch_samples`: between two steps. The trainer's own iterator is never started."""
         recorder = self.recorder
@@ -139,7 +143,9 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
                 "the training data has no length, so the trainer can't go on in the middle of it"
             ) from error
         optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # accelerate wraps it
-        recorder = Recorder(
+        recorder = recorder_of_processes(
+            trainer.args.world_size,
+            {"trainer"},
             self.store,
             trainer.model,
             optimizer,

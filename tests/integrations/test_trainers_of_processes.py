@@ -1,0 +1,49 @@
+"""Trainers of other packages on two processes: killed by SIGKILL and resumed, they end with the same complete roots."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+
+
+def doctor(folder: Path, *program: str) -> dict[str, Any]:
+    """What `pol doctor` finds: four runs, of which one is killed."""
+    torchrun = [str(BIN / "torchrun"), "--standalone", "--nproc_per_node=2"]
+    options = ["doctor", "--steps", "12", "--json", "--keep", str(folder), "--"]
+    done = subprocess.run(
+        [str(BIN / "pol"), *options, *torchrun, str(HERE / program[0]), *program[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    found: dict[str, Any] = json.loads(done.stdout or "{}")
+    assert (done.returncode, found.get("verdict")) == (0, "exact"), done.stdout + done.stderr
+    return found
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["accelerate_ranks.py", "ddp"],
+        ["accelerate_ranks.py", "fsdp2"],
+        ["transformers_ranks.py", "ddp"],
+        ["transformers_ranks.py", "fsdp2"],
+        ["lightning_ranks.py"],
+    ],
+    ids=lambda program: "-".join(program),
+)
+def test_a_killed_training_ends_with_the_same_roots(tmp_path: Path, program: list[str]) -> None:
+    """One record of both processes; the store in the program's arguments isn't used."""
+    found = doctor(tmp_path, *program, "memory://unused")
+    assert found["advice"] == []
+    assert [path.name for path in (tmp_path / "cut" / "store").iterdir()] == ["rank0"]
