@@ -11,9 +11,10 @@ recorder.close()
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self, TypeVar
 
+import torch
 from accelerate import Accelerator
 from accelerate.utils import DistributedType
 from torch import nn
@@ -23,6 +24,8 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
 from pol.training.recorder.recorder import Recorder
 from pol.training.storage.store import Store
+
+Batch = TypeVar("Batch")
 
 
 class AcceleratedRecorder(Recorder):
@@ -60,6 +63,13 @@ class AcceleratedRecorder(Recorder):
             parts={"accelerator": _AcceleratorState(accelerator), **(parts or {})},
             **options,
         )
+
+    def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+        """As `Recorder.batches`; several processes draw their order from a generator that accelerate gives them."""
+        generator = getattr(_sampler(loader), "generator", None)
+        if isinstance(generator, torch.Generator):
+            self.state.random.register("loader", generator)
+        return super().batches(loader)
 
     def step(self) -> None:
         """End a batch; it counts as a step if the optimizer has stepped."""
@@ -112,10 +122,15 @@ def require_readable(accelerator: Accelerator) -> None:
 
 def sampler_seed(loader: Any) -> int | None:
     """The seed of a prepared loader's order, which the epoch varies; None if the order is drawn otherwise."""
-    return getattr(loader.get_sampler(), "initial_seed", None) if hasattr(loader, "get_sampler") else None
+    return getattr(_sampler(loader), "initial_seed", None)
 
 
 def set_sampler_seed(loader: Any, seed: int | None) -> None:
     """Give a prepared loader the order of the recorded one."""
     if seed is not None and sampler_seed(loader) is not None:
         loader.get_sampler().initial_seed = seed
+
+
+def _sampler(loader: Any) -> Any:
+    """The sampler inside of a prepared loader, whose own attribute is another one."""
+    return loader.get_sampler() if hasattr(loader, "get_sampler") else None

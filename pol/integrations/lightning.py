@@ -89,7 +89,7 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
             return
         if trainer.world_size > 1 and type(trainer.strategy) is not DDPStrategy:
             raise UnsupportedError(
-                f"{type(trainer.strategy).__name__} keeps the state in a form of its own: give Trainer(strategy='ddp'), "
+                f"{type(trainer.strategy).__name__} keeps the state in a form of its own: give Trainer(strategy='ddp') "
                 "or shard with fully_shard in a loop of your own and record with pol.integrations.distributed"
             )
         self._trainer, self.recorder = trainer, None

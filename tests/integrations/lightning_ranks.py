@@ -8,12 +8,12 @@ from typing import Any
 
 import lightning
 import torch
+from accelerate_ranks import Data
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import EarlyStopping
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from accelerate_ranks import Data
 from pol.integrations.lightning import LightningRecording
 
 

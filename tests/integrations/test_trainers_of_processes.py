@@ -40,7 +40,7 @@ def doctor(folder: Path, *program: str) -> dict[str, Any]:
         ["transformers_ranks.py", "fsdp2"],
         ["lightning_ranks.py"],
     ],
-    ids=lambda program: "-".join(program),
+    ids="-".join,
 )
 def test_a_killed_training_ends_with_the_same_roots(tmp_path: Path, program: list[str]) -> None:
     """One record of both processes; the store in the program's arguments isn't used."""

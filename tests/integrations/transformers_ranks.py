@@ -8,10 +8,10 @@ import tempfile
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from transformers import Trainer, TrainingArguments
-
 from accelerate_ranks import Data as Points
+from torch import Tensor, nn
+from transformers import Trainer, TrainingArguments, set_seed
+
 from pol.integrations.transformers import TransformersRecording
 
 
@@ -40,6 +40,7 @@ class Model(nn.Module):
 def main(kind: str, store: str) -> None:
     """On two processes, 7 batches of 5 in an epoch, two to a step: 4 steps an epoch, the last one of a single batch."""
     torch.set_num_threads(1)
+    set_seed(3)
     sharded = {"fsdp": True, "fsdp_config": {"version": 2}} if kind == "fsdp2" else {}
     arguments = TrainingArguments(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=5, gradient_accumulation_steps=2,

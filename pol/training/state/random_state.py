@@ -19,6 +19,7 @@ class RandomSources:
 
     def __init__(self, named: Mapping[str, Generator] | None = None):
         self.named: dict[str, Generator] = dict(named or {})
+        self._waiting: dict[str, Any] = {}
         for name, generator in self.named.items():
             if not isinstance(generator, torch.Generator | np.random.Generator):
                 raise UnsupportedError(
@@ -26,9 +27,11 @@ class RandomSources:
                 )
 
     def register(self, name: str, generator: Generator) -> None:
-        """Include one more generator, unless it is included already."""
+        """Include one more generator, unless it is included already; it continues from its state in a loaded one."""
         if all(generator is not known for known in self.named.values()):
             self.named[name] = generator
+            if name in self._waiting:
+                _restore(generator, self._waiting.pop(name))
 
     def state(self) -> dict[str, Any]:
         """The state of all generators, as plain data and tensors."""
@@ -47,7 +50,7 @@ class RandomSources:
         return state
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; a generator that isn't in it is left alone.
+        """Restore a state; a generator that isn't in it is left alone, and one that comes later gets its state then.
 
         Raises:
             ProtocolError: not a state from `state`, or one of devices that this machine lacks.
@@ -62,13 +65,10 @@ class RandomSources:
         random.setstate((python["version"], tuple(int(word) for word in python["words"]), python["gauss"]))
         np.random.set_state(state["numpy"])
         torch.set_rng_state(state["torch"])
+        self._waiting = {name: found for name, found in state["named"].items() if name not in self.named}
         for name, generator in self.named.items():
-            if name not in state["named"]:
-                continue
-            if isinstance(generator, torch.Generator):
-                generator.set_state(state["named"][name])
-            else:
-                generator.bit_generator.state = state["named"][name]
+            if name in state["named"]:
+                _restore(generator, state["named"][name])
         if "cuda" in state:
             if torch.cuda.device_count() != len(state["cuda"]):
                 raise ProtocolError(
@@ -82,3 +82,10 @@ class RandomSources:
 
 def _state_of(generator: Generator) -> Any:
     return generator.get_state() if isinstance(generator, torch.Generator) else generator.bit_generator.state
+
+
+def _restore(generator: Generator, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state
