@@ -153,8 +153,12 @@ class Recorder:
         return self.epoch
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
-        """The batches of one epoch; after `resume`, the rest of the checkpoint's epoch."""
-        return self.state.cursor.batches(loader)
+        """The batches of one epoch; after `resume`, the rest of the checkpoint's epoch.
+
+        A loader that is one of the parts goes to its place by itself; else the used batches are drawn and dropped.
+        """
+        is_part = any(part is loader for part in self.state.parts.values())
+        return self.state.cursor.batches(loader, keeps_place=is_part)
 
     def step(self) -> None:
         """End a step, after the optimizer and the scheduler; records a checkpoint if one is due.

@@ -25,6 +25,9 @@ class DataCursor:
     A loader draws its order when an epoch begins. An epoch that was left in the middle therefore begins again in the
     same random state, the used batches are drawn and dropped, and the random state of the checkpoint is restored.
 
+    A loader that keeps its place itself, as torchdata's StatefulDataLoader, draws at the begin of an epoch too, but goes
+    to its place without the used batches.
+
     A loader other than torch's own may draw one batch ahead (accelerate's does). The batch that it holds back depends
     on the random state before the last draw, so this state is kept too and restored for that draw.
     """
@@ -52,21 +55,25 @@ class DataCursor:
         """Continue from a checkpoint's cursor, whose random state was ``random``."""
         self.epoch, self.batch, self.seen = int(state["epoch"]), int(state["batch"]), bytes(state["seen"])
         self._begin, self._drawn = state["epoch_began"], state["drawn"]
-        self._resumed = dict(random) if self._begin is not None else None
+        self._resumed = dict(random)
 
-    def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+    def batches(self, loader: Iterable[Batch], *, keeps_place: bool = False) -> Iterator[Batch]:
         """One epoch of the loader, or the rest of the one that a checkpoint left.
+
+        keeps_place: the loader's own state has been restored, and with it its place: no batch is drawn again.
 
         Raises:
             ProtocolError: the loader ends before the used batches do.
         """
-        for owner in (loader, getattr(loader, "sampler", None)):
+        for owner in () if keeps_place else (loader, getattr(loader, "sampler", None)):
             generator = getattr(owner, "generator", None)
             if isinstance(generator, torch.Generator):
                 self._random.register("loader", generator)
-        skipped = self.batch if self._resumed is not None else 0
-        if self._resumed is not None and self._begin is not None:
-            self._random.load(self._begin)
+        resumed, self._resumed = self._resumed, None
+        begin = self._begin if resumed is not None else None
+        skipped = self.batch if begin is not None and not keeps_place else 0
+        if begin is not None:
+            self._random.load(begin)
         else:
             self._begin = self._random.state()
             self.batch = 0
@@ -85,9 +92,9 @@ class DataCursor:
                     f"the loader has only {number} batches, the checkpoint was taken after {skipped} of the epoch: "
                     "give the same data set and batch size"
                 ) from None
-        if self._resumed is not None:
-            self._random.load(self._resumed)
-            self._resumed = None
+        # A loader that was asked for its state before its first batch had drawn by then.
+        if resumed is not None and (begin is not None or (keeps_place and self.epoch == 0)):
+            self._random.load(resumed)
         ahead = type(loader) is not DataLoader
         while True:
             before = self._random.state() if ahead else None

@@ -74,7 +74,6 @@ class TrainerState:
                 "trained": {name: p.requires_grad for name, p in parameters.items()},
                 "extra": {name: module.get_extra_state() for name, module in _with_extra(self.model)},
             },
-            "random": self.random.state(),
             "cursor": self.cursor.state(),
             "environment": self._environment.state(),
         }
@@ -85,6 +84,7 @@ class TrainerState:
             components[name] = {"state": part.state_dict(), "names": _names(part, parameters)} | (
                 {OWN: own} if own else {}
             )
+        components["random"] = self.random.state()  # some loaders draw when they are first asked for their state
         return components
 
     def own(self, part: Stateful) -> dict[str, Tensor]:
