@@ -78,6 +78,34 @@ def product(shift: int) -> ScalarProgram:
     return program_of(formula, Word, Word)
 
 
+def reciprocal(scale: int) -> ScalarProgram:
+    """The integer nearest to 2**(2 * scale) over a divisor of 1 .. 2**30, ties away from zero, if it has 23 bits.
+
+    The quotient of binary32 numbers is at most one too large or too small, which the rest of the division tells.
+    """
+
+    def formula(divisor: Word) -> Word:
+        quotient = registers.to_word(nearest(2.0 ** (2 * scale) / registers.to_float(divisor)))
+        rest = divisor.pattern((1 << (2 * scale)) & 0xFFFFFFFF) + (divisor >> 1) - quotient * divisor
+        return quotient + (rest >= divisor) - (rest < 0)
+
+    return program_of(formula, Word)
+
+
+def square_root(scale: int) -> ScalarProgram:
+    """The integer nearest to the root of 2**scale times a number of 0 .. 2**30 - 1, if it has 23 bits.
+
+    The root of the binary32 number is at most one too large or too small, which the rest tells; zero's is right.
+    """
+
+    def formula(number: Word) -> Word:
+        root = registers.to_word(nearest(registers.sqrt(registers.to_float(number) * 2.0**scale)))
+        beyond = (number << scale) - root * root
+        return root + (beyond > root) - ((beyond + root <= 0) & (root > 0))
+
+    return program_of(formula, Word)
+
+
 def partial_sum(order: int) -> ScalarProgram:
     """Accumulator plus all products of limbs i and j of two integers with i + j = order."""
 

@@ -40,7 +40,7 @@ def named_program(network: StepNetwork, steps: int) -> tuple[StepProgram, Progra
     """As `step_program`, with its names: slot and constants have those of the inputs.
 
     Raises:
-        UnsupportedError: an operation that the exact circuit has none of, or numbers that fit no word.
+        UnsupportedError: numbers that fit no word.
         ProtocolError: no steps, or more than a program can have.
     """
     if steps < 1:
@@ -117,7 +117,10 @@ class _ProgramWriter:
                     raise UnsupportedError(f"node {number}: it sums {terms} products, {_TERMS} at most")
                 return WORD_BITS
             case NetworkOp.RECIPROCAL | NetworkOp.SQRT:
-                raise UnsupportedError(f"the program has no {node.kind}, as the exact circuit has none")
+                return WORD_BITS
+            case NetworkOp.GATE if node.operands[0] == node.operands[1]:
+                # The exact circuit compares numbers of 24 bits.
+                bits = min(of[0], WORD_BITS - 1)
             case _:
                 bits = of[0]
         if bits > _WORD:
@@ -139,6 +142,12 @@ class _ProgramWriter:
                 return self._map(type_, self._both(node), integer_words.combined(operation, left[0], left[1], shift))
             case NetworkOp.MUL:
                 return self._map(type_, self._both(node), integer_words.product(shift))
+            case NetworkOp.RECIPROCAL | NetworkOp.SQRT:
+                divide = node.kind is NetworkOp.RECIPROCAL
+                body = (integer_words.reciprocal if divide else integer_words.square_root)(network.scale)
+                return self._map(
+                    type_, [self._read(self.place[node.operands[0]], _affine(shape, row_major(shape)))], body
+                )
             case NetworkOp.GATE:
                 return self._rounded(type_, self._map(type_, self._both(node), integer_words.gated()), shift)
             case NetworkOp.SHIFT:

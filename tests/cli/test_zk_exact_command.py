@@ -75,7 +75,7 @@ def test_steps_of_a_task(keys: Path, tmp_path: Path) -> None:
 def test_what_is_asked_for_wrongly(keys: Path, tmp_path: Path) -> None:
     about = ("--out", tmp_path / "steps.json", "--keys", keys)
     assert pol("zk", "exact", "prove", NAME, "--task", "0x12", *about) == Said(1, match="64 hex digits")
-    assert pol("zk", "exact", "prove", "transformer", *about) == Said(1, match="prove this step with EZKL")
+    assert pol("zk", "exact", "prove", "adamw", *about) == Said(1, match="leaves the range of 24 bits")
     (tmp_path / "in.json").write_text("[]")
     bad = ("--inputs", tmp_path / "in.json")
     assert pol("zk", "exact", "prove", NAME, *bad, *about) == Said(1, match="an object with a list of numbers")

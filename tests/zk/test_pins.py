@@ -51,7 +51,7 @@ def test_whatever_else_is_pinned_is_refused(given: Training) -> None:
     with pytest.raises(ProtocolError, match="another step than the task's program"):
         require_pin(pin, program, data, STEPS, load_circuit("momentum").network)
     with pytest.raises(ProtocolError, match="has no program"):
-        require_pin(pin, program, data, STEPS, load_circuit("logistic_regression").network)
+        require_pin(pin, program, data, STEPS, load_circuit("adamw").network)
 
 
 def test_data_that_are_no_numbers_of_fixed_point(given: Training) -> None:

@@ -54,3 +54,14 @@ def test_far_below_zero_the_exponential_stays_small_and_positive() -> None:
     powers = step_functions.exponential(z)
     assert (powers.diff() >= 0).all()
     assert 1e-4 < float(powers[0]) < 2e-4
+
+
+@pytest.mark.parametrize("width", [0.0, 1.0, 8.0, 100.0])
+def test_logits_of_any_size(width: float) -> None:
+    generator = torch.Generator().manual_seed(2)
+    z = (torch.rand(64, 7, generator=generator, dtype=torch.float64) * 2 - 1) * width
+    labels = functional.one_hot(torch.arange(64) % 7, 7).to(torch.float64)
+    torch.testing.assert_close(step_functions.greatest(z), z.max(-1, keepdim=True).values)
+    found = gradient(lambda z: step_functions.stable_cross_entropy(z, labels), z)
+    expected = gradient(lambda z: functional.cross_entropy(z, labels, reduction="sum"), z)
+    torch.testing.assert_close(found, expected, rtol=0, atol=2.5e-5)

@@ -16,6 +16,7 @@ from pol.cli.zk.zk_keys import keys_option, spinning, write_next
 from pol.errors import ProtocolError
 from pol.zk.circuits import Circuit, load_circuit
 from pol.zk.exact import exact_prover
+from pol.zk.exact.circuit import public_inputs
 from pol.zk.exact.exact_proof_file import ExactProofs
 from pol.zk.example import example_vectors, read_inputs
 from pol.zk.fixed_point import Integers
@@ -62,6 +63,8 @@ def prove(
     chosen = load_circuit(circuit)
     first, data = _read(chosen, files) if files else _drawn(chosen, steps, seed)
     contexts = _contexts(task, first_step, len(data))
+    # A step without a proof is found before the keys are made, which takes minutes for a large circuit.
+    public_inputs(chosen.network, [first, *data[0]], 0)
     with spinning("keys of the exact circuit", as_json):
         keys = exact_prover.setup(chosen, root)
     with spinning(f"proving {len(data)} steps", as_json):

@@ -12,45 +12,51 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pol.errors import ProtocolError, UnsupportedError
-from pol.zk.exact.constraints import Constraints, Sum, number, plus, scaled, summed
+from pol.errors import ProtocolError
+from pol.zk.exact.constraints import DIVISOR_BITS, Constraints, Sum, number, plus, scaled, summed
 from pol.zk.fixed_point import Integers, evaluate, integers, rearranged
 from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 from pol.zk.poseidon import WORD_BITS, vector_hash
 
 Sums = npt.NDArray[np.object_]
 _LARGEST = 1 << (WORD_BITS - 1)
-_MISSING = {NetworkOp.RECIPROCAL, NetworkOp.SQRT}
+_DIVISIONS = (NetworkOp.RECIPROCAL, NetworkOp.SQRT)
 
 
 def public_inputs(network: StepNetwork, inputs: Sequence[Integers], context: int) -> list[int]:
     """The public numbers of a proof: the context that it is bound to, and a hash of every input and of the result.
 
-    Raises ProtocolError if a number has more than 24 bits, or the step has no result.
+    Raises ProtocolError if the step has no result, or a number has more bits than the circuit lets it have.
     """
     values = evaluate(network, inputs)
-    for place, value in enumerate(values):
-        if any(not -_LARGEST <= int(x) < _LARGEST for x in value.ravel()) and network.scales[place] == network.scale:
+    for place, (value, limit) in enumerate(zip(values, _limits(network), strict=True)):
+        if limit and any(not -limit <= int(x) < limit for x in value.ravel()):
             raise ProtocolError(
-                f"node {place} of the step ({network.nodes[place].kind}) leaves the range of 24 bits: "
-                "the exact circuit has no proof of it; scale the data down or lower the learning rate"
+                f"node {place} of the step ({network.nodes[place].kind}) leaves the range of {limit.bit_length()} bits:"
+                " the exact circuit has no proof of it; scale the data down or lower the learning rate"
             )
     return [context, *(vector_hash(list(value.ravel())) for value in [*inputs, values[-1]])]
 
 
-def require_exact(network: StepNetwork) -> None:
-    """Raises UnsupportedError for an operation that the exact circuit lacks."""
-    for node in network.nodes:
-        if node.kind in _MISSING:
-            raise UnsupportedError(f"the exact circuit has no {node.kind}: prove this step with EZKL")
+def _limits(network: StepNetwork) -> list[int]:
+    """For each node, the magnitude that its rows, or those of a node that reads it, have bits for; 0: any.
+
+    Sums that are only multiplied or divided by may have more than 24 bits.
+    """
+    limits = [0] * len(network.nodes)
+    for place, node in enumerate(network.nodes):
+        if node.kind in _DIVISIONS and not limits[node.operands[0]]:
+            limits[node.operands[0]] = 1 << DIVISOR_BITS
+        if node.kind is NetworkOp.GATE:
+            limits[node.operands[1]] = _LARGEST
+        if node.kind in {NetworkOp.INPUT, *_DIVISIONS} or network.shifts(place)[1]:
+            limits[place] = _LARGEST
+    limits[-1] = _LARGEST
+    return limits
 
 
 def constraints(network: StepNetwork, inputs: Sequence[Integers] | None = None, context: int = 0) -> Constraints:
-    """The circuit, solved for these inputs; without inputs its rows alone are of use.
-
-    Raises UnsupportedError for an operation that it doesn't have.
-    """
-    require_exact(network)
+    """The circuit, solved for these inputs; without inputs its rows alone are of use."""
     given = inputs or [integers([0] * node.size, node.shape) for node in network.nodes[: len(network.inputs)]]
     shown = public_inputs(network, given, context) if inputs else [0] * (len(given) + 2)
     system = Constraints()
@@ -112,6 +118,10 @@ class _ConstraintWriter:
                     for column in b.T
                 ]
                 return _array(products, node.shape)
+            case NetworkOp.RECIPROCAL:
+                return _each(lambda terms: system.reciprocal(terms, self.network.scale), operands[0])
+            case NetworkOp.SQRT:
+                return _each(lambda terms: system.square_root(terms, self.network.scale), operands[0])
             case NetworkOp.SUM:
                 moved = np.moveaxis(operands[0], node.axis, -1)
                 flat = moved.reshape(-1, moved.shape[-1])

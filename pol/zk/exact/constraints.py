@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pol.errors import ProtocolError
+from pol.zk import fixed_point
 from pol.zk.bn254 import R, from_field
 from pol.zk.poseidon import FULL_ROUNDS, PACKED, WORD_BITS, poseidon
 
@@ -13,6 +14,8 @@ Sum = dict[int, int]
 """Coefficients of variables; variable 0 is the number one."""
 Row = tuple[Sum, Sum, Sum]
 
+DIVISOR_BITS = 30
+"""Bits of a divisor, and of a number whose root is taken, at most."""
 _OFFSET = 1 << (WORD_BITS - 1)
 
 
@@ -89,6 +92,39 @@ class Constraints:
         magnitude = self.product(sign, terms)
         bits = self.bits(magnitude, WORD_BITS - 1 + shift)
         return self.product(sign, plus(weighted(bits[shift:]), bits[shift - 1]))
+
+    def reciprocal(self, terms: Sum, scale: int) -> Sum:
+        """The integer nearest to 2**(2 * scale) over a divisor of 1 .. 2**DIVISOR_BITS, ties away from zero.
+
+        2**(2 * scale + 1) + x = 2 x q + r with 0 <= r < 2 x has one solution, of which 23 bits of q are allowed: none
+        for zero, for a negative divisor, and for another quotient.
+        """
+        self.bits(plus(terms, number(-1)), DIVISOR_BITS)
+        divisor, numerator = self.value(terms), 1 << (2 * scale + 1)
+        quotient = self.variable(fixed_point.reciprocal(divisor, scale) if divisor > 0 else 0)
+        self.bits(quotient, WORD_BITS - 1)
+        rest = plus(plus(terms, number(numerator)), scaled(self.product(quotient, terms), -2))
+        self.bits(rest, DIVISOR_BITS + 1)
+        self.bits(plus(plus(scaled(terms, 2), number(-1)), scaled(rest, -1)), DIVISOR_BITS + 1)
+        return quotient
+
+    def square_root(self, terms: Sum, scale: int) -> Sum:
+        """The integer nearest to the root of 2**scale times a number x of 0 .. 2**DIVISOR_BITS - 1.
+
+        y^2 - y < 2**scale x <= y^2 + y has one solution above zero, of which 23 bits are allowed. Zero is the root of
+        zero alone, which a bit of its own says.
+        """
+        self.bits(terms, DIVISOR_BITS)
+        radicand, square = self.value(terms), scaled(terms, 1 << scale)
+        root = self.variable(fixed_point.square_root(radicand, scale) if radicand > 0 else 0)
+        self.bits(root, WORD_BITS - 1)
+        zero = self.variable(int(radicand == 0))
+        self.require(zero, plus(zero, number(-1)), {})
+        self.require(zero, root, {})
+        beyond = plus(square, scaled(self.product(root, root), -1))
+        self.bits(plus(root, scaled(beyond, -1)), WORD_BITS)
+        self.bits(plus(plus(beyond, root), plus(zero, number(-1))), WORD_BITS)
+        return root
 
     def hash(self, integers: Sequence[Sum]) -> Sum:
         """`pol.zk.poseidon.vector_hash` of integers of 24 bits with a sign, which the caller has checked."""

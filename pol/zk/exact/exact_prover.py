@@ -12,7 +12,7 @@ from pol.errors import ProtocolError
 from pol.zk import native_process
 from pol.zk.bn254 import R
 from pol.zk.circuits import Circuit
-from pol.zk.exact.circuit import public_inputs, require_exact
+from pol.zk.exact.circuit import public_inputs
 from pol.zk.exact.groth16 import Proof, VerifyingKey
 from pol.zk.fixed_point import Integers, integer_step
 from pol.zk.network import StepNetwork
@@ -63,9 +63,8 @@ class ExactRun:
 def setup(circuit: Circuit, root: Path) -> ExactKeys:
     """The keys of a circuit, made once, of a secret that a process draws and forgets.
 
-    Raises UnsupportedError if the exact circuit lacks an operation of the network, OperationalError without zksnake.
+    Raises OperationalError without zksnake.
     """
-    require_exact(circuit.network)
     keys = _keys(circuit, root)
     keys.folder.mkdir(parents=True, exist_ok=True)
     if not keys.are_made:
