@@ -18,7 +18,6 @@ EXTRAS = {
     "playwright": "browser",
     "ezkl": "zk",
     "onnx": "zk",
-    "zksnake": "zk",
     "transformers": "integrations",
     "lightning": "integrations",
     "accelerate": "integrations",

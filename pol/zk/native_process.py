@@ -39,8 +39,7 @@ def call(name: str, timeout: float | None = None, /, **arguments: Any) -> Prover
     timeout = timeout or TIMEOUT
     command = [sys.executable, "-m", WORKER]
     request = json.dumps({"call": name, "arguments": arguments})
-    # Processes of its own that zksnake leaves behind would keep the pipes open for minutes.
-    environment = {**os.environ, "RUST_LOG": "error", "RUST_BACKTRACE": "0", "ZKSNAKE_PARALLEL_CPU": "1"}
+    environment = {**os.environ, "RUST_LOG": "error", "RUST_BACKTRACE": "0"}
     try:
         done = subprocess.run(
             command, input=request, capture_output=True, text=True, timeout=timeout, env=environment, check=False

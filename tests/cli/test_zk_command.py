@@ -122,7 +122,6 @@ def test_the_contract_knows_the_string_for_tests() -> None:
 
 
 def test_an_exact_verifier_on_a_node(keys: Path, node: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("zksnake")
     monkeypatch.setenv("DEPLOYER_KEY", KEY)
     said = pol("zk", "deploy", NAME, "--exact", "--rpc", node, "--keys", keys, "--key-env", "DEPLOYER_KEY")
     assert said == Said(0, match="verifier of linear_regression: 0x")

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.long
 
 NAME = "linear_regression"
 TASK = "0x" + "ab" * 32
-pytest.importorskip("zksnake")
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,6 @@ from pol.verification.profile.profiling import rerun_programs, rerun_programs_ro
 from pol.zk.fixed_point import integer_step, quantize
 
 pytestmark = pytest.mark.long
-pytest.importorskip("zksnake")
 
 
 @pytest.fixture(scope="module")

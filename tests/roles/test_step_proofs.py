@@ -43,7 +43,6 @@ from pol.zk.exact.exact_proof_file import ExactProofs
 from pol.zk.exact.exact_prover import ExactRun
 
 pytestmark = pytest.mark.long
-pytest.importorskip("zksnake")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
-"""A market whose task is a linear regression in fixed point, trained exactly, with a proof of every step."""
+"""A market whose task is a circuit's training in fixed point, executed exactly, with a proof of every step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from random import Random
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from pol.execution.reference import ReferenceExecutor
 from pol.zk.circuits import load_circuit
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_prover import ExactRun
-from pol.zk.fixed_point import Integers, dequantize, integers
+from pol.zk.example import example_vectors
+from pol.zk.fixed_point import Integers, dequantize
 from pol.zk.network import StepNetwork
 from pol.zk.network_program import step_program, tensor_types
 from pol.zk.poseidon import vector_hash
@@ -33,15 +33,9 @@ def words(vector: Integers, scale: int) -> Words:
     return dequantize(vector, scale).astype(np.float32).view(np.uint32)
 
 
-def drawn(random: Random, shape: tuple[int, ...], scale: int) -> Integers:
-    """Numbers of fixed point between -1 and 1."""
-    size = int(np.prod(shape))
-    return integers([random.randrange(-(1 << scale), 1 << scale) for _ in range(size)], shape)
-
-
 @dataclass(frozen=True)
 class Training:
-    """Ten steps of a linear regression: the network, the vectors' data, and honest executions of both segments."""
+    """Ten steps of a circuit: the network, the vectors' data, and honest executions of both segments."""
 
     network: StepNetwork
     first: Integers
@@ -59,11 +53,11 @@ def hash_of(vector: Integers) -> bytes:
     return vector_hash([int(x) for x in vector.ravel()]).to_bytes(32)
 
 
-def training(seed: int = 1) -> Training:
-    network, random = load_circuit("linear_regression").network, Random(seed)
-    shapes = [node.shape for node in network.nodes[: len(network.inputs)]]
-    first, *_ = (drawn(random, shape, network.scale) for shape in shapes)
-    data = [tuple(drawn(random, shape, network.scale) for shape in shapes[1:]) for _ in range(STEPS)]
+def training(seed: int = 1, name: str = "linear_regression") -> Training:
+    circuit = load_circuit(name)
+    network = circuit.network
+    first, *_ = example_vectors(circuit, seed)
+    data = [tuple(example_vectors(circuit, 100 * seed + step)[1:]) for step in range(STEPS)]
     program = step_program(network, STEPS)
     constants = [words(np.concatenate(tensors), network.scale) for tensors in zip(*data, strict=True)]
     executor = ReferenceExecutor(program, constants)

@@ -11,9 +11,9 @@ from py_ecc import optimized_bn128 as curve
 from lab.zk.manifest import recorded
 from pol.errors import OperationalError, ProtocolError
 from pol.zk import native_process
-from pol.zk.bn254 import Q, R
+from pol.zk.bn254 import G1, G2, Q, R, montgomery, scalars
 from pol.zk.circuits import Visibility, load_circuit
-from pol.zk.exact import exact_prover, groth16
+from pol.zk.exact import _bn254, exact_prover, groth16
 from pol.zk.exact.circuit import public_inputs
 from pol.zk.example import example_vectors, read_inputs
 from pol.zk.ezkl import ezkl_prover, reference_string
@@ -120,24 +120,19 @@ def test_a_ceremony_is_taken(keys: Keys, tmp_path: Path) -> None:
 
 
 def powers_of_tau(secret: int, logrows: int) -> bytes:
-    """A ceremony's file, with every section that is read; points by zksnake."""
-    from zksnake.ecc import EllipticCurve
+    """A ceremony's file, with every section that is read."""
 
-    group = EllipticCurve("BN254")
-
-    def points(scalars: list[int]) -> bytes:
-        made = group.batch_mul(group.G1(), scalars)
-        return b"".join(((c << 256) % Q).to_bytes(32, "little") for point in made for c in (point.x, point.y))
+    def points(multiples: list[int]) -> bytes:
+        return _bn254.multiples(1, montgomery(G1), scalars(multiples))
 
     def lagrange(power: int) -> list[int]:
         rows, root = 1 << power, pow(5, (R - 1) >> power, R)
         vanishing = (pow(secret, rows, R) - 1) * pow(rows, -1, R) % R
         return [vanishing * pow(root, i, R) * pow(secret - pow(root, i, R), -1, R) % R for i in range(rows)]
 
-    pairs = [group.G2(), group.G2() * secret]
     sections = {
         2: points([pow(secret, i, R) for i in range(1 << logrows)]),
-        3: b"".join(((c << 256) % Q).to_bytes(32, "little") for point in pairs for c in (*point.x, *point.y)),
+        3: _bn254.multiples(2, montgomery(G2), scalars([1, secret])),
         12: b"".join(points(lagrange(power)) for power in range(logrows + 1)),
     }
     body = b"".join(struct.pack("<IQ", kind, len(data)) + data for kind, data in sections.items())
@@ -174,7 +169,6 @@ def test_hashes_are_the_published_ones() -> None:
 
 @pytest.mark.long
 def test_an_exact_proof_by_the_reference_pairing(tmp_path: Path) -> None:
-    pytest.importorskip("zksnake")
     circuit = load_circuit(CIRCUIT)
     made = exact_prover.setup(circuit, tmp_path)
     inputs = example_vectors(circuit, 1)

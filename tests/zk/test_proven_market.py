@@ -28,8 +28,6 @@ from toy_market import Ground, ToyMarket
 
 pytestmark = pytest.mark.long
 
-pytest.importorskip("zksnake")
-
 
 @dataclass
 class Proven:
@@ -55,9 +53,17 @@ class Proven:
         return self.ground.market.proven_steps.tie(self.ground.wallets["solver"], self.task_id, types, words)
 
 
+LINEAR, SOFTMAX = "linear_regression", "softmax_stable"
+
+
+@pytest.fixture(scope="module")
+def softmax_keys(tmp_path_factory: pytest.TempPathFactory) -> ExactKeys:
+    return exact_prover.setup(load_circuit(SOFTMAX), tmp_path_factory.mktemp("keys"))
+
+
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> ExactKeys:
-    return exact_prover.setup(load_circuit("linear_regression"), tmp_path_factory.mktemp("keys"))
+    return exact_prover.setup(load_circuit(LINEAR), tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +72,9 @@ def ground() -> Iterator[Ground]:
         yield toy_market.settled(Connection.to(url))
 
 
-def proven_task(ground: Ground, keys: ExactKeys, seed: int) -> Proven:
+def proven_task(ground: Ground, keys: ExactKeys, seed: int, name: str = LINEAR) -> Proven:
     """A pinned task that isn't submitted yet, and proofs of its steps."""
-    given = proven_market.training(seed)
+    given = proven_market.training(seed, name)
     task_id = proven_market.pinned(ground, given, keys)
     run = proven_market.proofs(given, keys, task_id)
     return Proven(given, ground, task_id, proven_market.for_chain(given, run), run.steps[0].before)
@@ -90,8 +96,12 @@ def challenged(proven: Proven, lie: bool) -> tuple[ToyMarket, int]:
 
 
 @pytest.mark.parametrize("lie", [True, False], ids=["a lie falls", "the truth stands"])
-def test_proofs_settle_a_dispute_at_once(ground: Ground, keys: ExactKeys, lie: bool) -> None:
-    proven = proven_task(ground, keys, 2 + lie)
+@pytest.mark.parametrize("name", [LINEAR, SOFTMAX])
+def test_proofs_settle_a_dispute_at_once(
+    ground: Ground, keys: ExactKeys, softmax_keys: ExactKeys, lie: bool, name: str
+) -> None:
+    """Also about a softmax classifier, whose step has quotients and powers of e."""
+    proven = proven_task(ground, keys if name == LINEAR else softmax_keys, 2 + lie, name)
     toy, number = challenged(proven, lie)
     segment = toy.claim.segment
     begin = segment * INTERVAL

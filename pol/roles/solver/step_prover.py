@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,7 +89,7 @@ class StepProver(LogDisputant):
         """What this party proves a task's steps with.
 
         Raises:
-            ProtocolError: it has no key for the pinned verifier, no prover, or the policy doesn't trust the verifier.
+            ProtocolError: it has no key for the pinned verifier, or the policy doesn't trust the verifier.
             OperationalError: the node or the store failed.
         """
         if task_id not in self._provable:
@@ -104,10 +103,6 @@ class StepProver(LogDisputant):
                     f"{asked}, and {what if self.proving_keys else 'this party has no proving keys'}: bring the folder "
                     f"groth16-{circuit.network.digest.hex()} of the setup that made that key into a folder of keys, "
                     "and name it (`pol run solver --proving-keys DIR`), or leave the task alone"
-                )
-            if importlib.util.find_spec("zksnake") is None:
-                raise ProtocolError(
-                    f"{asked}, and this machine has no prover: pip install 'pol[zk]', or leave it alone"
                 )
             task = self.task(task_id)
             log = batches(task.constants, task.document.steps, circuit.network)

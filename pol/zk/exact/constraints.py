@@ -154,11 +154,13 @@ class Constraints:
         square = self.product(terms, terms)
         return self.product(self.product(square, square), terms)
 
-    def check(self) -> None:
-        """Raises ProtocolError, naming the first row, unless the values solve all rows."""
-        for place, (a, b, c) in enumerate(self.rows):
-            if (self.value(a) * self.value(b) - self.value(c)) % R:
+    def check(self) -> tuple[list[int], list[int], list[int]]:
+        """The values of a, b and c in every row; ProtocolError, naming the first row, unless they solve all rows."""
+        a, b, c = ([self.value(row[part]) for row in self.rows] for part in range(3))
+        for place, (x, y, z) in enumerate(zip(a, b, c, strict=True)):
+            if (x * y - z) % R:
                 raise ProtocolError(f"no solution: row {place} of {len(self.rows)} doesn't hold; a number is too large")
+        return a, b, c
 
 
 def number(value: int) -> Sum:

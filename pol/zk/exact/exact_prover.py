@@ -61,10 +61,7 @@ class ExactRun:
 
 
 def setup(circuit: Circuit, root: Path) -> ExactKeys:
-    """The keys of a circuit, made once, of a secret that a process draws and forgets.
-
-    Raises OperationalError without zksnake.
-    """
+    """The keys of a circuit, made once, of a secret that a process draws and forgets."""
     keys = _keys(circuit, root)
     keys.folder.mkdir(parents=True, exist_ok=True)
     if not keys.are_made:

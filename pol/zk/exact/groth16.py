@@ -1,16 +1,14 @@
-"""Groth16 over BN254 (eprint 2016/260) for exact circuits: keys, proofs, and two verifiers that share no code."""
+"""Groth16 over BN254 (eprint 2016/260) for exact circuits: verifying keys, proofs, and a verifier by py_ecc."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pol.commitments.keccak import keccak256
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.zk.bn254 import Q, R
-from pol.zk.exact.constraints import Constraints
 
 G1 = tuple[int, int]
 G2 = tuple[int, int, int, int]
@@ -84,46 +82,10 @@ class Proof:
         return cls((x[0], x[1]), (x[2], x[3], x[4], x[5]), (x[6], x[7]))
 
 
-def setup(system: Constraints) -> tuple[bytes, VerifyingKey]:
-    """A proving key (zksnake's bytes) and its verifying key, of a secret that this process draws and forgets.
-
-    The operator of this machine could keep the secret, and then forge proofs. Raises OperationalError without zksnake.
-    """
-    protocol = _protocol(system)
-    protocol.setup()
-    key = protocol.verifying_key
-    verifying = VerifyingKey(
-        _g1(key.alpha_1), _g2(key.beta_2), _g2(key.gamma_2), _g2(key.delta_2), tuple(_g1(point) for point in key.ic)
-    )
-    return bytes(protocol.proving_key.to_bytes()), verifying
-
-
-def load(proving_key: bytes) -> Any:
-    """A proving key to prove many steps with: its points take long to read.
-
-    Raises ProtocolError if the bytes are no proving key, OperationalError without zksnake.
-    """
-    with _needs_zksnake():
-        from zksnake.groth16 import ProvingKey
-    try:
-        return ProvingKey.from_bytes(proving_key)
-    except (AssertionError, ValueError, IndexError) as error:
-        raise ProtocolError(f"not a proving key: {error}") from error
-
-
-def prove(system: Constraints, key: Any) -> Proof:
-    """A proof, with a key from `load`, that the rows have a solution with these public numbers.
-
-    Raises ProtocolError if they have none, or the key is of another circuit.
-    """
-    system.check()
-    protocol = _protocol(system)
-    protocol.proving_key = key
-    try:
-        proof = protocol.prove(system.values[: system.public], system.values[system.public :])
-    except (AssertionError, ValueError) as error:
-        raise ProtocolError(f"the proving key isn't of this circuit: {error}") from error
-    return Proof(_g1(proof.A), _g2(proof.B), _g1(proof.C))
+def from_real_first(point: Sequence[int]) -> G2:
+    """A point of the second group of coordinates whose real parts come first."""
+    x0, x1, y0, y1 = point
+    return x1, x0, y1, y0
 
 
 def verify(key: VerifyingKey, proof: Proof, public: Sequence[int]) -> bool:
@@ -167,37 +129,3 @@ def _point2(point: G2) -> Any:
     if not curve.is_on_curve(result, curve.b2) or not curve.is_inf(curve.multiply(result, curve.curve_order)):
         raise ProtocolError("a point is not in the second group")
     return result
-
-
-def _protocol(system: Constraints) -> Any:
-    """zksnake's protocol for the rows, as sparse matrices."""
-    with _needs_zksnake():
-        from zksnake.array import SparseArray
-        from zksnake.groth16 import Groth16
-
-    class Rows:
-        p = R
-        n_public = system.public
-        A, B, C = (SparseArray([[]], len(system.rows), len(system.values), R) for _ in range(3))
-
-    for place, row in enumerate(system.rows):
-        for matrix, terms in zip((Rows.A, Rows.B, Rows.C), row, strict=True):
-            matrix.append([(place, column, factor) for column, factor in terms.items()])
-    return Groth16(Rows, "BN254")
-
-
-@contextmanager
-def _needs_zksnake() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise OperationalError("exact proofs need zksnake: pip install 'pol[zk]'") from error
-
-
-def _g1(point: Any) -> G1:
-    return int(point.x), int(point.y)
-
-
-def _g2(point: Any) -> G2:
-    (x0, x1), (y0, y1) = point.x, point.y
-    return int(x1), int(x0), int(y1), int(y0)

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from pol.zk.bn254 import R
-from pol.zk.exact import groth16
+from pol.zk.exact import groth16_prover
 from pol.zk.exact.circuit import constraints
+from pol.zk.exact.proving_key import ProvingKey
 from pol.zk.fixed_point import integers
 from pol.zk.network import StepNetwork
 
@@ -122,8 +123,8 @@ def exact_setup(folder: str) -> None:
     """Write proving and verifying key of the network in a folder."""
     place = Path(folder)
     network = StepNetwork.from_json((place / "network.json").read_bytes())
-    proving, verifying = groth16.setup(constraints(network))
-    (place / "proving.key").write_bytes(proving)
+    proving, verifying = groth16_prover.setup(constraints(network))
+    (place / "proving.key").write_bytes(proving.encode())
     (place / "verifying.key.part").write_bytes(verifying.encode())
     (place / "verifying.key.part").replace(place / "verifying.key")
 
@@ -133,14 +134,14 @@ def exact_prove(folder: str, jobs: str) -> dict[str, Any]:
     place = Path(folder)
     network = StepNetwork.from_json((place / "network.json").read_bytes())
     began = time.monotonic()
-    key = groth16.load((place / "proving.key").read_bytes())
+    key = ProvingKey.read(place / "proving.key")
     loading = time.monotonic() - began
     proofs = []
     for job in json.loads(Path(jobs).read_text()):
         given = zip(job["inputs"], network.nodes, strict=False)
         inputs = [integers(values, node.shape) for values, node in given]
         system = constraints(network, inputs, int(job["context"], 16) % R)
-        proofs.append(groth16.prove(system, key).encode().hex())
+        proofs.append(groth16_prover.prove(system, key).encode().hex())
     return {"proofs": proofs, "loading_seconds": loading}
 
 
