@@ -185,7 +185,7 @@ def test_a_bot_operator_needs_no_torch() -> None:
     modules = (
         "pol.chain.deploy.deployment, pol.cli.dispute.replay, pol.cli.market.run, pol.cli.market.stake, "
         "pol.cli.market.explain, pol.cli.verification.verify, pol.report.verification_page, "
-        "pol.cli.verification.audit, pol.report.rounds_page, pol.rounds.drawn_audit, "
+        "pol.cli.verification.audit, pol.report.rounds_page, pol.rounds.auditing.drawn_audit, "
         "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.whistleblower_decisions, "
         "pol.training.record.proof_of_record, pol.verification.profile.profile_document, "
         "pol.cli.verification.pull_worker, pol.verification.engines.cores, "

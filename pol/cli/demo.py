@@ -192,7 +192,7 @@ def keep_rounds(folder: Path, report: RoundsReport, document: dict[str, Any]) ->
 def keep_page(out: Path, report: RoundsReport, narrator: Narrator) -> None:
     """Write the page about a kept run beside its store."""
     from pol.cli.verification.rounds_report import PAGE, write_rounds_page
-    from pol.rounds.drawn_audit import open_rounds
+    from pol.rounds.auditing.drawn_audit import open_rounds
     from pol.training.record.recorded_run import open_store
 
     moved = replace(report.audit, rounds=open_rounds(open_store(str(out))))

@@ -14,8 +14,6 @@ from .distro import distro_round as distro_round
 from .elastic.coordination import Patience as Patience
 from .elastic.member_processes import ElasticMember as ElasticMember
 from .elastic.member_processes import run_members as run_members
-from .local_processes import local_key as local_key
-from .local_processes import run_workers as run_workers
 from .lofi import LoFi as LoFi
 from .lofi import lofi_plan as lofi_plan
 from .lofi import lofi_round as lofi_round
@@ -48,4 +46,6 @@ from .private_step import PrivateTraining as PrivateTraining
 from .private_step import data_owner as data_owner
 from .private_step import private_plan as private_plan
 from .private_step import private_round as private_round
-from .round_worker import RoundWorker as RoundWorker
+from .processes.local_processes import local_key as local_key
+from .processes.local_processes import run_workers as run_workers
+from .processes.round_worker import RoundWorker as RoundWorker

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pol.decentralised.exchange import Exchange
+from pol.decentralised.processes.exchange import Exchange
 from pol.errors import OperationalError, ProtocolError
+from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import (
+from pol.rounds.log.log_entries import (
     ClaimEntry,
     DeliveryEntry,
     LogEntry,
@@ -18,9 +18,9 @@ from pol.rounds.log_entries import (
     encode_entry,
     require_author,
 )
+from pol.rounds.log.rounds_log import LogKeeper
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.roster import Arrival, Member, Roster
-from pol.rounds.rounds_log import LogKeeper
 from pol.rounds.worker_key import require_signed
 
 

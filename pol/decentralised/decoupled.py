@@ -16,17 +16,17 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import spawn
 
-from pol.decentralised import small_gpt
 from pol.decentralised.arrival_server import ArrivalServer, ArrivalWorker, Sent
 from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, SENT, DiLoCo, data_order, merge_step, message_step
-from pol.decentralised.exchange import Exchange
-from pol.decentralised.local_processes import Author, local_key
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.processes.exchange import Exchange
+from pol.decentralised.processes.local_processes import Author, local_key
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture, to_words
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.roster import Member
-from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.training.storage.store import Store
 
 Server = Callable[..., ArrivalServer]

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pol.decentralised import small_gpt
-from pol.decentralised.local_training import local_training, seat_order
-from pol.decentralised.quantization import dequantized, flat, quantized, split
-from pol.decentralised.round_worker import PhaseWorker
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.local_training import local_training, seat_order
+from pol.decentralised.parts.quantization import dequantized, flat, quantized, split
+from pol.decentralised.processes.round_worker import PhaseWorker
 from pol.decentralised.training_options import TrainingOptions
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
-from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 LOCAL, MESSAGE, MERGE = "local", "message", "merge"

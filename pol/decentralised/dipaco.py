@@ -11,20 +11,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pol.decentralised import small_gpt
-from pol.decentralised.flat_adam import MOMENTS, adam_start, adam_step
-from pol.decentralised.gpt_stages import GptStage, gpt_stages
-from pol.decentralised.local_processes import local_key
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.flat_adam import MOMENTS, adam_start, adam_step
+from pol.decentralised.parts.gpt_stages import GptStage, gpt_stages
+from pol.decentralised.processes.local_processes import local_key
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.decentralised.training_options import TrainingOptions
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
-from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Member, Roster
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 SHARD = "shard"

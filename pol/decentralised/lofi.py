@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from pol.decentralised import small_gpt
-from pol.decentralised.local_training import local_training, seat_order
-from pol.decentralised.mean_of_weights import mean_step
-from pol.decentralised.round_worker import PhaseWorker
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.local_training import local_training, seat_order
+from pol.decentralised.parts.mean_of_weights import mean_step
+from pol.decentralised.processes.round_worker import PhaseWorker
 from pol.decentralised.training_options import TrainingOptions
-from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 TUNED, MEAN = "tuned", "mean"

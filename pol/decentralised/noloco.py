@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 from pol.commitments.keccak import keccak256
-from pol.decentralised import small_gpt
-from pol.decentralised.local_training import local_training, seat_order
-from pol.decentralised.quantization import dequantized, flat, quantized, split
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.local_training import local_training, seat_order
+from pol.decentralised.parts.quantization import dequantized, flat, quantized, split
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.decentralised.training_options import TrainingOptions
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
-from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster, drawn_partners
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 LOCAL, MESSAGE, MIXED = "local", "message", "mixed"

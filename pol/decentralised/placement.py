@@ -19,8 +19,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
-from pol.rounds.plan_builder import ALWAYS, PlanBuilder
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.plan.plan_builder import ALWAYS, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 PHASE = "placement"

@@ -16,21 +16,21 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from torch import Tensor
 
 from pol.arithmetic.primitives import Words
-from pol.decentralised import small_gpt
-from pol.decentralised.local_processes import Author
-from pol.decentralised.mean_of_weights import mean_step
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.mean_of_weights import mean_step
 from pol.decentralised.privacy_bound import batch_limit, epsilon
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.processes.local_processes import Author
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.decentralised.training_options import TrainingOptions
 from pol.execution.executor import ExecutorFactory
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
 from pol.graph.capture.tracing.random_operations import seed_words
 from pol.graph.captured_step import Capture
+from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.plan_builder import From, PlanBuilder
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.plan.plan_builder import From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.store import Store

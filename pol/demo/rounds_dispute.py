@@ -15,7 +15,7 @@ from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
 from pol.decentralised.diloco import LOCAL
-from pol.decentralised.local_processes import local_secret
+from pol.decentralised.processes.local_processes import local_secret
 from pol.demo.funding import ETHER, fund
 from pol.demo.lying_players import JumpingTrace
 from pol.demo.narrated_dispute import narrated
@@ -26,10 +26,10 @@ from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.report.narrator import Narrator
 from pol.roles.party.dispute_session import DisputeSession
-from pol.rounds.claim_replay import load_end, load_phase
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.auditing.claim_replay import load_end, load_phase
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.plan.rounds_plan import RoundsPlan
 
 NOBODY = Web3.to_checksum_address(keccak256(b"pol/demo rounds: nobody")[-20:])
 """An address whose key nobody knows: it burns what it gets."""

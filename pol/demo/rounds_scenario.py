@@ -15,20 +15,20 @@ import torch
 
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
-from pol.decentralised import small_gpt
 from pol.decentralised.diloco import LOCAL, MERGE, DiLoCo, diloco_plan
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.processes.local_processes import local_key
 from pol.demo.rounds_dispute import SlashReport, stake_rounds
 from pol.demo.scenario_report import dispute_json, ether, one_step_json
 from pol.demo.worker_processes import Cast, run_cast
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.report.narrator import Narrator
-from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase
-from pol.rounds.drawn_audit import RoundsAudit, audit_claims, drawn_claims, open_rounds
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
-from pol.rounds.round_audit import Finding
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end, load_phase
+from pol.rounds.auditing.drawn_audit import RoundsAudit, audit_claims, drawn_claims, open_rounds
+from pol.rounds.auditing.round_audit import Finding
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.training.storage.store import Store
 
 OPTIONS = DiLoCo(rounds=5, steps=20, seats=4, sizes=(3, 4))

@@ -12,8 +12,8 @@ from pol.decentralised.elastic.coordination import Patience
 from pol.decentralised.elastic.member_processes import ElasticMember, run_members
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.demo.cheating_workers import Mortal, Sandbagger
-from pol.rounds.log_entries import RosterEntry
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.log.log_entries import RosterEntry
+from pol.rounds.plan.rounds_plan import RoundsPlan
 
 PATIENCE = Patience(members=90, least=3, limit=180)
 """Members are never given up in the story: its processes are known to come back."""

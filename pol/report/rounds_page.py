@@ -14,8 +14,8 @@ from pol.report.rounds_tables import Seats, claims, grid, messages
 from pol.report.told_dispute import ToldDispute
 from pol.report.training_cards import farthest
 from pol.report.verification_scope import Occasion
-from pol.rounds.drawn_audit import RoundsAudit
-from pol.rounds.round_audit import Finding, Lie
+from pol.rounds.auditing.drawn_audit import RoundsAudit
+from pol.rounds.auditing.round_audit import Finding, Lie
 from pol.rounds.rounds_course import ClaimCourse
 from pol.verification.engines.slot_engine import SlotDistance
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pol.report.html_elements import Markup, element, join, table
 from pol.report.page_parts import box, counted, folded, note
-from pol.rounds.drawn_audit import RoundsAudit
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.auditing.drawn_audit import RoundsAudit
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 
 MOST_ROWS = 500
 Seats = Mapping[str, int]

@@ -10,9 +10,9 @@ from pol.dispute.disputed_claim import ReplayClaim
 from pol.errors import ProtocolError
 from pol.graph.node_names import ProgramNames
 from pol.report.dispute_entries import DisputeEntry, entries, given_up
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.auditing.claim_replay import load_phase
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 
 
 @dataclass(frozen=True)

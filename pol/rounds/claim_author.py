@@ -9,8 +9,10 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import ListTag, list_root, tensor_roots
 from pol.errors import ProtocolError
 from pol.execution.executor import Executor, ExecutorFactory
-from pol.rounds.claim_replay import load_constants, load_initial, load_phase
-from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.auditing.claim_replay import load_constants, load_initial, load_phase
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace, RequiredSource, required_sources
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import (
     INITIAL,
@@ -22,8 +24,6 @@ from pol.rounds.round_claim import (
     sources_root,
     start_of,
 )
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace, RequiredSource, required_sources
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors

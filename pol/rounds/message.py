@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError
 from pol.graph.node_names import ProgramNames
+from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import MadeClaim
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import ClaimEntry, decode_entry, encode_entry, require_author
+from pol.rounds.log.log_entries import ClaimEntry, decode_entry, encode_entry, require_author
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.round_claim import decode_end, encode_end
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors
 

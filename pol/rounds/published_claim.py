@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError
+from pol.rounds.auditing.claim_replay import PublishedTensors
 from pol.rounds.claim_author import MadeClaim
-from pol.rounds.claim_replay import PublishedTensors
-from pol.rounds.log_entries import ClaimEntry, require_author
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.log.log_entries import ClaimEntry, require_author
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.round_claim import BoundSlot
 
 

@@ -16,9 +16,16 @@ from pol.errors import PolError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component
 from pol.graph.tensor_type import DType
-from pol.rounds.claim_replay import LoadedPhase, load_end, load_phase, load_start, phase_constants, replay_claim
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.auditing.claim_replay import (
+    LoadedPhase,
+    load_end,
+    load_phase,
+    load_start,
+    phase_constants,
+    replay_claim,
+)
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.verification.engines.slot_engine import SlotDistance, slot_distances
 from pol.verification.examination.training_course import spread
 

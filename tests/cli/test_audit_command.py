@@ -15,7 +15,7 @@ from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
 from pol.arithmetic.primitives import Words
 from pol.commitments.keccak import keccak256
 from pol.rounds import ClaimAuthor
-from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 LIAR = 1

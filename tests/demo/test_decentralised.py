@@ -15,7 +15,7 @@ import pytest
 from cli_runner import Said, pol
 from lab.rounds import scale_model
 from lab.rounds.public_run import packed
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.processes.local_processes import local_key
 from pol.rounds import audit
 from pol.training.storage.store import Store
 

@@ -14,7 +14,7 @@ from lab.rounds.claim_dispute import walked
 from lab.rounds.tiny_training import TinyTraining, key
 from pol.arithmetic.primitives import Words
 from pol.rounds import ClaimAuthor, audit
-from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 LIAR = 1

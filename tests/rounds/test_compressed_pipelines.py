@@ -13,16 +13,16 @@ from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.pipeline_cheats import CovertCoefficients, StaleBasis, StaleBuffer, WrongDelta
 from lab.rounds.pipeline_runs import PlanOf, trained
-from pol.decentralised.local_processes import Author, local_key
 from pol.decentralised.pipelines.aq_sgd import aq_sgd_plan, buffers_out_of_step, fixed_roster
 from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_round
 from pol.decentralised.pipelines.protocol_models import protocol_models_plan, turned_bases
+from pol.decentralised.processes.local_processes import Author, local_key
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.logged_rounds import LoggedRounds
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
+from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 OPTIONS = Pipeline(rounds=3, parts=2, rows=16)

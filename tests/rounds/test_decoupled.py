@@ -11,18 +11,18 @@ from lab.rounds.claim_dispute import sides
 from lab.rounds.decoupled_cheats import OMITTED, REORDERED, STALE, LyingServer, Shouting, Slow, StaleMerge
 from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled
 from pol.decentralised.diloco import MERGE, MESSAGE
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.processes.local_processes import local_key
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.log_entries import DeliveryEntry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.log.log_entries import DeliveryEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
+from pol.rounds.plan.rounds_plan import SourceRule
+from pol.rounds.plan.source_rules import ClaimPlace, required_sources
 from pol.rounds.roster import Arrival
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
-from pol.rounds.rounds_plan import SourceRule
-from pol.rounds.source_rules import ClaimPlace, required_sources
 from pol.training.storage.store import Store
 
 OPTIONS = Decoupled(rounds=7, steps=3, seats=3, quorum=2)

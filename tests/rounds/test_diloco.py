@@ -10,14 +10,14 @@ from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.diloco_cheats import LYING_ROUND, Magnifier
 from pol.decentralised.diloco import DiLoCo, diloco_plan, diloco_round
-from pol.decentralised.local_processes import Author, local_key, run_workers
+from pol.decentralised.processes.local_processes import Author, local_key, run_workers
 from pol.demo.cheating_workers import Sandbagger
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
 from pol.training.storage.store import Store
 
 OPTIONS = DiLoCo(rounds=3, steps=5, seats=3, sizes=(3,))

@@ -11,12 +11,12 @@ from lab.rounds.claim_dispute import sides
 from lab.rounds.dipaco_cheats import EasierShard, FalseRouting, OwnShard
 from lab.rounds.pipeline_runs import trained
 from pol.decentralised.dipaco import PATHS, SHARD, DiPaCo, dipaco_plan, dipaco_round, local, merge, path_roster
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.processes.local_processes import local_key
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay, load_end
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 OPTIONS = DiPaCo(rounds=2, steps=3, batch=4, rows=64)

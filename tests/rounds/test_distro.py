@@ -19,13 +19,13 @@ from pol.decentralised.distro import (
     packed,
     unpacked,
 )
-from pol.decentralised.local_processes import local_key, run_workers
+from pol.decentralised.processes.local_processes import local_key, run_workers
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
 from pol.training.storage.store import Store
 
 ROUNDS = 3

@@ -19,20 +19,20 @@ from pol.decentralised.diloco import MESSAGE, SENT, DiLoCo, diloco_plan, diloco_
 from pol.decentralised.elastic.coordination import Patience
 from pol.decentralised.elastic.member_processes import ElasticMember, run_members
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
-from pol.decentralised.local_processes import local_key
-from pol.decentralised.small_gpt import Shape
+from pol.decentralised.parts.small_gpt import Shape
+from pol.decentralised.processes.local_processes import local_key
 from pol.demo.cheating_workers import Mortal, Sandbagger
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay, load_start
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_start
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
+from pol.rounds.log.worker_journal import WorkerJournal
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.published_claim import published_claim
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace
-from pol.rounds.worker_journal import WorkerJournal
 from pol.training.storage.store import Store
 
 Train = Callable[..., LoggedRounds]

@@ -12,10 +12,13 @@ from pol.cli.verification.audit import document
 from pol.commitments.tensor import ListTag, list_root
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.drawn_audit import audit
-from pol.rounds.log_entries import Change, ClaimEntry, DeliveryEntry, MembershipEntry
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.drawn_audit import audit
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.log.log_entries import Change, ClaimEntry, DeliveryEntry, MembershipEntry
+from pol.rounds.log.rounds_log import LogHead, LogPiece
+from pol.rounds.plan.rounds_plan import SourceRule
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.round_claim import (
     BoundSlot,
     EndSlot,
@@ -25,9 +28,6 @@ from pol.rounds.round_claim import (
     sources_root,
     start_of,
 )
-from pol.rounds.rounds_log import LogHead, LogPiece
-from pol.rounds.rounds_plan import SourceRule
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 OTHER_PLAN = b"\x0f" * 32

@@ -10,16 +10,16 @@ import numpy as np
 from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.lofi_cheats import BaseSender, Copycat
-from pol.decentralised.local_processes import Author, local_key, run_workers
 from pol.decentralised.lofi import LoFi, lofi_plan, lofi_round
-from pol.decentralised.small_gpt import Shape
+from pol.decentralised.parts.small_gpt import Shape
+from pol.decentralised.processes.local_processes import Author, local_key, run_workers
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay, load_end
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
-from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 

@@ -12,18 +12,18 @@ from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.failure_cheats import FAILED_ROUND, NeighborCopier, OlderWeights, SilentlyOlderWeights
 from lab.rounds.pipeline_runs import trained
-from pol.decentralised.gpt_stages import gpt_stages
-from pol.decentralised.local_processes import Author, local_key
+from pol.decentralised.parts.gpt_stages import gpt_stages
 from pol.decentralised.pipelines.checkfree import THREE_BLOCKS, checkfree_plan, checkfree_round, spare_roster
 from pol.decentralised.pipelines.oobleck import pipelines, start_roots, state_roots, template_roster
 from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, update
+from pol.decentralised.processes.local_processes import Author, local_key
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay, load_end, load_start
-from pol.rounds.logged_rounds import LoggedRounds
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end, load_start
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
+from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 OOBLECK = Pipeline(rounds=4, parts=2, rows=32)

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from lab.rounds.noloco_cheats import LYING_ROUND, Loner, with_chosen_partners
-from pol.decentralised.local_processes import Author, local_key, run_workers
 from pol.decentralised.noloco import NoLoCo, noloco_plan, noloco_round, with_drawn_partners
-from pol.decentralised.small_gpt import Shape
+from pol.decentralised.parts.small_gpt import Shape
+from pol.decentralised.processes.local_processes import Author, local_key, run_workers
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 Train = Callable[..., LoggedRounds]

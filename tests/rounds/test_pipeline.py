@@ -12,17 +12,17 @@ from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.pipeline_cheats import GradientReplacer, GradientScaler, IdentityActivations, cosine
 from lab.rounds.pipeline_runs import trained
-from pol.decentralised.local_processes import Author, local_key
 from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, staged_roster
+from pol.decentralised.processes.local_processes import Author, local_key
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase, replay_claim
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end, load_phase, replay_claim
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
 from pol.rounds.message import slots_of
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import holder
 from pol.rounds.roster import Member, Roster, drawn_routes, require_drawn
-from pol.rounds.round_audit import Lie, findings_by_roots
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import holder
 from pol.training.storage.store import Store
 
 OPTIONS = Pipeline(rounds=3, rows=64)

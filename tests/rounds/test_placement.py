@@ -22,8 +22,8 @@ from pol.decentralised.placement import (
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.round_audit import Lie, findings_by_roots
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
 
 
 @pytest.mark.parametrize("seed", range(3))

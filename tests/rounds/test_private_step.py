@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from dispute_harness import court
 from lab.rounds.claim_dispute import sides
 from lab.rounds.private_cheats import NO_NOISE, OTHER_CLIP, REPLAYED, CarelessOwner
-from pol.decentralised.local_processes import local_key, run_workers
 from pol.decentralised.privacy_bound import batch_limit, epsilon
 from pol.decentralised.private_step import (
     MERGE,
@@ -21,14 +20,15 @@ from pol.decentralised.private_step import (
     private_plan,
     private_round,
 )
+from pol.decentralised.processes.local_processes import local_key, run_workers
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_constants
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import findings_by_replay, load_constants
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.store import Store
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.drawn_audit import audit, open_rounds
-from pol.rounds.log_entries import Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
 from pol.rounds.roster import Roster
 from pol.training.storage.store import Store
 

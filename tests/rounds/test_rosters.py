@@ -10,11 +10,11 @@ import pytest
 from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.rounds.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.log.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.roster import ROSTER_TYPE, Roster
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.typed_message import message_digest
-from pol.rounds.worker_journal import WorkerJournal
 from pol.training.storage.store import Store
 
 

@@ -16,12 +16,12 @@ from pol.commitments.tensor import tensor_root
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_start
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import findings_by_replay, load_start
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 

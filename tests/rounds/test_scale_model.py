@@ -11,10 +11,10 @@ from lab.rounds.tiny_training import TinyTraining, tiny_plan
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.decentralised.diloco import DiLoCo, diloco_plan
-from pol.decentralised.local_processes import local_key
-from pol.rounds.log_entries import encode_entry
+from pol.decentralised.processes.local_processes import local_key
+from pol.rounds.log.log_entries import encode_entry
+from pol.rounds.log.rounds_log import load_head
 from pol.rounds.roster import ROSTER_LIMIT
-from pol.rounds.rounds_log import load_head
 from pol.training.storage.store import Store
 
 ROUNDS = 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pol.commitments.checkpoint_log import CheckpointLog, LogEdge
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.rounds.log_entries import (
+from pol.rounds.log.log_entries import (
     DELIVERY_TYPE,
     MEMBERSHIP_TYPE,
     Change,
@@ -27,9 +27,9 @@ from pol.rounds.log_entries import (
     encode_entry,
     require_author,
 )
+from pol.rounds.log.rounds_log import HEAD_TYPE
 from pol.rounds.roster import ROSTER_TYPE, Member, Roster, drawn_order, drawn_partners, require_drawn
 from pol.rounds.round_claim import CLAIM_TYPE, RoundClaim
-from pol.rounds.rounds_log import HEAD_TYPE
 from pol.rounds.typed_message import message_digest
 from pol.rounds.worker_key import WorkerKey, signer_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pol.decentralised import DiLoCo, DiPaCo, DisTrO, LoFi, NoLoCo, Pipeline, PrivateTraining
-from pol.decentralised.small_gpt import Shape
+from pol.decentralised.parts.small_gpt import Shape
 from pol.errors import ProtocolError
 
 

@@ -18,12 +18,12 @@ from pol.dispute.play.round_evidence import trace_of
 from pol.dispute.position import Side
 from pol.errors import UnsupportedError
 from pol.roles.party.dispute_session import DisputeSession
-from pol.rounds.claim_replay import execution_finding
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.auditing.claim_replay import execution_finding
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import HEAD, LogKeeper
 from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
-from pol.rounds.rounds_log import HEAD, LogKeeper
 
 
 def audit(toy: ToyRounds, entries: list[LogEntry]) -> tuple[LoggedRounds, list[Finding]]:

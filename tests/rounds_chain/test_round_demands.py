@@ -12,7 +12,7 @@ from pol.chain.rounds.round_demands import RoundDemand
 from pol.chain.rounds.signed_structs import claim_struct, logged_claim, member_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
-from pol.rounds.log_entries import DeliveryEntry, encode_entry
+from pol.rounds.log.log_entries import DeliveryEntry, encode_entry
 from pol.rounds.round_claim import sources_root, start_of
 
 

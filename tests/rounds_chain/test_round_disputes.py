@@ -22,7 +22,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Side
 from pol.roles.party.dispute_session import DisputeSession, MoveMade
-from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.log.log_entries import ClaimEntry
 
 
 def lying(honest: SegmentTrace, step: int = 2) -> LyingTrace:

@@ -15,7 +15,7 @@ from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_pr
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.rounds.log_entries import ClaimEntry, encode_entry
+from pol.rounds.log.log_entries import ClaimEntry, encode_entry
 from pol.rounds.roster import ROSTER_TYPE, Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot, sources_root, start_of
 from pol.rounds.typed_message import message_digest

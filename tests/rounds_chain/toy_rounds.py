@@ -24,15 +24,15 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.incentives.work_shares import CountedClaim
+from pol.rounds.auditing.claim_replay import load_constants, load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.claim_replay import load_constants, load_phase
-from pol.rounds.log_entries import ClaimEntry, encode_entry
-from pol.rounds.plan_builder import From, PlanBuilder
+from pol.rounds.log.log_entries import ClaimEntry, encode_entry
+from pol.rounds.log.rounds_log import LogHead
+from pol.rounds.plan.plan_builder import From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Arrival, Member, Roster, stage_role
 from pol.rounds.round_claim import BoundSlot, decode_sources
-from pol.rounds.rounds_log import LogHead
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 

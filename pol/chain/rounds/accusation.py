@@ -17,9 +17,9 @@ from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.play.round_evidence import replay_claim_of, trace_of
 from pol.errors import UnsupportedError
 from pol.execution.executor import ExecutorFactory
-from pol.rounds.log_entries import ClaimEntry, RosterEntry
-from pol.rounds.logged_rounds import LoggedRounds
-from pol.rounds.round_audit import Finding, Lie
+from pol.rounds.auditing.round_audit import Finding, Lie
+from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.round_claim import INITIAL
 
 _REFUSED = frozenset({"NothingWrong", "NotAtPlace", "OtherText", "IndexOutOfRange"})

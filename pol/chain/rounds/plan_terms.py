@@ -12,7 +12,7 @@ from web3 import Web3
 from pol.commitments import merkle
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.rounds.rounds_plan import Phase, RoundsPlan, SourceRule
+from pol.rounds.plan.rounds_plan import Phase, RoundsPlan, SourceRule
 
 
 class Giver(IntEnum):

@@ -22,10 +22,10 @@ from pol.chain.rounds.signed_structs import (
     source_proof,
 )
 from pol.commitments import merkle
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot
-from pol.rounds.rounds_log import LogHead
 
 
 @dataclass(frozen=True)

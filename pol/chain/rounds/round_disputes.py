@@ -14,7 +14,7 @@ from pol.chain.contract.announcements import Announcements
 from pol.chain.desks.dispute_desk import Ending
 from pol.chain.rounds.signed_structs import signed_claim
 from pol.commitments.keccak import keccak256
-from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.log.log_entries import ClaimEntry
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from pol.chain.rounds.signed_structs import (
     tensor_proof,
 )
 from pol.commitments.keccak import keccak256
-from pol.rounds.log_entries import ClaimEntry
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, RoundClaim, encode_sources
-from pol.rounds.rounds_log import LogHead
 
 
 class Falsehood(IntEnum):

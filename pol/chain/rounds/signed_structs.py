@@ -12,10 +12,10 @@ from web3 import Web3
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.commitments import merkle
 from pol.errors import ProtocolError
-from pol.rounds.log_entries import ClaimEntry, encode_entry
+from pol.rounds.log.log_entries import ClaimEntry, encode_entry
+from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, RoundClaim
-from pol.rounds.rounds_log import LogHead
 
 Struct: TypeAlias = tuple[Any, ...]
 

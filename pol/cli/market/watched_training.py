@@ -9,7 +9,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.report.html_elements import Markup, element, table
 from pol.report.page_parts import badge, card
 from pol.report.rounds_page import KINDS, RoundsFigures, seats_of, standing, training
-from pol.rounds.drawn_audit import RoundsAudit, audit_claims, open_rounds
+from pol.rounds.auditing.drawn_audit import RoundsAudit, audit_claims, open_rounds
 from pol.rounds.rounds_course import rounds_course
 from pol.training.record.recorded_run import open_store
 

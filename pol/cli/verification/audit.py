@@ -20,7 +20,7 @@ from pol.report.narrator import ConsoleNarrator
 from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
-    from pol.rounds.drawn_audit import RoundsAudit
+    from pol.rounds.auditing.drawn_audit import RoundsAudit
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
 _SEED = re.compile(r"(?:0x)?[0-9a-fA-F]{64}")
@@ -57,7 +57,7 @@ def audit(
 
     Exit codes: 0 accepted, 1 a lie was found, 2 wrong usage, 3 something is withheld or can't be read.
     """
-    from pol.rounds.drawn_audit import audit as audited
+    from pol.rounds.auditing.drawn_audit import audit as audited
 
     if seed is not None and draws is None:
         raise click.UsageError("--seed is for a draw: give --draw N, too")

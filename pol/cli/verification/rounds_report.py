@@ -17,7 +17,7 @@ from pol.report.narrator import Narrator
 
 if TYPE_CHECKING:
     from pol.report.told_dispute import ToldDispute
-    from pol.rounds.drawn_audit import RoundsAudit
+    from pol.rounds.auditing.drawn_audit import RoundsAudit
 
 DISPUTE, PAGE = "dispute.json", "page.html"
 """What a demo keeps beside its store."""
@@ -34,7 +34,7 @@ def write_rounds_page(
     """
     from pol.report.rounds_page import RoundsFigures, page
     from pol.report.verification_scope import Occasion
-    from pol.rounds.round_audit import Lie
+    from pol.rounds.auditing.round_audit import Lie
     from pol.rounds.rounds_course import claim_distances, rounds_course
 
     with tell.progress("looking at the loss of all claims") as advance:

@@ -85,7 +85,7 @@ def _of_proof(
 
 def _of_rounds(file: Path, url: str, draws: int | None, seed: bytes | None, by: str) -> int:
     from pol.claims.sample_size import cheated_segments, draws_for
-    from pol.rounds.drawn_audit import audit_claims, drawn_claims, open_rounds
+    from pol.rounds.auditing.drawn_audit import audit_claims, drawn_claims, open_rounds
 
     tell, store = _narrator(), open_store(url)
     rounds = open_rounds(store)
@@ -123,7 +123,7 @@ def _narrator() -> ConsoleNarrator:
 
 
 def _is_rounds(training: str) -> bool:
-    from pol.rounds.rounds_log import HEAD
+    from pol.rounds.log.rounds_log import HEAD
 
     return any(store.holds(HEAD) for store in _stores(training))
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.errors import OperationalError, ProtocolError
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import encode_entry
+from pol.rounds.auditing.claim_replay import load_phase
+from pol.rounds.log.log_entries import encode_entry
 from pol.rounds.message import decode_message, slots_of
 
 _PAUSE = 0.005

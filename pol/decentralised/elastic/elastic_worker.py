@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from pol.decentralised.elastic.mailbox import Mailbox
 from pol.errors import OperationalError, ProtocolError
+from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import (
+from pol.rounds.log.log_entries import (
     Change,
     ClaimEntry,
     DeliveryEntry,
@@ -19,13 +19,13 @@ from pol.rounds.log_entries import (
     encode_entry,
     require_author,
 )
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds, rounds_of
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds, rounds_of
+from pol.rounds.log.rounds_log import HEAD, load_head
+from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.published_claim import published_claim
 from pol.rounds.roster import ROSTER_LIMIT, Roster
-from pol.rounds.rounds_log import HEAD, load_head
-from pol.rounds.source_rules import ClaimPlace
-from pol.rounds.worker_journal import WorkerJournal
 
 
 class LeftOutError(OperationalError):

@@ -18,11 +18,11 @@ from pol.decentralised.elastic.coordination import Patience, coordinate
 from pol.decentralised.elastic.elastic_worker import ElasticWorker
 from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
-from pol.decentralised.local_processes import Author, local_key
+from pol.decentralised.processes.local_processes import Author, local_key
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
+from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.training.storage.store import Store
 
 LOOPBACK = "127.0.0.1"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from pol.errors import ProtocolError
 from pol.rounds.claim_author import MadeClaim
-from pol.rounds.log_entries import (
+from pol.rounds.log.log_entries import (
     Change,
     ClaimEntry,
     DeliveryEntry,
@@ -17,9 +17,9 @@ from pol.rounds.log_entries import (
     encode_entry,
     require_author,
 )
+from pol.rounds.log.rounds_log import LogKeeper
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member, Roster
-from pol.rounds.rounds_log import LogKeeper
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 

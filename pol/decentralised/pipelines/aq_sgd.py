@@ -9,17 +9,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.parts.quantization import dequantized, flat, quantized
 from pol.decentralised.pipelines.activation_codec import ActivationCodec, Sample, Slots
 from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_plan
 from pol.decentralised.pipelines.pipeline_steps import SEEN_IN, SEEN_OUT
-from pol.decentralised.quantization import dequantized, flat, quantized
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.decentralised.processes.local_processes import local_key
+from pol.rounds.auditing.claim_replay import load_phase
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.message import slots_of
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member, Roster
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 

@@ -11,20 +11,20 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from pol.decentralised.flat_adam import MOMENTS, adam_start
-from pol.decentralised.gpt_stages import GptStage, gpt_stages
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.parts.flat_adam import MOMENTS, adam_start
+from pol.decentralised.parts.gpt_stages import GptStage, gpt_stages
+from pol.decentralised.parts.small_gpt import SMALL
 from pol.decentralised.pipelines.activation_codec import PLAIN
 from pol.decentralised.pipelines.pipeline import STATE, Pipeline, StageWorker, add_pipeline, held, update
-from pol.decentralised.round_worker import RoundWorker
-from pol.decentralised.small_gpt import SMALL
+from pol.decentralised.processes.local_processes import local_key
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.errors import ProtocolError
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
 from pol.graph.step_program import Component
-from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member, Roster
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 STAGES, MIDDLE, LEFT = 3, 1, 2

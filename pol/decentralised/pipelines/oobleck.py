@@ -7,16 +7,16 @@ the rule ``holder:K`` binds the next start to it, so that no partition changes a
 
 from __future__ import annotations
 
-from pol.decentralised.flat_adam import MOMENTS
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.parts.flat_adam import MOMENTS
 from pol.decentralised.pipelines.pipeline import update
+from pol.decentralised.processes.local_processes import local_key
 from pol.errors import ProtocolError
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.auditing.claim_replay import load_phase
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.message import slots_of
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member, Roster
-from pol.rounds.rounds_plan import RoundsPlan
 
 STAGES = 2
 

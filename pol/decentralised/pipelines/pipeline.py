@@ -12,21 +12,21 @@ import torch
 from torch import Tensor
 
 from pol.commitments.keccak import keccak256
-from pol.decentralised import small_gpt
-from pol.decentralised.flat_adam import MOMENTS
-from pol.decentralised.gpt_stages import gpt_stages
-from pol.decentralised.local_processes import local_key
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.flat_adam import MOMENTS
+from pol.decentralised.parts.gpt_stages import gpt_stages
 from pol.decentralised.pipelines.activation_codec import PLAIN, ActivationCodec
 from pol.decentralised.pipelines.pipeline_steps import PipelineSteps
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.processes.local_processes import local_key
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.decentralised.training_options import TrainingOptions
 from pol.graph.captured_step import Capture
+from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import MadeClaim
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace, holder
 from pol.rounds.roster import Member, Roster, drawn_routes, stage_role
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace, holder
 from pol.training.storage.store import Store
 
 HEAD = "head"

@@ -19,15 +19,15 @@ import torch
 import torch.distributed as dist
 from torch import multiprocessing
 
-from pol.decentralised.exchange import Exchange
-from pol.decentralised.local_processes import Author, Round, local_key
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.processes.exchange import Exchange
+from pol.decentralised.processes.local_processes import Author, Round, local_key
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log_entries import Change, MembershipEntry
+from pol.rounds.log.log_entries import Change, MembershipEntry
+from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.roster import Roster
-from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.training.storage.store import Store
 
 RosterOf: TypeAlias = Callable[[RoundsPlan, int, list[int]], Roster]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pol.decentralised import small_gpt
-from pol.decentralised.flat_adam import MOMENTS, adam_start, adam_step
-from pol.decentralised.gpt_stages import GptStage
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.flat_adam import MOMENTS, adam_start, adam_step
+from pol.decentralised.parts.gpt_stages import GptStage
 from pol.decentralised.pipelines.activation_codec import ActivationCodec, Sample, Slots
 from pol.graph.capture.functions import StepFunction, capture_function
 from pol.graph.captured_step import Capture

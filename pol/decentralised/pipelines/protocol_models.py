@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pol.decentralised.gpt_stages import gpt_stages
+from pol.decentralised.parts.gpt_stages import gpt_stages
 from pol.decentralised.pipelines.activation_codec import ActivationCodec, Sample, Slots
 from pol.decentralised.pipelines.pipeline import Pipeline, pipeline_plan
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 BASES = "bases"

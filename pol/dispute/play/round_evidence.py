@@ -5,9 +5,9 @@ from __future__ import annotations
 from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.executor import ExecutorFactory
-from pol.rounds.claim_replay import load_phase, load_start, phase_constants
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.auditing.claim_replay import load_phase, load_start, phase_constants
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 
 
 def replay_claim_of(entry: ClaimEntry, identity: bytes = bytes(32)) -> ReplayClaim:

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
-from pol.rounds.log_entries import ClaimEntry, QuoteEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.log.log_entries import ClaimEntry, QuoteEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.quotes.snp_report import SIZE, TrustedMachines, require_report
 from pol.rounds.roster import Roster
 

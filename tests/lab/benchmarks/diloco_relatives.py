@@ -33,19 +33,19 @@ from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, SENT, DiLoCo, data_o
 from pol.decentralised.elastic.coordination import Patience
 from pol.decentralised.elastic.elastic_worker import ElasticWorker
 from pol.decentralised.elastic.member_processes import ElasticMember, run_members
-from pol.decentralised.local_processes import local_key
-from pol.decentralised.local_training import seat_order
 from pol.decentralised.lofi import MEAN, TUNED, LoFi, lofi_plan, lofi_round
 from pol.decentralised.noloco import MIXED, NoLoCo, noloco_plan, noloco_round, with_drawn_partners
-from pol.decentralised.round_worker import PhaseWorker, RoundWorker
-from pol.decentralised.small_gpt import Shape, small_gpt
+from pol.decentralised.parts.local_training import seat_order
+from pol.decentralised.parts.small_gpt import Shape, small_gpt
+from pol.decentralised.processes.local_processes import local_key
+from pol.decentralised.processes.round_worker import PhaseWorker, RoundWorker
 from pol.demo.cheating_workers import Sandbagger
-from pol.rounds.claim_replay import load_start
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.auditing.claim_replay import load_start
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.published_claim import published_claim
-from pol.rounds.rounds_log import load_head
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 LARGE, SMALL = Shape(3, 64, 4, 32), Shape(1, 16, 2, 8)

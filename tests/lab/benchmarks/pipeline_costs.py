@@ -32,10 +32,9 @@ from lab.rounds.pipeline_cheats import (
 )
 from lab.rounds.pipeline_runs import PlanOf, trained
 from lab.rounds.system_figures import system_figures
-from pol.decentralised import small_gpt
 from pol.decentralised.dipaco import LEVELS, PATHS, SHARD, DiPaCo, dipaco_plan, dipaco_round, local, merge, path_roster
-from pol.decentralised.gpt_stages import gpt_stages
-from pol.decentralised.local_processes import Author, Round
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.gpt_stages import gpt_stages
 from pol.decentralised.pipelines.aq_sgd import aq_sgd_plan, fixed_roster
 from pol.decentralised.pipelines.checkfree import THREE_BLOCKS, checkfree_plan, checkfree_round, spare_roster
 from pol.decentralised.pipelines.oobleck import template_roster
@@ -51,8 +50,9 @@ from pol.decentralised.pipelines.pipeline import (
 )
 from pol.decentralised.pipelines.pipeline_processes import RosterOf
 from pol.decentralised.pipelines.protocol_models import protocol_models_plan
-from pol.rounds.logged_rounds import LoggedRounds
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.decentralised.processes.local_processes import Author, Round
+from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 SHAPE = small_gpt.Shape(2, 64, 4, 32)

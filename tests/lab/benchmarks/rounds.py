@@ -30,9 +30,9 @@ def _diloco(folder: Path) -> dict[str, Figure]:
     from lab.rounds.diloco_cheats import Magnifier
     from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gpt_loss, plain_loss, timed, trained
     from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, DiLoCo, data_order, diloco_plan, diloco_round
-    from pol.decentralised.small_gpt import Shape
+    from pol.decentralised.parts.small_gpt import Shape
     from pol.demo.cheating_workers import Sandbagger
-    from pol.rounds.rounds_plan import RoundsPlan
+    from pol.rounds.plan.rounds_plan import RoundsPlan
     from pol.training.storage.store import Store
 
     options = DiLoCo(rounds=4, steps=100, seats=2, sizes=(2,), batch=16, shape=Shape(3, 64, 4, 32))

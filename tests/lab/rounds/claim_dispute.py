@@ -8,9 +8,9 @@ from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.play.round_evidence import replay_claim_of, trace_of
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.claim_replay import load_end, load_phase
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
+from pol.rounds.auditing.claim_replay import load_end, load_phase
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 
 Sides = tuple[ReplayClaim, bytes, ReplayPlayer, ReplayPlayer]
 

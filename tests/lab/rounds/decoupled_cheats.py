@@ -11,9 +11,9 @@ from pol.arithmetic.primitives import Words
 from pol.decentralised.arrival_server import ArrivalServer
 from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE
 from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Arrival
 from pol.rounds.round_claim import BoundSlot
-from pol.rounds.source_rules import ClaimPlace
 
 REORDERED, OMITTED, STALE = 3, 4, 5
 """Rounds in which the server lies."""

@@ -17,17 +17,17 @@ from pol.arithmetic.primitives import Words
 from pol.decentralised.arrival_server import Sent
 from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled
 from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, SENT, data_order
-from pol.decentralised.local_processes import local_key
-from pol.decentralised.small_gpt import Shape
+from pol.decentralised.parts.small_gpt import Shape
+from pol.decentralised.processes.local_processes import local_key
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end
+from pol.rounds.auditing.round_audit import findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.claim_replay import findings_by_replay, load_end
-from pol.rounds.log_entries import encode_entry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.round_audit import findings_by_roots
+from pol.rounds.log.log_entries import encode_entry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.round_claim import BoundSlot
-from pol.rounds.rounds_log import load_head
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 OPTIONS = Decoupled(rounds=12, steps=60, seats=2, batch=16, shape=Shape(3, 64, 4, 32))

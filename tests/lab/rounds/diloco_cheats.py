@@ -9,7 +9,7 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.decentralised.diloco import MESSAGE
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.plan.source_rules import ClaimPlace
 
 LYING_ROUND = 1
 

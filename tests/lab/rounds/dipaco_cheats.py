@@ -10,11 +10,11 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import tensor_root
 from pol.decentralised.dipaco import SHARD, local
+from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import load_phase
 from pol.rounds.message import slots_of
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.round_claim import BoundSlot
-from pol.rounds.source_rules import ClaimPlace
 
 LYING_ROUND = 1
 

@@ -9,7 +9,7 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.decentralised.distro import STEP
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.plan.source_rules import ClaimPlace
 
 FROM_ROUND = 1
 

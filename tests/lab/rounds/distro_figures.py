@@ -10,8 +10,8 @@ from lab.rounds.distro_cheats import Copycat, RandomSigns
 from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gpt_loss, plain_loss, timed, trained
 from lab.rounds.system_figures import system_figures
 from pol.decentralised.distro import MERGE, STEP, DisTrO, data_order, distro_plan, distro_round
-from pol.decentralised.small_gpt import Shape
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.decentralised.parts.small_gpt import Shape
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 LONG_STEPS = DisTrO(rounds=8, seats=2, sizes=(2,), batch=1024, shape=Shape(3, 64, 4, 32))

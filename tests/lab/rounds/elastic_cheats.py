@@ -8,12 +8,12 @@ from dataclasses import replace
 from pol.arithmetic.primitives import Words
 from pol.decentralised.elastic.elastic_worker import ElasticWorker
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
+from pol.rounds.auditing.claim_replay import load_initial
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.claim_replay import load_initial
-from pol.rounds.log_entries import RosterEntry
+from pol.rounds.log.log_entries import RosterEntry
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Member, Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot
-from pol.rounds.source_rules import ClaimPlace
 
 
 class IdleJoiner(ClaimAuthor):

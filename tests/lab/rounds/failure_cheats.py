@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pol.arithmetic.primitives import Words
 from pol.decentralised.pipelines.pipeline import HEAD, STATE, forward, update
+from pol.rounds.auditing.claim_replay import load_initial, load_phase
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import load_initial, load_phase
 from pol.rounds.message import slots_of
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.round_claim import INITIAL, BoundSlot
-from pol.rounds.source_rules import ClaimPlace
 
 FAILED_ROUND = 2
 

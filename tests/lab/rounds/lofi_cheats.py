@@ -8,9 +8,9 @@ from functools import partial
 from pol.arithmetic.primitives import Words
 from pol.decentralised.lofi import TUNED
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import load_constants, load_phase
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import load_constants, load_phase
-from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.verification.replay.canonical_replay import replay_end
 
 

@@ -14,18 +14,18 @@ import torch
 from torch import nn
 
 from pol.arithmetic.primitives import Words
-from pol.decentralised import small_gpt
-from pol.decentralised.local_processes import Author, Round, local_key, run_workers
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.processes.local_processes import Author, Round, local_key, run_workers
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end, load_phase
+from pol.rounds.auditing.round_audit import findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import findings_by_replay, load_end, load_phase
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import findings_by_roots
-from pol.rounds.rounds_log import load_head
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 PlanOf = Callable[[Store, str, bytes], RoundsPlan]

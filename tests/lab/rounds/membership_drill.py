@@ -15,14 +15,14 @@ from pol.decentralised.elastic.elastic_worker import ElasticWorker
 from pol.decentralised.elastic.mailbox import KeyValueStore, Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Finding, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.log_entries import Change, encode_entry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.log_entries import Change, encode_entry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Roster
-from pol.rounds.round_audit import Finding, findings_by_roots
-from pol.rounds.rounds_log import load_head, require_whole
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 WORKERS = 6

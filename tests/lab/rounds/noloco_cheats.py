@@ -7,9 +7,9 @@ from dataclasses import replace
 from pol.arithmetic.primitives import Words
 from pol.decentralised.noloco import MIXED, with_drawn_partners
 from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot
-from pol.rounds.source_rules import ClaimPlace
 
 LYING_ROUND = 1
 

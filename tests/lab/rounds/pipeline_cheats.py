@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.decentralised import small_gpt
-from pol.decentralised.gpt_stages import gpt_stages
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.parts.gpt_stages import gpt_stages
 from pol.decentralised.pipelines.pipeline import HEAD, forward
 from pol.decentralised.pipelines.pipeline_steps import SEEN_IN
 from pol.decentralised.pipelines.protocol_models import BASES
+from pol.rounds.auditing.claim_replay import load_constants, load_phase
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import load_constants, load_phase
 from pol.rounds.message import slots_of
-from pol.rounds.source_rules import ClaimPlace
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.verification.replay.canonical_replay import replay_every
 
 LYING_ROUND = 1

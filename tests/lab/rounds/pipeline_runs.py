@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pol.decentralised.local_processes import Author, Round, local_key
 from pol.decentralised.pipelines.pipeline_processes import RosterOf, run_pipeline
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.rounds_log import load_head, require_whole
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.decentralised.processes.local_processes import Author, Round, local_key
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head, require_whole
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 PlanOf = Callable[[Store, str, bytes], RoundsPlan]

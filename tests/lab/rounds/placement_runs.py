@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from lab.benchmarks.figure import Figure
-from pol.decentralised.local_processes import local_key
 from pol.decentralised.placement import (
     BEST_EXCHANGE,
     COST,
@@ -20,14 +19,15 @@ from pol.decentralised.placement import (
     network,
     placement_plan,
 )
+from pol.decentralised.processes.local_processes import local_key
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_end
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.claim_replay import findings_by_replay, load_end
-from pol.rounds.log_entries import RosterEntry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.log_entries import RosterEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import LogKeeper, load_head
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Member, Roster
-from pol.rounds.rounds_log import LogKeeper, load_head
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 COORDINATOR = local_key(-1)

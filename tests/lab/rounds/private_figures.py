@@ -11,7 +11,7 @@ from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gp
 from lab.rounds.private_cheats import CarelessOwner
 from lab.rounds.system_figures import system_figures
 from pol.decentralised.private_step import MERGE, PRIVATE, PrivateTraining, private_plan, private_round
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 OPTIONS = PrivateTraining(rounds=5, steps=30)

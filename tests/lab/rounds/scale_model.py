@@ -11,10 +11,10 @@ from math import ceil, log2
 
 import numpy as np
 
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, encode_entry
+from pol.rounds.log.rounds_log import CHAPTER, PAGE
 from pol.rounds.roster import Member, Roster
 from pol.rounds.round_claim import END_SIZE, SOURCE_SIZE, RoundClaim
-from pol.rounds.rounds_log import CHAPTER, PAGE
 
 WORKERS, ROUNDS = 1_000, 1_000_000
 LENGTH = 4

@@ -11,14 +11,14 @@ from torch import Tensor
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
+from pol.rounds.auditing.round_audit import Finding, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.plan_builder import From, PlanBuilder
+from pol.rounds.log.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import LogKeeper, load_head, require_whole
+from pol.rounds.plan.plan_builder import From, PlanBuilder
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member, Roster
-from pol.rounds.round_audit import Finding, findings_by_roots
-from pol.rounds.rounds_log import LogKeeper, load_head, require_whole
-from pol.rounds.rounds_plan import RoundsPlan
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 

@@ -11,7 +11,7 @@ from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import constants_root, tensor_root
 from pol.errors import ProtocolError
 from pol.graph.captured_step import Capture
-from pol.rounds.rounds_plan import (
+from pol.rounds.plan.rounds_plan import (
     NO_INITIAL,
     OWN,
     Constants,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pol.arithmetic.primitives import Words
-from pol.decentralised import small_gpt
+from pol.decentralised.parts import small_gpt
 from pol.graph.capture import Loop, capture, to_words
 from pol.graph.captured_step import Capture
 

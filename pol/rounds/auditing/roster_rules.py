@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pol.rounds.log_entries import Change, LogEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.log_entries import Change, LogEntry, MembershipEntry, RosterEntry
+from pol.rounds.plan.rounds_plan import MEMBER, PARTNER, ROUTE, Phase
 from pol.rounds.roster import Roster
-from pol.rounds.rounds_plan import MEMBER, PARTNER, ROUTE, Phase
 
 
 def final_of(rosters: Sequence[Roster]) -> list[Roster]:

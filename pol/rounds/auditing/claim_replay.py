@@ -14,11 +14,11 @@ from pol.errors import OperationalError, PolError, ProtocolError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds
-from pol.rounds.round_audit import Finding, Lie
+from pol.rounds.auditing.round_audit import Finding, Lie
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.plan.rounds_plan import Phase, RoundsPlan
 from pol.rounds.round_claim import INITIAL, BoundSlot
-from pol.rounds.rounds_plan import Phase, RoundsPlan
 from pol.training.storage.sealing import is_sealed
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, LogEntry, decode_entry, encode_entry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, decode_entry, encode_entry
 from pol.training.storage.store import Store
 
 KIND, VERSION = "pol/worker-journal", 1

@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import TypeVar
 
 from pol.errors import OperationalError, ProtocolError
-from pol.rounds.log_entries import ClaimEntry, LogEntry, require_author
+from pol.rounds.auditing.roster_rules import final_of
+from pol.rounds.log.log_entries import ClaimEntry, LogEntry, require_author
+from pol.rounds.log.rounds_log import LogHead, read_entries, rosters_of
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster
-from pol.rounds.roster_rules import final_of
 from pol.rounds.round_claim import SOURCE_SIZE, BoundSlot, EndSlot, decode_end, decode_sources, sources_root
-from pol.rounds.rounds_log import LogHead, read_entries, rosters_of
-from pol.rounds.rounds_plan import RoundsPlan
-from pol.rounds.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 ROOTS_LIMIT = 1 << 26

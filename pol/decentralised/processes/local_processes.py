@@ -12,12 +12,12 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import start_processes
 
-from pol.decentralised.exchange import Exchange
-from pol.decentralised.round_worker import RoundWorker
+from pol.decentralised.processes.exchange import Exchange
+from pol.decentralised.processes.round_worker import RoundWorker
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.roster import Member, Roster
-from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 

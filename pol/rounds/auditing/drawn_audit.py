@@ -9,12 +9,12 @@ from pol.claims.segment_draw import draw
 from pol.errors import OperationalError, PolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
-from pol.rounds.claim_replay import findings_by_replay
-from pol.rounds.log_entries import ClaimEntry
-from pol.rounds.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.round_audit import Finding, Lie, findings_by_roots
-from pol.rounds.rounds_log import HEAD, load_head, require_whole
-from pol.rounds.rounds_plan import RoundsPlan
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.log.log_entries import ClaimEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import HEAD, load_head, require_whole
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 

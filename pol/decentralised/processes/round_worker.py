@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from pol.decentralised.exchange import Exchange
+from pol.decentralised.processes.exchange import Exchange
 from pol.errors import ProtocolError
+from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.claim_replay import load_phase
-from pol.rounds.log_entries import DeliveryEntry, LogEntry, RosterEntry, decode_entry, encode_entry
+from pol.rounds.log.log_entries import DeliveryEntry, LogEntry, RosterEntry, decode_entry, encode_entry
+from pol.rounds.log.rounds_log import LogKeeper
 from pol.rounds.message import decode_message, encode_message, slots_of
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster
-from pol.rounds.rounds_log import LogKeeper
-from pol.rounds.source_rules import ClaimPlace
 from pol.rounds.worker_key import WorkerKey, require_signed
 
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pol.errors import OperationalError, ProtocolError
-from pol.rounds.arrivals import arrival_problems
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
-from pol.rounds.logged_rounds import LoggedRounds, is_signed
+from pol.rounds.auditing.arrivals import arrival_problems
+from pol.rounds.auditing.roster_rules import are_two_of_a_kind, final_of, left_out, needs_final, unasked, wrong_final
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, is_signed
+from pol.rounds.plan.source_rules import ClaimPlace, RequiredSource, required_sources
 from pol.rounds.roster import Roster, require_drawn
-from pol.rounds.roster_rules import are_two_of_a_kind, final_of, left_out, needs_final, unasked, wrong_final
 from pol.rounds.round_claim import (
     INITIAL,
     BoundSlot,
     start_of,
 )
-from pol.rounds.source_rules import ClaimPlace, RequiredSource, required_sources
 
 
 class Lie(Enum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.errors import ProtocolError
-from pol.rounds.roster import Roster
-from pol.rounds.rounds_plan import (
+from pol.rounds.plan.rounds_plan import (
     ANY_PART,
     ARRIVAL,
     NO_INITIAL,
@@ -18,6 +17,7 @@ from pol.rounds.rounds_plan import (
     RoundsPlan,
     SourceRule,
 )
+from pol.rounds.roster import Roster
 
 
 @dataclass(frozen=True)

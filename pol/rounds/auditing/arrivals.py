@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pol.rounds.log_entries import ClaimEntry, DeliveryEntry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.roster import Roster
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from pol.decentralised import small_gpt
+from pol.decentralised.parts import small_gpt
 
 
 class GptStage(nn.Module):

@@ -9,10 +9,10 @@ from pol.commitments import canonical_json
 from pol.commitments.checkpoint_log import LogEdge
 from pol.commitments.keccak import keccak256
 from pol.errors import EvidenceError, Fault, ProtocolError
-from pol.rounds.log_entries import ENTRY_LIMIT, ClaimEntry, LogEntry, RosterEntry, encode_entry
-from pol.rounds.log_entries import decode_entry as decode
+from pol.rounds.log.log_entries import ENTRY_LIMIT, ClaimEntry, LogEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import decode_entry as decode
+from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.roster import ROSTER_LIMIT, Roster
-from pol.rounds.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.typed_message import message_digest
 from pol.rounds.worker_key import SIGNATURE_SIZE, WorkerKey, require_signed
 from pol.training.storage.store import Store

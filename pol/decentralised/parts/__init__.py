@@ -1,0 +1,1 @@
+"""Pieces of step programs that several trainers share."""

@@ -1,0 +1,1 @@
+"""Audits of a training of many: sources by roots, executions by replay."""

@@ -1,0 +1,1 @@
+"""The plan of rounds: phases, their programs, and the rules of their sources."""
