@@ -17,7 +17,8 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
     /// @inheritdoc IWorkerBonds
     address public immutable treasury;
 
-    ISettlements private _shares;
+    /// @notice Pays what was escrowed.
+    ISettlements public shares;
     mapping(bytes32 id => PlanTerms) private _terms;
     /// @inheritdoc IWorkerBonds
     mapping(bytes32 id => address) public submitterOf;
@@ -32,7 +33,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
     }
 
     function _wired(RoundDesks calldata desks) internal override {
-        _shares = desks.shares;
+        shares = desks.shares;
     }
 
     /// @inheritdoc IWorkerBonds
@@ -47,7 +48,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         uint256 escrow = uint256(t.pay) * t.settlements;
         vault.lock(id, submitter, escrow);
         vault.forfeit(id, submitter, escrow);
-        vault.move(id, address(_shares), id, escrow);
+        vault.move(id, address(shares), id, escrow);
     }
 
     /// @inheritdoc IWorkerBonds
@@ -72,7 +73,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         WorkerBond storage b = _bonds[id][worker];
         if (b.standing != Standing.Joined) revert WrongStanding(worker, b.standing);
         // The keeper answers for its log until everybody could count its work.
-        if (worker == t.coordinator && _shares.settlements(id) < t.settlements) revert SettlementsAhead(id);
+        if (worker == t.coordinator && shares.settlements(id) < t.settlements) revert SettlementsAhead(id);
         (b.standing, b.until) = (Standing.Leaving, uint64(block.timestamp) + t.leaveDelay);
         emit LeaveStarted(id, worker, b.until);
     }

@@ -13,7 +13,9 @@ from cli_runner import Said, pol
 from node_snapshots import unchanged
 from pol.chain.account.wallet import Wallet
 from pol.chain.deploy.deployment import Deployment
+from pol.chain.deploy.rounds_deployment import RoundsDeployment
 from pol.chain.node.connection import Connection
+from pol.errors import ProtocolError
 
 KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 DEPLOYER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
@@ -57,6 +59,28 @@ def test_from_nothing_to_a_checked_deployment(deploy: tuple[str | Path, ...], no
     # Other roles take the document.
     role = ("--deployment", document, "--rpc", node, "--store", str(tmp_path), "--key-env", "DEPLOYER_KEY")
     assert pol("stake", "show", *role, "--json") == Said(0, match='"locked": 0')
+
+
+def test_the_contracts_of_rounds(deploy: tuple[str | Path, ...], node: str, tmp_path: Path) -> None:
+    """Nine contracts and six wirings; their document stands beside that of the market."""
+    document, command = tmp_path / "deployments" / "31337-rounds.json", (*deploy, "--rounds", "--network", "anvil")
+    planned = json.loads(pol(*command, "--dry-run", "--json").out)
+    assert (planned["transactions"], len(planned["contracts"])) == (15, 9)
+    assert not document.exists()
+    made = json.loads(pol(*command, "--json").out)
+    assert made["gas"] <= planned["gas_at_most"]
+    deployment = RoundsDeployment.from_json(document.read_text())
+    assert {step["address"] for step in planned["contracts"]} >= set(vars(deployment.desks).values())
+    bonds = deployment.contracts(Connection.to(node)).bonds
+    assert (bonds.read("treasury"), bonds.read("shares")) == (DEPLOYER, deployment.desks.shares)
+    assert pol(*deploy[:-2], "--rounds", "--check") == Said(0, match="hold")
+    assert pol(*command) == Said(0, match="0 of 15")
+    kept = document.read_text()
+    assert pol(*deploy[:-2], "--check") == Said(3, match="can't read the deployment")
+    with pytest.raises(ProtocolError, match="this is no document of the contracts of rounds"):
+        RoundsDeployment.from_json(kept.replace('"demands"', '"demand"'))
+    document.write_text(kept.replace(DEPLOYER, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"))
+    assert pol(*deploy[:-2], "--rounds", "--check") == Said(1, match="addresses follow from the parameters")
 
 
 def test_what_is_planned_for_another_account(deploy: tuple[str | Path, ...]) -> None:

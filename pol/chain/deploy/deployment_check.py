@@ -12,7 +12,7 @@ from eth_typing import ChecksumAddress
 from pol.chain.artifacts import artifact
 from pol.chain.contract.binding import Binding
 from pol.chain.deploy.contract_layout import GAMES, Contracts, wiring
-from pol.chain.deploy.deployment_plan import Plan
+from pol.chain.deploy.deployment_plan import DeploymentSteps, Plan, RoundsDeploymentPlan
 from pol.chain.deployment_rules import Settings
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
@@ -33,7 +33,7 @@ class Assertion:
         return bool(self.expected == self.found)
 
 
-def assertions(plan: Plan, block: int) -> Iterator[Assertion]:
+def assertions(plan: Plan | RoundsDeploymentPlan, block: int) -> Iterator[Assertion]:
     """Assertions about code, constructor arguments and wiring; no event is older than ``block``.
 
     Addresses follow from code and arguments, but the wiring doesn't.
@@ -41,13 +41,41 @@ def assertions(plan: Plan, block: int) -> Iterator[Assertion]:
     Raises:
         OperationalError: the node fails.
     """
-    connection, settings, contracts = plan.connection, plan.settings, plan.contracts
+    yield from _created(plan)
+    if isinstance(plan, RoundsDeploymentPlan):
+        yield from _rounds(plan, block)
+        return
+    yield from _constructed(plan.connection, plan.settings, plan.contracts, plan.deployer)
+    yield from _wired(plan.connection, plan.contracts, block)
+
+
+def _created(plan: DeploymentSteps) -> Iterator[Assertion]:
     for step in plan.creations:
         with operational(f"look for {step.contract}"):
-            code = connection.web3.eth.get_code(step.address)
+            code = plan.connection.web3.eth.get_code(step.address)
         yield Assertion(f"{step.contract} is at {step.address}", True, bool(code))
-    yield from _constructed(connection, settings, contracts, plan.deployer)
-    yield from _wired(connection, contracts, block)
+
+
+def _rounds(plan: RoundsDeploymentPlan, block: int) -> Iterator[Assertion]:
+    """Each desk of rounds knows the others, and the vault knows them."""
+    at = plan.desks
+    vault = Binding(plan.connection, at.vault, "StakeVault")
+    yield Assertion("StakeVault.deployer", plan.deployer, vault.read("deployer"))
+    for step in plan.wirings:
+        contract = Binding(plan.connection, step.address, step.contract)
+        if step.contract == "StakeVault":
+            contract.log.start_at(block)
+            named = [list(event.values())[:1] for event in contract.events("Wired")]
+            yield Assertion("StakeVault was wired once, to", [list(step.arguments)], named)
+            continue
+        yield Assertion(f"{step.contract}.bonds", at.bonds, contract.read("bonds"))
+    for name, address, view, value in (
+        ("WorkerBonds", at.bonds, "treasury", plan.settings.treasury),
+        ("WorkerBonds", at.bonds, "shares", at.shares),
+        ("RoundDisputes", at.disputes, "game", at.game),
+        ("DisputeGame", at.game, "market", at.disputes),
+    ):
+        yield Assertion(f"{name}.{view}", value, Binding(plan.connection, address, name).read(view))
 
 
 def _constructed(

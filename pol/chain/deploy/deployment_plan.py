@@ -16,6 +16,9 @@ from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.artifacts import artifact
 from pol.chain.deploy.contract_layout import Wiring, lay_out, wiring
 from pol.chain.deploy.create2 import FACTORY, address_of, init_code, require_factory
+from pol.chain.deploy.deployment import Deployment
+from pol.chain.deploy.rounds_deployment import RoundsDeployment
+from pol.chain.deploy.rounds_layout import lay_out_rounds, wiring_of_rounds
 from pol.chain.deployment_rules import Settings
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError
@@ -56,16 +59,16 @@ class Missing:
         return len(self.creations) + len(self.wirings)
 
 
-class Plan:
-    """The contracts of a deployment; settings, deployer and salt give their addresses, the same on every chain."""
+class DeploymentSteps:
+    """Contracts of one deployer; settings, deployer and salt give their addresses, the same on every chain."""
 
     def __init__(self, connection: Connection, settings: Settings, deployer: ChecksumAddress, salt: bytes) -> None:
         self.connection, self.settings, self.deployer, self.salt = connection, settings, deployer, salt
         self.creations: list[Creation] = []
-        self.contracts = lay_out(self._place, settings, deployer)
-        self.wirings = tuple(wiring(self.contracts.desks))
+        self.wirings: tuple[Wiring, ...] = ()
 
-    def _place(self, contract: str, *arguments: Any) -> ChecksumAddress:
+    def place(self, contract: str, *arguments: Any) -> ChecksumAddress:
+        """Plan the creation of a contract; its address."""
         code = init_code(self.connection.web3, contract, *arguments)
         self.creations.append(Creation(contract, arguments, address_of(code, self.salt), code))
         return self.creations[-1].address
@@ -134,6 +137,32 @@ class Plan:
         """Calldata of a wiring."""
         contract = self.connection.web3.eth.contract(abi=artifact(step.contract)["abi"])
         return bytes(HexBytes(contract.encode_abi("wire", step.arguments)))
+
+
+class Plan(DeploymentSteps):
+    """The contracts of the market."""
+
+    def __init__(self, connection: Connection, settings: Settings, deployer: ChecksumAddress, salt: bytes) -> None:
+        super().__init__(connection, settings, deployer, salt)
+        self.contracts = lay_out(self.place, settings, deployer)
+        self.wirings = tuple(wiring(self.contracts.desks))
+
+    def deployment(self, block: int) -> Deployment:
+        """The deployment; none of its contracts is older than ``block``."""
+        return Deployment.of(self.contracts, self.settings, self.connection.chain_id, block)
+
+
+class RoundsDeploymentPlan(DeploymentSteps):
+    """The contracts of rounds."""
+
+    def __init__(self, connection: Connection, settings: Settings, deployer: ChecksumAddress, salt: bytes) -> None:
+        super().__init__(connection, settings, deployer, salt)
+        self.desks = lay_out_rounds(self.place, settings, deployer)
+        self.wirings = tuple(wiring_of_rounds(self.desks))
+
+    def deployment(self, block: int) -> RoundsDeployment:
+        """The deployment; none of its contracts is older than ``block``."""
+        return RoundsDeployment(self.connection.chain_id, block, self.settings.treasury, self.desks)
 
 
 def _calldata_gas(data: bytes) -> int:

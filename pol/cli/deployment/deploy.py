@@ -16,7 +16,7 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.deploy.create2 import SALT_BYTES
 from pol.chain.deploy.deployment_check import Assertion, assertions
 from pol.chain.deploy.deployment_parameters import document_of, read_parameters
-from pol.chain.deploy.deployment_plan import Missing, Plan
+from pol.chain.deploy.deployment_plan import DeploymentSteps, Missing, Plan
 from pol.chain.deployment_rules import Settings
 from pol.chain.desks.jackpot_desk import JackpotFund
 from pol.chain.desks.vault import NATIVE
@@ -49,6 +49,7 @@ NOBODY = Web3.to_checksum_address(NATIVE)
     metavar="SECONDS",
     help="Halt of the chain that the deployment has to survive; 6 hours on rollups, else 0.",
 )
+@click.option("--rounds", is_flag=True, help="The contracts of trainings of many workers, not those of the market.")
 @click.option("--zk", "circuits", multiple=True, metavar="CIRCUIT", help="And its exact verifier, see `pol zk`.")
 @signer_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -65,6 +66,7 @@ def deploy(
     chain_id: int | None,
     since: int | None,
     outage: int | None,
+    rounds: bool,
     circuits: tuple[str, ...],
     as_json: bool,
     **signer: Any,
@@ -73,14 +75,15 @@ def deploy(
 
     Addresses follow from the parameters, the deployer and the salt, on every chain alike. The document
     deployments/CHAIN.json is what all other roles take with --deployment. Afterwards everything that the deployer has
-    told the contracts is read back and compared; --check does that for a deployment of others.
+    told the contracts is read back and compared; --check does that for a deployment of others. With --rounds all of
+    this is about the contracts of trainings of many workers, whose document is deployments/CHAIN-rounds.json.
     """
     known = network_of(network) if network else None
     if show_parameters:
         halt = outage or (outage_of(known.chain_id) if known and outage is None else 0)
         click.echo(_toml(known, parameters, signer["address"], halt), nl=False)
         return
-    target = DeploymentTarget(_connect(known, rpc), known, out)
+    target = DeploymentTarget(_connect(known, rpc), known, out, rounds)
     if only_check:
         _report(check(target), as_json, target.document)
         return
@@ -94,9 +97,9 @@ def deploy(
         deployer = wallet.address
     halt = outage_of(target.connection.chain_id) if outage is None else outage
     settings = _settings(known, parameters, deployer, halt)
-    if halt:
+    if halt and not rounds:
         require_outage(settings, halt)
-    plan = Plan(target.connection, settings, deployer, _salt(salt))
+    plan = target.plan(settings, deployer, _salt(salt))
     missing = plan.missing()
     price, balance = _price(target.connection), target.connection.balance(deployer)
     if not as_json:
@@ -117,6 +120,9 @@ def deploy(
     found = list(assertions(plan, block))
     verifiers = _verifiers(wallet, circuits, as_json)
     gas = sum(receipt["gasUsed"] for receipt in wallet.receipts)
+    if not isinstance(plan, Plan):
+        _report(found, as_json, target.document, gas=gas, **verifiers)
+        return
     available = _available(plan)
     _report(found, as_json, target.document, gas=gas, fund_available=available, **verifiers)
     if not available and not as_json:
@@ -218,7 +224,7 @@ def _price(connection: Connection) -> int:
         return 2 * int(eth.get_block("latest")["baseFeePerGas"]) + int(eth.max_priority_fee)
 
 
-def _planned(plan: Plan, missing: Missing, price: int, balance: int) -> dict[str, Any]:
+def _planned(plan: DeploymentSteps, missing: Missing, price: int, balance: int) -> dict[str, Any]:
     todo = {step.address for step in missing.creations}
     return {
         "chain_id": plan.connection.chain_id,
@@ -234,7 +240,7 @@ def _planned(plan: Plan, missing: Missing, price: int, balance: int) -> dict[str
     }
 
 
-def _show(plan: Plan, missing: Missing, price: int, balance: int) -> None:
+def _show(plan: DeploymentSteps, missing: Missing, price: int, balance: int) -> None:
     todo = {step.address for step in missing.creations}
     for step in plan.creations:
         state = "to come" if step.address in todo else "there"

@@ -18,7 +18,8 @@ from pol import __version__
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.deploy.deployment_check import Assertion, assertions, interface_hash
 from pol.chain.deploy.deployment_parameters import document_of, settings_of
-from pol.chain.deploy.deployment_plan import Missing, Plan
+from pol.chain.deploy.deployment_plan import Missing, Plan, RoundsDeploymentPlan
+from pol.chain.deploy.rounds_deployment import RoundsDeployment
 from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import KnownNetwork
@@ -34,11 +35,18 @@ class DeploymentTarget:
     connection: Connection
     network: KnownNetwork | None
     folder: Path
+    is_of_rounds: bool = False
 
     @property
     def document(self) -> Path:
         """Where the deployment's document is."""
-        return self.folder / f"{self.connection.chain_id}.json"
+        return self.folder / f"{self.connection.chain_id}{'-rounds' if self.is_of_rounds else ''}.json"
+
+    def plan(self, settings: Settings, deployer: ChecksumAddress, salt: bytes) -> Plan | RoundsDeploymentPlan:
+        """What has to be there."""
+        if self.is_of_rounds:
+            return RoundsDeploymentPlan(self.connection, settings, deployer, salt)
+        return Plan(self.connection, settings, deployer, salt)
 
 
 def default_of(network: KnownNetwork | None, treasury: ChecksumAddress, outage: int = 0) -> Settings:
@@ -64,7 +72,9 @@ def require_outage(settings: Settings, outage: int) -> None:
         ) from error
 
 
-def keep(target: DeploymentTarget, plan: Plan, missing: Missing, since: int | None = None) -> int:
+def keep(
+    target: DeploymentTarget, plan: Plan | RoundsDeploymentPlan, missing: Missing, since: int | None = None
+) -> int:
     """Write the document before anything is sent, so that a second run knows the first block; that block.
 
     ``since`` is that block where the document is lost. The document of another deployment is kept under another name.
@@ -74,14 +84,15 @@ def keep(target: DeploymentTarget, plan: Plan, missing: Missing, since: int | No
     """
     first = target.connection.block_number() if since is None else since
     before = _read(target.document) if target.document.exists() else None
+    desks = plan.deployment(first).desks
     if before is not None:
-        old = Deployment.from_json(json.dumps(before))
-        if old.desks == plan.contracts.desks:
+        old = _made(target, before)
+        if old.desks == desks:
             first = old.block
         else:
             aside = target.document.with_name(f"{target.document.stem}-{old.desks.vault.lower()}.json")
             target.document.replace(aside)
-    elif since is None and plan.contracts.desks.vault not in {step.address for step in missing.creations}:
+    elif since is None and desks.vault not in {step.address for step in missing.creations}:
         raise OperationalError(
             f"this deployment is on the chain, and {target.document} isn't there to say since when: put the document "
             "back, name its folder with --out, or say --since BLOCK, the block of its vault's creation"
@@ -96,10 +107,10 @@ def keep(target: DeploymentTarget, plan: Plan, missing: Missing, since: int | No
     return first
 
 
-def document(plan: Plan, block: int) -> dict[str, Any]:
+def document(plan: Plan | RoundsDeploymentPlan, block: int) -> dict[str, Any]:
     """What a deployment's file says: addresses, what they follow from, interfaces; no event is older than ``block``."""
-    made = Deployment.of(plan.contracts, plan.settings, plan.connection.chain_id, block)
-    addresses: dict[str, Any] = canonical_json.parse(made.to_json().encode(), "the deployment")
+    made = plan.deployment(block).to_json()
+    addresses: dict[str, Any] = canonical_json.parse(made.encode(), "the deployment")
     return addresses | {
         "deployer": plan.deployer,
         "salt": "0x" + plan.salt.hex(),
@@ -115,6 +126,11 @@ def document(plan: Plan, block: int) -> dict[str, Any]:
             for step in plan.creations
         },
     }
+
+
+def _made(target: DeploymentTarget, document: dict[str, Any]) -> Deployment | RoundsDeployment:
+    text = json.dumps(document)
+    return RoundsDeployment.from_json(text) if target.is_of_rounds else Deployment.from_json(text)
 
 
 def _plain(arguments: Sequence[Any]) -> Any:
@@ -157,11 +173,14 @@ def check(target: DeploymentTarget) -> list[Assertion]:
         OperationalError: it can't be read, is of another chain, or the node fails.
     """
     document = _read(target.document)
-    made = Deployment.from_json(json.dumps(document))
-    made.market(target.connection)
+    made = _made(target, document)
+    if made.chain_id != target.connection.chain_id:
+        raise OperationalError(
+            f"{target.connection.name} is chain {target.connection.chain_id}, the contracts are on {made.chain_id}"
+        )
     deployer = Web3.to_checksum_address(document["deployer"])
     settings = settings_of(document["parameters"], Settings(made.treasury))
-    plan = Plan(target.connection, settings, deployer, bytes(HexBytes(document["salt"])))
-    expected = Deployment.of(plan.contracts, settings, target.connection.chain_id, made.block)
+    plan = target.plan(settings, deployer, bytes(HexBytes(document["salt"])))
+    expected = plan.deployment(made.block)
     addresses = Assertion("addresses follow from the parameters and this package's contracts", expected, made)
     return [addresses, *assertions(plan, made.block)] if addresses.holds else [addresses]
