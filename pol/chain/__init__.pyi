@@ -5,8 +5,15 @@ from .account.signers import read_passphrase as read_passphrase
 from .account.wallet import Wallet as Wallet
 from .deploy.deployment import Deployment as Deployment
 from .deploy.deployment import deploy as deploy
+from .deploy.rounds_deployment import RoundsDeployment as RoundsDeployment
+from .deploy.rounds_layout import deploy_rounds as deploy_rounds
 from .node.connection import Connection as Connection
 from .node.node_provider import Endpoints as Endpoints
 from .records.learning_log import LearningLog as LearningLog
 from .records.record_publisher import RecordPublisher as RecordPublisher
 from .records.record_publisher import Schedule as Schedule
+from .rounds.accusation import Accuser as Accuser
+from .rounds.plan_terms import PlanCommitment as PlanCommitment
+from .rounds.plan_terms import PlanMoney as PlanMoney
+from .rounds.plan_terms import PlanTerms as PlanTerms
+from .rounds.plan_terms import require_terms as require_terms

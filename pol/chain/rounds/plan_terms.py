@@ -12,6 +12,8 @@ from web3 import Web3
 from pol.commitments import merkle
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
+from pol.incentives.work_shares import CountedClaim
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.plan.rounds_plan import Phase, RoundsPlan, SourceRule
 
 
@@ -143,6 +145,16 @@ class PlanCommitment:
     def constants(self, phase: int) -> bytes:
         """The roots of the constants of all seats, joined."""
         return b"".join(entry.root for entry in self.plan.phases[phase].constants)
+
+    def line(self, rounds: LoggedRounds, worker: str, first: int = 0) -> list[CountedClaim]:
+        """What a worker counts of a log from round ``first`` on: its claims in phases that count, in order."""
+        name, counted = worker.lower(), []
+        for place in sorted(rounds.places, key=lambda each: (each.round, each.phase, each.part)):
+            units = self.phases[place.phase].units if place.phase < len(self.phases) else 0
+            if place.worker == name and place.round >= first and units:
+                claim = rounds.places[place].claim.digest
+                counted.append(CountedClaim(place.round, place.phase, place.part, claim, units))
+        return counted
 
     @property
     def _initial(self) -> list[bytes]:
