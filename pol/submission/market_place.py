@@ -52,7 +52,7 @@ class MarketPlace:
         store = entries["store"]
         store_url = store if "://" in store else f"file://{path('store').resolve()}"
         signer = _signer(path("key"), connection) if "key" in entries else None
-        return cls(connection, deployment, store_url, file.parent / NOTES, signer)
+        return cls(connection, deployment, store_url, path("deployment").parent / NOTES, signer)
 
 
 def _place(folder: Path | None) -> Path:

@@ -24,8 +24,9 @@ from pol.submission.market_place import MarketPlace
 def fetch(task: str, out: Path, place: MarketPlace, wait: bool, unsettled: bool, as_json: bool) -> int:
     """Write the trained weights of a task, by the names that the model gave them.
 
-    TASK is eight digits of its id or more; without it, your last one. The task, the learning proof and the last state are checked against what the
-    chain says before anything is written. The file is for model.load_state_dict(safetensors.torch.load_file(...)).
+    TASK is eight digits of its id or more; without it, your last one. The task, the learning proof and the last state
+    are checked against what the chain says before anything is written. The file is for
+    model.load_state_dict(safetensors.torch.load_file(...)).
     """
     from safetensors.torch import save_file
 

@@ -23,11 +23,11 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(folder: Path | None, market: MarketAccess | None, **values: Any) -> Any:
         names = ("keystore", "passphrase", "signer", "signer_api", "address", "key_env")
         given = {name: values.pop(name) for name in names}
-        if market is None:
+        if folder is not None or market is None:
             place = MarketPlace.here(folder)
         else:
-            notes = Path(click.get_app_dir("pol")) / NOTES
-            place = MarketPlace(market.connection, market.deployment, market.store_url, notes)
+            beside = Path(click.get_current_context().params["deployment"]).absolute().parent
+            place = MarketPlace(market.connection, market.deployment, market.store_url, beside / NOTES)
         if any(given[name] is not None for name in SIGNERS):
             place = replace(place, signer=signer_of(given, place.connection.chain_id))
         return command(place=place, **values)

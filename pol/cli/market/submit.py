@@ -115,9 +115,8 @@ class _Lines:
         if self._as_json:
             _print({"event": "settled", "task": task, "outcome": outcome, "price": state.price, "spent": spent})
         elif state.outcome is TaskOutcome.ACCEPTED:
-            self._console.print(
-                f"[green]accepted[/green]: it has cost {spent / ETHER:.6f} coins in all; the rest is back"
-            )
+            cost = f"{spent / ETHER:.6f} coins, {state.price / ETHER:.6f} of them for the solver"
+            self._console.print(f"[green]accepted[/green]: it has cost {cost}")
             self._console.print(f"the weights: pol fetch {task[:8]}")
         else:
             ended = f"the task has cost {spent / ETHER:.6f} coins"
