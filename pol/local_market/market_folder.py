@@ -14,12 +14,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pol.chain.account.signers import hexadecimal_key, read_private
+from pol.chain.node.network_settings import FILE
 from pol.errors import OperationalError
 
 MARK = "market.lock"
 """Its presence says that a folder is a market's; the lock on it, that `pol up` runs there."""
-PLACE = "pol.toml"
-"""Written last: a folder without it is half-written."""
 
 
 class MarketFolder:
@@ -27,7 +26,8 @@ class MarketFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
-        self.place = self.path / PLACE
+        self.place = self.path / FILE
+        """Written last: a folder without it is half-written."""
         self.deployment = self.path / "deployment.json"
         self.store = self.path / "store"
         self.chain = self.path / "chain"

@@ -61,7 +61,9 @@ class MarketProcesses:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **given},
+                # The settings of whoever starts the market aren't those of its parties.
+                env={**{k: v for k, v in os.environ.items() if not k.startswith("POL_")}, **given},
+                cwd=self._record.parent,
                 start_new_session=True,
             )
         before = self._started.get(name)

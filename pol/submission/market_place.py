@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pol.chain.account.signers import LocalSigner, Signer, hexadecimal_key, read_private
+from pol.chain.account.signers import Signer, from_key_file, read_passphrase
 from pol.chain.deploy.deployment import Deployment
 from pol.chain.node.connection import Connection
-from pol.chain.node.networks import is_test_net
+from pol.chain.node.network_settings import FILE, read_document
 from pol.errors import OperationalError, ProtocolError
 
-PLACE, FOLDER, NOTES = "pol.toml", "pol-market", "submissions"
+FOLDER, NOTES = "pol-market", "submissions"
 
 
 @dataclass(frozen=True)
@@ -38,50 +38,40 @@ class MarketPlace:
         entries = _entries(file)
 
         def path(name: str) -> Path:
-            return file.parent / entries[name]
+            return file.parent / str(entries[name])
 
+        nodes = entries["rpc"] if isinstance(entries["rpc"], list) else [entries["rpc"]]
         try:
-            connection = Connection.to(entries["rpc"])
+            connection = Connection.to(*nodes)
             deployment = Deployment.from_json(path("deployment").read_text())
         except OSError as error:
             raise OperationalError(f"can't read the deployment {path('deployment')}: {error.strerror}") from error
         except OperationalError as error:
             raise OperationalError(
-                f"the market of {file} doesn't answer at {entries['rpc']}: start it by `pol up --folder {file.parent}`"
+                f"the market of {file} doesn't answer at {nodes[0]}: start it by `pol up --folder {file.parent}`"
             ) from error
         store = entries["store"]
         store_url = store if "://" in store else f"file://{path('store').resolve()}"
-        signer = _signer(path("key"), connection) if "key" in entries else None
+        signer = None
+        if "key" in entries:
+            word = path("passphrase") if "passphrase" in entries else None
+            signer = from_key_file(path("key"), connection.chain_id, lambda: read_passphrase(word))
         return cls(connection, deployment, store_url, path("deployment").parent / NOTES, signer)
 
 
 def _place(folder: Path | None) -> Path:
     for place in (folder,) if folder is not None else (Path(), Path(FOLDER)):
-        if (place / PLACE).is_file():
-            return (place / PLACE).resolve()
+        if (place / FILE).is_file():
+            return (place / FILE).resolve()
     where = "here" if folder is None else f"in {folder}"
     raise OperationalError(f"there is no market {where}: start one by `pol up`, or name its folder by --market")
 
 
-def _entries(file: Path) -> dict[str, str]:
-    """The keys of the chosen network."""
-    try:
-        document = tomllib.loads(file.read_text())
-        entries = document["networks"][document["network"]]
-        found = {name: entries[name] for name in ("rpc", "deployment", "store", "key") if name in entries}
-        if not {"rpc", "deployment", "store"} <= found.keys() or not all(type(v) is str for v in found.values()):
-            raise KeyError("rpc, deployment or store")
-    except OSError as error:
-        raise OperationalError(f"can't read {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ProtocolError(f"{file} has no network with rpc, deployment and store ({error}): see `pol up`") from error
-    return found
-
-
-def _signer(file: Path, connection: Connection) -> Signer:
-    """The key in a file of 64 hexadecimal digits, on test networks only."""
-    if not is_test_net(connection.chain_id):
-        raise ProtocolError(
-            f"{connection.name} is chain {connection.chain_id}, where no plain key is taken from a file: use --keystore"
-        )
-    return LocalSigner(hexadecimal_key(read_private(file).decode(errors="replace"), str(file)))
+def _entries(file: Path) -> dict[str, Any]:
+    """What the file says of its network."""
+    document = read_document(file)
+    name = document.get("network")
+    entries: dict[str, Any] = document.get("networks", {}).get(name, {})
+    if missing := [each for each in ("rpc", "deployment", "store") if each not in entries]:
+        raise ProtocolError(f"{file} doesn't say the {missing[0]} of the network {name}: `pol up` writes such a file")
+    return entries

@@ -150,9 +150,9 @@ def test_a_captured_step_is_a_task_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("network = ", "has no network"),
-        ('network = "local"\n[networks.other]\n', "has no network"),
-        ('network = "a"\n[networks.a]\nrpc = 7\ndeployment = "d"\nstore = "s"\n', "has no network"),
+        ("network = ", "isn't TOML"),
+        ('network = "local"\n[networks.other]\n', "doesn't say the rpc of the network local"),
+        ('network = "a"\n[networks.a]\nrpc = "http://127.0.0.1:9"\nstore = "s"\n', "doesn't say the deployment"),
     ],
 )
 def test_a_place_that_says_something_else(tmp_path: Path, content: str, told: str) -> None:
@@ -167,7 +167,11 @@ def test_without_a_market_there_is_one_line(tmp_path: Path, script: Path, monkey
     (tmp_path / "pol.toml").write_text(
         'network = "local"\n[networks.local]\nrpc = "http://127.0.0.1:9"\ndeployment = "d"\nstore = "s"\n'
     )
-    assert pol("submit", f"{script}:make_task", "--price", "1") == Said(3, match="start it by `pol up --folder")
+    # Named, or found: another line of code says it.
+    said = pol("submit", f"{script}:make_task", "--price", "1", "--market", tmp_path)
+    assert said == Said(3, match="start it by `pol up --folder")
+    (tmp_path / "market.lock").touch()
+    assert pol("submit", f"{script}:make_task", "--price", "1") == Said(3, match="start the market by `pol up --folder")
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
@@ -208,6 +212,14 @@ def test_from_nothing_to_weights(tmp_path: Path, script: Path, monkeypatch: pyte
         market.until(lambda line: "verifier-1 had ended" in line.get("message", ""))
         weights = tmp_path / "weights.safetensors"
         assert pol("fetch", task[:8], "--wait", "--out", weights) == Said(0, match="with the root that is on chain")
+        monkeypatch.chdir(folder)
+        # Where pol.toml is, nothing has to be named.
+        assert pol("explain", task[:8]) == Said(0, match="accepted")
+        assert pol("stake", "enrol") == Said(0, match="tickets        1")
+        assert pol("run", "verifier", "--test-terms", "--turns", "1") == Said(0, match="verifier 0x")
+        assert pol("fetch", "--out", tmp_path / "again.safetensors") == Said(0)
+        assert (tmp_path / "again.safetensors").read_bytes() == weights.read_bytes()
+        monkeypatch.chdir(tmp_path)
         with urllib.request.urlopen(ready["page"] + f"task/{task}") as page:
             assert "accepted" in page.read().decode()
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
+from pol.cli.examples import example
 from pol.cli.file_output import FINE, json_option
 from pol.cli.market.market_folder_option import place_options
 from pol.errors import OperationalError
 from pol.submission.market_place import MarketPlace
 
 
-@click.command()
+@click.command(epilog=example("pol fetch", "pol fetch 1a2b3c4d --out weights.safetensors"))
 @click.argument("task", default="")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("weights.safetensors"), show_default=True)
 @place_options

@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from pol.cli.market.party_options import MarketAccess, optional_market_options, signer_of, signer_options
+from pol.errors import OperationalError
+from pol.local_market.market_folder import MARK
 from pol.submission.market_place import NOTES, MarketPlace
 
 SIGNERS = ("keystore", "signer", "key_env")
@@ -27,7 +29,12 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
             place = MarketPlace.here(folder)
         else:
             beside = Path(click.get_current_context().params["deployment"]).absolute().parent
-            place = MarketPlace(market.connection, market.deployment, market.store_url, beside / NOTES)
+            try:
+                place = MarketPlace(market.connection, market.deployment, market.store_url, beside / NOTES)
+            except OperationalError as error:
+                if not (beside / MARK).exists():
+                    raise
+                raise OperationalError(f"{error}; start the market by `pol up --folder {beside}`") from error
         if any(given[name] is not None for name in SIGNERS):
             place = replace(place, signer=signer_of(given, place.connection.chain_id))
         return command(place=place, **values)

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from pol.chain.desks.task_registry import MarketTask, TaskOutcome, Terms
 from pol.chain.node.networks import is_test_net
+from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, json_option
 from pol.cli.market.market_folder_option import place_options
 from pol.cli.training_script import as_script, run_script, script_parts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 ETHER = 10**18
 
 
-@click.command()
+@click.command(epilog=example("pol submit train.py:make_task --price 0.5"))
 @click.argument("script", metavar="SCRIPT:FUNCTION")
 @click.option("--price", required=True, metavar="COINS", help="The most that the solver is paid, e.g. 0.5.")
 @place_options

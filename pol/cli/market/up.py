@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.node.connection import Connection
+from pol.cli.examples import example
 from pol.errors import OperationalError
 from pol.local_market.local_node import BLOCK_SECONDS, PORT, start_node
 from pol.local_market.market_folder import MarketFolder
@@ -29,7 +30,7 @@ LIARS = {"solver": "solver", "verifier": "verifier-1"}
 """The party that lies, by role."""
 
 
-@click.command()
+@click.command(epilog=example("pol up", "pol up --cheat solver"))
 @click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True, metavar="DIR")
 @click.option("--cheat", type=click.Choice(sorted(LIARS)), help="Let one of these lie, and see it caught.")
 @click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Of the node, if free.")
@@ -134,7 +135,9 @@ class _Lines:
         self._console.print(f"[bold]The market runs[/bold]: {len(pids)} processes, after {seconds:.0f} s.")
         self._console.print(f"page      {run.page}")
         self._console.print(f"clock     a block every second, which counts as {BLOCK_SECONDS} s")
-        self._console.print("submit    pol submit train.py:make_task --price 1     (in another terminal, same folder)")
+        where = "" if run.folder.path == FOLDER.resolve() else f" --market {run.folder.path}"
+        self._console.print(f"submit    pol submit train.py:make_task --price 1{where}", end="")
+        self._console.print("     (in another terminal, here)" if not where else "")
         self._console.print("end       ^C")
 
     def decision(self, name: str, told: dict[str, Any]) -> None:
