@@ -134,8 +134,8 @@ def test_the_search_index_has_all_parts(site: Path) -> None:
 
 
 def test_pictures_are_those_of_the_data() -> None:
-    """Draw them anew: PYTHONPATH=tests python -m lab.figures.drawn."""
-    assert {path.name: path.read_text() for path in FIGURES.glob("*.svg")} == drawn()
+    kept = {path.name: path.read_text() for path in FIGURES.glob("*.svg")}
+    assert kept == drawn(), "run: PYTHONPATH=tests python -m lab.figures.drawn"
 
 
 def test_pictures_count_what_the_tables_count() -> None:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pol.report.charts import COLORS, FAINT, INK, LIMIT
 from pol.report.html_elements import Markup, element
 
 ROW, SIZE, BACK = 20, 12, "#ffffff"
+# The color-blind-safe palette of Okabe and Ito.
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+INK, FAINT, LIMIT = "#212529", "#ced4da", "#d55e00"
 
 
 @dataclass(frozen=True)
