@@ -1,6 +1,5 @@
 """The documentation as a site: it builds without a warning and without torch, and nothing is loaded from elsewhere."""
 
-import importlib
 import json
 import os
 import re
@@ -16,13 +15,12 @@ import pytest
 
 from lab.figures.committed_data import attacks, benchmarks, demo_moves
 from lab.figures.drawn import FIGURES, drawn
+from lab.page_browser import PHONE, SCREEN, NoBrowser, browser, look_at
 from lab.public_api import PACKAGES, public_names
 
 ROOT = Path(__file__).parent.parent
 # `None` among the modules: an import of it fails.
 BUILD = "import sys; sys.modules['torch'] = None; from mkdocs.__main__ import cli; cli()"
-PHONE = {"width": 360, "height": 740}
-DESK = {"width": 1280, "height": 900}
 
 
 class Page(HTMLParser):
@@ -145,34 +143,29 @@ def test_pictures_count_what_the_tables_count() -> None:
     assert demo_moves()[-1].remains == "nothing: decided"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Any]:
+    try:
+        with browser() as found:
+            yield found
+    except NoBrowser as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_in_a_browser(site: Path, scheme: str) -> None:
-    """Chromium, from disk: no page is wider than a phone, nothing complains, and the search finds."""
-    names = ("index", "benchmarks", "attacks", "figures", "comparison", "python/pol", "spec/dispute", "adr/index")
-    for page, viewport in _browser_pages(scheme):
-        troubles: list[str] = []
-        page.on("console", lambda message, troubles=troubles: troubles.append(message.text))
-        page.on("pageerror", lambda error, troubles=troubles: troubles.append(str(error)))
-        page.on("request", lambda request, troubles=troubles: troubles.append(_elsewhere(request.url)))
-        for name in names:
-            page.goto((site / f"{name}.html").as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"], name
-        page.goto((site / "index.html").as_uri())
-        if viewport is PHONE:
-            page.locator("label[for=__search]").first.click()
-        page.locator(".md-search__input").press_sequentially("whistleblower")
-        page.wait_for_selector(".md-search-result__item", timeout=60_000)
-        assert [trouble for trouble in troubles if trouble] == []
-
-
-def _browser_pages(scheme: str) -> Iterator[tuple[Any, dict[str, int]]]:
-    with importlib.import_module("playwright.sync_api").sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        for viewport in (PHONE, DESK):
-            yield browser.new_context(viewport=viewport, color_scheme=scheme).new_page(), viewport
-
-
-def _elsewhere(url: str) -> str:
-    return "" if url.startswith(("file:", "data:")) else url
+@pytest.mark.parametrize("size", [PHONE, SCREEN], ids=["phone", "screen"])
+def test_in_a_browser(site: Path, opened: Any, size: tuple[int, int], scheme: str) -> None:
+    """From disk: no page is wider than the screen, nothing complains, and the search finds."""
+    for name in ("benchmarks", "attacks", "figures", "comparison", "python/pol", "spec/dispute", "adr/index", "index"):
+        look = look_at(opened, (site / f"{name}.html").as_uri(), size, scheme)
+        assert look.page.evaluate("document.documentElement.scrollWidth") <= size[0], name
+        assert look.troubles == [], name
+        if name != "index":
+            look.page.context.close()
+    if size == PHONE:
+        look.page.locator("label[for=__search]").first.click()
+    look.page.locator(".md-search__input").press_sequentially("whistleblower")
+    look.page.wait_for_selector(".md-search-result__item", timeout=60_000)
+    assert look.troubles == []
+    look.page.context.close()
