@@ -14,7 +14,7 @@ from mkdocs.structure.pages import Page
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DOCS = ROOT / "docs"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests")]
 
 from lab.public_api import PACKAGES, public_names  # noqa: E402 - of the checkout, which is no package
 
@@ -27,6 +27,7 @@ _LANGUAGES = {".py": "python", ".sol": "solidity", ".json": "json", ".cpp": "cpp
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages that have no file in docs/, and lists all pages in the menu."""
+    sys.path[:0] = [str(ROOT)]  # MkDocs takes back what a hook has put there
     for name, text in _generated().items():
         files.append(File.generated(config, name, content=text))
     files.append(File.generated(config, _WORKER, content=(HERE / Path(_WORKER).name).read_text()))
