@@ -26,6 +26,7 @@ pre { font: .87em/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: v
 .facts dt { color: var(--faint); font-size: 12.5px; } .facts dd { margin: 0; font-weight: 600;
   overflow-wrap: anywhere;
   font-variant-numeric: tabular-nums; } .facts code { font-weight: 500; }
+.facts div:has(code) { grid-column: span 2; }
 .state { display: inline-block; padding: .05em .65em; border-radius: 1em; font-size: 13px; font-weight: 600;
   color: var(--faint); border: 1px solid currentColor; white-space: nowrap; vertical-align: .08em; }
 .state.good, b.good { color: var(--good); } .state.bad, b.bad { color: var(--bad); }

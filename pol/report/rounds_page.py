@@ -83,6 +83,8 @@ def seats_of(audit: RoundsAudit) -> dict[str, int]:
 
 def standing(audit: RoundsAudit) -> str:
     """What an audit has found, in a sentence."""
+    if audit.outcome == "accepted" and not audit.claims:
+        return "Signatures, rosters and sources are right; no execution was repeated yet."
     if audit.outcome == "accepted":
         return "No lie was found in what was looked at."
     if audit.outcome == "inconclusive":
@@ -92,8 +94,16 @@ def standing(audit: RoundsAudit) -> str:
     return f"{counted(len(audit.lies), 'lie was', 'lies were')} found, of {', '.join(liars)}; nobody else is to blame."
 
 
+def state(audit: RoundsAudit) -> tuple[str, str]:
+    """The outcome in a word or three, and its kind of badge: roots alone accept nothing."""
+    if audit.outcome == "accepted" and not audit.claims:
+        return "right by roots", "live"
+    return audit.outcome, KINDS[audit.outcome]
+
+
 def _head(audit: RoundsAudit, workers: int, occasion: Occasion | None) -> Markup:
-    rounds, plan, kind = audit.rounds, audit.plan, KINDS[audit.outcome]
+    rounds, plan = audit.rounds, audit.plan
+    outcome, kind = state(audit)
     done = len(rounds.rosters)
     told = [
         ("rounds", f"{done:,} of {plan.rounds:,}"),
@@ -107,7 +117,7 @@ def _head(audit: RoundsAudit, workers: int, occasion: Occasion | None) -> Markup
         told += [("audited", moment(occasion.time)), ("by", occasion.by or "not named")]
     verdict = box(
         f"card verdict {kind}",
-        element("b", audit.outcome.upper(), class_=kind),
+        element("b", outcome.upper(), class_=kind),
         element("p", standing(audit), class_="lead"),
         bar(done / plan.rounds, f"round {done} of {plan.rounds}"),
         note(f"{done:,} of {counted(plan.rounds, 'round')} have begun."),
@@ -154,10 +164,11 @@ def _course(course: Sequence[ClaimCourse], seats: Seats) -> list[Markup]:
         told = f"The {name} that each claim's program observes in its first step, on the data of its worker."
         chart = charts.lines(_few_series(by_worker), f"{name} by step", "step")
         cards.append(card(name.capitalize(), note(told), chart))
-    told = "L2 norm of the change of the weights by each claim: a hint where to replay, and no evidence."
+    hint = note("How far a claim moves its weights: what is unlike the others is a hint where to replay, no evidence.")
     if len(moved) > MOST_LINES:
         moved = {"all workers": [point for points in moved.values() for point in points]}
-    return [*cards, card("Where to look", charts.marks(moved, None, told, "round"))]
+    chart = charts.marks(dict(sorted(moved.items())), None, "movement of the weights by claim, L2", "round")
+    return [*cards, card("Where to look", hint, chart)]
 
 
 def _few_series(by_worker: Mapping[str, list[tuple[int, float]]]) -> dict[str, list[list[tuple[int, float]]]]:

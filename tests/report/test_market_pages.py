@@ -162,7 +162,8 @@ def test_one_file(scene: Scene, tmp_path: Path) -> None:
         assert f'href="#{name}"' in page
     assert "default-src &#x27;none&#x27;" in page
     assert "Anybody may object to any segment" not in page  # nobody has
-    for words in ("Next: what nobody refutes is settled", "60 of 60 steps: 20 of 20 segments", "ETH"):
+    count = f"{task.terms.steps:,} of {task.terms.steps:,} steps"
+    for words in ("Next: what nobody refutes is settled", count, "ETH"):
         assert words in text(page), words
     assert pol("report", *scene.options(), "--out", tmp_path / "none" / "x.html") == Said(3, match="can't write")
 

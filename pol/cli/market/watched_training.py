@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pol.execution.cpu import CpuExecutor
 from pol.report.html_elements import Markup, element, table
 from pol.report.page_parts import badge, card
-from pol.report.rounds_page import KINDS, RoundsFigures, seats_of, standing, training
+from pol.report.rounds_page import RoundsFigures, seats_of, standing, state, training
 from pol.rounds.auditing.drawn_audit import RoundsAudit, audit_claims, open_rounds
 from pol.rounds.rounds_course import rounds_course
 from pol.training.record.recorded_run import open_store
@@ -65,12 +65,12 @@ def trainings_card(trainings: Sequence[WatchedTraining]) -> list[Markup]:
         rows.append(
             (
                 element("a", audit.plan.system, href=f"/training/{number}"),
-                badge(audit.outcome, KINDS[audit.outcome]),
+                badge(*state(audit)),
                 f"{len(audit.rounds.rosters)} of {audit.plan.rounds}",
                 str(len(seats_of(audit))),
                 str(len(audit.rounds.claims)),
                 standing(audit),
             )
         )
-    head = ("training", "roots", "rounds", "workers", "claims", "where it stands")
+    head = ("training", "state", "rounds", "workers", "claims", "where it stands")
     return [card("Trainings of many workers", table(head, rows))] if rows else []
