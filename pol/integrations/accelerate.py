@@ -65,10 +65,13 @@ class AcceleratedRecorder(Recorder):
         )
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
-        """As `Recorder.batches`; several processes draw their order from a generator that accelerate gives them."""
-        generator = getattr(_sampler(loader), "generator", None)
+        """As `Recorder.batches`; processes draw their order from a generator or an epoch that accelerate gives them."""
+        sampler = _sampler(loader)
+        generator = getattr(sampler, "generator", None)
         if isinstance(generator, torch.Generator):
             self.state.random.register("loader", generator)
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self.epoch)  # a loader doesn't hand it on to the sampler of a process's share
         return super().batches(loader)
 
     def step(self) -> None:
@@ -128,9 +131,12 @@ def sampler_seed(loader: Any) -> int | None:
 def set_sampler_seed(loader: Any, seed: int | None) -> None:
     """Give a prepared loader the order of the recorded one."""
     if seed is not None and sampler_seed(loader) is not None:
-        loader.get_sampler().initial_seed = seed
+        _sampler(loader).initial_seed = seed
 
 
 def _sampler(loader: Any) -> Any:
-    """The sampler inside of a prepared loader, whose own attribute is another one."""
-    return loader.get_sampler() if hasattr(loader, "get_sampler") else None
+    """The sampler inside of a prepared loader, under the share of this process if there are several."""
+    batches: Any = getattr(loader, "batch_sampler", None)
+    while hasattr(batches, "batch_sampler"):
+        batches = batches.batch_sampler
+    return getattr(batches, "sampler", None)
