@@ -41,7 +41,7 @@ class RandomSources:
             "python": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
             "numpy": numpy_state,
             "torch": torch.get_rng_state(),
-            "named": {name: _state_of(generator) for name, generator in self.named.items()},
+            "named": {name: _state_of(generator) for name, generator in self.named.items()} | self._waiting,
         }
         if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch declares no types
             state["cuda"] = list(torch.cuda.get_rng_state_all())
