@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-import lazy_loader  # type: ignore[import-untyped]  # it has no types
-
 EXTRAS = {
+    "web3": "chain",
+    "eth_abi": "chain",
+    "eth_account": "chain",
+    "eth_typing": "chain",
+    "eth_utils": "chain",
+    "hexbytes": "chain",
+    "requests": "chain",
+    "prometheus_client": "chain",
+    "tomlkit": "chain",
+    "eth_keys": "rounds",
     "torch": "train",
     "eth_tester": "embedded",
     "eth": "embedded",
@@ -21,6 +33,7 @@ EXTRAS = {
     "transformers": "integrations",
     "lightning": "integrations",
     "accelerate": "integrations",
+    "safetensors": "integrations",
     "s3fs": "s3",
     "cuda": "gpu",
     "blake3": "dev",
@@ -42,17 +55,25 @@ def missing_extra(error: BaseException | None) -> str | None:
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package with a stub: names load when they are first used.
 
-    If a module is missing, ModuleNotFoundError says which extra installs it.
+    The stub beside ``file`` holds one ``from .module import name as name`` for each. If a module is missing,
+    ModuleNotFoundError says which extra installs it.
     """
-    load, names, public = lazy_loader.attach_stub(package, file)
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
+    modules = {alias.name: f"{package}.{node.module}" for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            return load(name)
+            value = getattr(import_module(modules[name]), name)
         except ModuleNotFoundError as error:
             advice = missing_extra(error)
             if advice is None:
                 raise
             raise ModuleNotFoundError(f"{package}.{name}: {advice}", name=error.name) from error
+        # Also where the import has set a submodule of the same name.
+        setattr(sys.modules[package], name, value)
+        return value
 
-    return get, names, public
+    return get, lambda: sorted(modules), sorted(modules)

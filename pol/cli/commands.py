@@ -12,6 +12,8 @@ import click
 
 from pol import __version__
 from pol.cli.verb_group import VerbGroup
+from pol.errors import OperationalError
+from pol.extras import missing_extra
 
 GROUPS = {
     "Record what a training did": {
@@ -75,7 +77,13 @@ class _Verbs(VerbGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return super().get_command(ctx, cmd_name)
-        return cast(click.Command, getattr(importlib.import_module(f"pol.cli.{VERBS[cmd_name]}"), cmd_name))
+        try:
+            return cast(click.Command, getattr(importlib.import_module(f"pol.cli.{VERBS[cmd_name]}"), cmd_name))
+        except ModuleNotFoundError as error:
+            advice = missing_extra(error)
+            if advice is None:
+                raise
+            return _without_extra(cmd_name, advice)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # From the table: a list of verbs must not depend on what each of them imports.
@@ -83,6 +91,17 @@ class _Verbs(VerbGroup):
         for title, group in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(verb.ljust(width), line) for verb, (_, line) in group.items()])
+
+
+def _without_extra(verb: str, advice: str) -> click.Command:
+    """A verb whose module needs an extra that isn't there: its help says so, anything else fails."""
+
+    def fail() -> None:
+        raise OperationalError(f"{advice}; the work of `pol {verb}` needs it")
+
+    line = next(group[verb][1] for group in GROUPS.values() if verb in group)
+    any_arguments = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(verb, callback=fail, help=f"{line}\n\nIts options: {advice}", context_settings=any_arguments)
 
 
 @click.group(

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from pol.chain.node.connection import Connection
 from pol.cli.dispute.recorded_dispute import RECORDED
 from pol.cli.examples import example
 from pol.cli.file_output import write_file
-from pol.demo.scenario_report import ScenarioReport, to_document, to_json
 from pol.errors import OperationalError
 from pol.report.narrator import ConsoleNarrator, Narrator
 
 if TYPE_CHECKING:
+    from pol.chain.node.connection import Connection
     from pol.demo.rounds_scenario import RoundsReport
+    from pol.demo.scenario_report import ScenarioReport
 
 EXIT_UNEXPECTED = 1
 PICTURE_WIDTH = 120
@@ -60,6 +60,8 @@ def demo(
             told = run_rounds(seed, rpc, folder, ConsoleNarrator(console))
             kept, document = told.kept_its_promises, told.to_json()
         else:
+            from pol.demo.scenario_report import to_json
+
             report = run(seed, rpc, _key(funder_key), folder, ConsoleNarrator(console))
             kept, document = report.kept_its_promises, to_json(report)
         document |= {
@@ -113,7 +115,9 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narr
 
         from pol.demo.scenario import Scenario
     except ImportError as error:
-        raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
+        raise OperationalError(
+            f"the demo trains with torch and runs a chain: pip install 'pol[demo]' ({error})"
+        ) from error
     # For so small a step, threads only cost time.
     torch.set_num_threads(1)
     url = f"file://{(folder / 'store').resolve()}"
@@ -131,13 +135,17 @@ def run_rounds(seed: int, rpc: str | None, folder: Path, narrator: Narrator) -> 
 
         from pol.demo.rounds_scenario import RoundsScenario
     except ImportError as error:
-        raise OperationalError(f"the demo trains with torch: pip install 'pol[train]' ({error})") from error
+        raise OperationalError(
+            f"the demo trains with torch and runs a chain: pip install 'pol[demo]' ({error})"
+        ) from error
     torch.set_num_threads(1)
     return RoundsScenario(connector(rpc, seed), folder, seed, narrator).run()
 
 
 def connector(rpc: str | None, seed: int) -> Callable[[], Connection]:
     """A factory of connections, one for each party; on the embedded chain they share one node."""
+    from pol.chain.node.connection import Connection
+
     if rpc is not None:
         return lambda: Connection.to(rpc)
     embedded = Connection.embedded(seed)
@@ -174,6 +182,8 @@ def output_folder(out: Path | None) -> Iterator[Path]:
 
 def keep(folder: Path, report: ScenarioReport, document: dict[str, Any]) -> None:
     """Write what `pol replay` reads, beside the store."""
+    from pol.demo.scenario_report import to_document
+
     (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     (folder / "deployment.json").write_text(report.deployment.to_json())
     proofs = dict(zip(RECORDED, (*report.proofs, report.objection_proof), strict=True))
@@ -185,6 +195,8 @@ def keep(folder: Path, report: ScenarioReport, document: dict[str, Any]) -> None
 
 def keep_rounds(folder: Path, report: RoundsReport, document: dict[str, Any]) -> None:
     """Write the report and the dispute beside the store, which `pol audit` reads."""
+    from pol.demo.scenario_report import to_document
+
     (folder / "report.json").write_text(json.dumps(document, indent=2) + "\n")
     (folder / "dispute.json").write_text(json.dumps(to_document(report.slash.dispute), indent=1) + "\n")
 

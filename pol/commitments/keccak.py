@@ -5,6 +5,8 @@ from __future__ import annotations
 from pol.commitments import _hashing
 
 HASH_SIZE = 32
+Keccak256 = _hashing.Keccak256
+"""The hash of a message that comes piece by piece: ``update(piece)``, then ``digest()``."""
 
 
 def keccak256(message: bytes | bytearray) -> bytes:

@@ -21,8 +21,11 @@ assert _SETUP is not None
 ENVIRONMENTS = {"no extra": (), "the first command of README.md": tuple(_SETUP[1].split(","))}
 DIGEST = "00" * 32
 NEEDS = {
-    ("demo",): "train",
+    ("demo",): "demo",
     ("bench",): "train",
+    ("run", "whistleblower", "--rpc", "http://127.0.0.1:1"): "chain",
+    ("stake", "deposit", "1"): "chain",
+    ("audit", "rounds", "--worker", "0x" + "11" * 20, "--round", "0"): "rounds",
     ("doctor", "--", "python3", "train.py"): "train",
     ("zk", "setup", "mlp", "--keys", "keys"): "zk",
     ("serve", "s3://bucket"): "s3",

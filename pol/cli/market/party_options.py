@@ -7,21 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
-from web3 import Web3
 
-from pol.chain.account.remote_signer import Api, RemoteSigner
-from pol.chain.account.signers import Signer, from_environment, from_key_file, read_passphrase
-from pol.chain.beacon.drand_relays import Relays, RoundSource
-from pol.chain.deploy.deployment import Deployment
-from pol.chain.node.connection import Connection
 from pol.chain.node.network_settings import is_secret
 from pol.cli.market.network_options import NetworkOption, network_option, node_option, store_option
 from pol.errors import OperationalError, ProtocolError
-from pol.verification.beacon.drand import QUICKNET
+
+if TYPE_CHECKING:
+    from pol.chain.account.signers import Signer
+    from pol.chain.beacon.drand_relays import RoundSource
+    from pol.chain.deploy.deployment import Deployment
+    from pol.chain.node.connection import Connection
 
 
 def _chain(required: bool) -> tuple[Callable[..., Any], ...]:
@@ -61,7 +60,7 @@ _SIGNER = (
         help="Of the keystore; asked for if not given.",
     ),
     click.option("--signer", metavar="URL", help="Web3Signer or Clef; the key stays there."),
-    click.option("--signer-api", type=click.Choice([a.name.lower() for a in Api]), default="web3signer"),
+    click.option("--signer-api", type=click.Choice(["web3signer", "clef"]), default="web3signer"),
     click.option("--address", metavar="0x..", help="The account that the signer signs for."),
     click.option("--key-env", metavar="NAME", help="An environment variable with a key, on test nets only."),
 )
@@ -141,6 +140,8 @@ class MarketAccess:
             OperationalError: the document can't be read.
             ProtocolError: it isn't a deployment's.
         """
+        from pol.chain.deploy.deployment import Deployment
+
         try:
             return Deployment.from_json(self.document.read_text())
         except OSError as error:
@@ -157,6 +158,8 @@ class MarketAccess:
         Raises:
             OperationalError: no node answers, they are on different chains, or fewer than the quorum agree.
         """
+        from pol.chain.node.connection import Connection
+
         return Connection.to(*self.nodes, quorum=self.quorum)
 
     @property
@@ -166,7 +169,12 @@ class MarketAccess:
 
     def rounds(self, relays: tuple[str, ...]) -> RoundSource | None:
         """The source of drand rounds; None if no relay is named."""
-        return Relays(relays, QUICKNET).round if relays else None
+        if not relays:
+            return None
+        from pol.chain.beacon.drand_relays import Relays
+        from pol.verification.beacon.drand import QUICKNET
+
+        return Relays(relays, QUICKNET).round
 
 
 def signer_of(options: Options, chain_id: int) -> Signer:
@@ -179,10 +187,16 @@ def signer_of(options: Options, chain_id: int) -> Signer:
     named = _named(options)
     if len(named) != 1:
         raise click.UsageError("name one signer: --key FILE, --signer URL or --key-env NAME (on test nets)")
+    from pol.chain.account.signers import from_environment, from_key_file, read_passphrase
+
     if named == ["keystore"]:
         return from_key_file(options["keystore"], chain_id, lambda: read_passphrase(options["passphrase"]))
     if named == ["key_env"]:
         return from_environment(options["key_env"], chain_id)
+    from web3 import Web3
+
+    from pol.chain.account.remote_signer import Api, RemoteSigner
+
     if options["address"] is None or not Web3.is_address(options["address"]):
         raise click.UsageError("a signer at a URL needs an account: add --address 0x..")
     api = Api[options["signer_api"].upper()]

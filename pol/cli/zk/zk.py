@@ -6,16 +6,13 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from pol.chain.account.wallet import Wallet
-from pol.chain.court.step_verifiers import deploy_exact, deploy_generated
-from pol.chain.node.connection import Connection
 from pol.cli.examples import example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.market.network_options import network_option, node_option
@@ -32,6 +29,9 @@ from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
 from pol.zk.ezkl.reference_string import TEST_CHAINS
 from pol.zk.ezkl.verifier_contract import bytecode, compiler
+
+if TYPE_CHECKING:
+    from pol.chain.account.wallet import Wallet
 
 TEST_ONLY = (
     "TEST ONLY: the secret of this reference string is public, so anybody can forge proofs for these keys. "
@@ -181,6 +181,9 @@ def deploy(
     **signer: Any,
 ) -> None:
     """Deploy a circuit's verifier; a task's submitter pins its address."""
+    from pol.chain.account.wallet import Wallet
+    from pol.chain.node.connection import Connection
+
     connection = Connection.to(*rpc)
     wallet = Wallet(connection, signer_of(signer, connection.chain_id))
     report = deployed(load_circuit(circuit), wallet, root, exact=exact, solc=solc, ceremony=ceremony, as_json=as_json)
@@ -201,6 +204,8 @@ def deployed(
     as_json: bool = False,
 ) -> dict[str, Any]:
     """Deploy a circuit's verifier; returns the address to pin, the key and the gas."""
+    from pol.chain.court.step_verifiers import deploy_exact, deploy_generated
+
     before = len(wallet.receipts)
     if exact:
         with spinning("keys of the exact circuit", as_json):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from pol.chain.desks.proven_steps import context_of
 from pol.cli.examples import example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.verb_group import VerbGroup
@@ -114,6 +113,8 @@ def _contexts(task: str | None, first: int, count: int) -> list[bytes]:
         task_id = b""
     if len(task_id) != len(UNBOUND):
         raise ProtocolError(f"{task} is no id of a task: 64 hex digits")
+    from pol.chain.desks.proven_steps import context_of
+
     return [context_of(task_id, first + step) for step in range(count)]
 
 

@@ -9,7 +9,6 @@ namespace {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are hashed as they lie in memory");
 
-constexpr size_t kRate = 136;
 constexpr size_t kRateWords = kRate / 8;
 constexpr size_t kHash = 32;
 
@@ -105,25 +104,26 @@ inline __attribute__((always_inline)) void hash_tagged_lanes(uint8_t tag, const 
         }
 }
 
-void keccak256(const uint8_t* message, size_t size, uint8_t* out) {
-    uint64_t state[25] = {};
+void absorb(uint64_t state[25], const uint8_t* data, size_t blocks) {
     uint64_t word;
-    for (; size >= kRate; message += kRate, size -= kRate) {
+    for (; blocks > 0; data += kRate, --blocks) {
         for (size_t w = 0; w < kRateWords; ++w) {
-            std::memcpy(&word, message + 8 * w, 8);
+            std::memcpy(&word, data + 8 * w, 8);
             state[w] ^= word;
         }
         permute(state);
     }
+}
+
+void keccak256(const uint8_t* message, size_t size, uint8_t* out) {
+    uint64_t state[25] = {};
+    const size_t whole = size / kRate * kRate;
+    absorb(state, message, size / kRate);
     uint8_t last[kRate] = {};
-    if (size != 0) std::memcpy(last, message, size);
-    last[size] = 0x01;
+    if (size != whole) std::memcpy(last, message + whole, size - whole);
+    last[size - whole] = 0x01;
     last[kRate - 1] |= 0x80;
-    for (size_t w = 0; w < kRateWords; ++w) {
-        std::memcpy(&word, last + 8 * w, 8);
-        state[w] ^= word;
-    }
-    permute(state);
+    absorb(state, last, 1);
     std::memcpy(out, state, kHash);
 }
 
@@ -155,6 +155,6 @@ void hash_pairs(const uint8_t* hashes, size_t count, uint8_t* out) { hash_tagged
 }  // namespace
 
 extern const Hashing hashing;
-const Hashing hashing = {hash_leaves, hash_pairs, keccak256};
+const Hashing hashing = {hash_leaves, hash_pairs, absorb, keccak256};
 
 }  // namespace pol::POL_ISA

@@ -1,4 +1,6 @@
 // Python bindings: pol.commitments._hashing.
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "hashing.h"
@@ -24,6 +26,42 @@ nb::bytes keccak256(nb::handle message) {
     pol::hashing().keccak256(bytes.data(), bytes.size(), hash);
     return nb::bytes(hash, sizeof hash);
 }
+
+// keccak-256 of a message that comes piece by piece.
+class Keccak256 {
+   public:
+    void update(nb::handle piece) {
+        const Bytes bytes(piece);
+        const uint8_t* data = bytes.data();
+        size_t size = bytes.size();
+        if (filled_ != 0) {
+            const size_t taken = std::min(size, pol::kRate - filled_);
+            if (taken != 0) std::memcpy(block_ + filled_, data, taken);
+            data += taken, size -= taken, filled_ += taken;
+            if (filled_ < pol::kRate) return;
+            pol::hashing().absorb(state_, block_, 1);
+        }
+        pol::hashing().absorb(state_, data, size / pol::kRate);
+        filled_ = size % pol::kRate;
+        if (filled_ != 0) std::memcpy(block_, data + size - filled_, filled_);
+    }
+
+    nb::bytes digest() const {
+        uint64_t state[25];
+        uint8_t last[pol::kRate] = {};
+        std::memcpy(state, state_, sizeof state);
+        std::memcpy(last, block_, filled_);
+        last[filled_] = 0x01;
+        last[pol::kRate - 1] |= 0x80;
+        pol::hashing().absorb(state, last, 1);
+        return nb::bytes(reinterpret_cast<const char*>(state), pol::kHashSize);
+    }
+
+   private:
+    uint64_t state_[25] = {};
+    uint8_t block_[pol::kRate] = {};
+    size_t filled_ = 0;
+};
 
 nb::bytes hash_leaves(nb::handle data, size_t threads) {
     const Bytes bytes(data);
@@ -76,6 +114,10 @@ nb::list levels(nb::handle leaves) {
 NB_MODULE(_hashing, m) {
     pol::bind_isa(m);
     m.def("keccak256", &keccak256, nb::arg("message"));
+    nb::class_<Keccak256>(m, "Keccak256")
+        .def(nb::init<>())
+        .def("update", &Keccak256::update, nb::arg("piece"))
+        .def("digest", &Keccak256::digest);
     m.def("hash_leaves", &hash_leaves, nb::arg("data"), nb::arg("threads") = 0);
     m.def("data_tree", &data_tree, nb::arg("data"), nb::arg("threads") = 0);
     m.def("tree", &tree, nb::arg("leaves"));

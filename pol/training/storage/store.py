@@ -6,9 +6,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 import fsspec
-import sha3
 
-from pol.commitments.keccak import keccak256
+from pol.commitments.keccak import Keccak256, keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.training.storage import bounded_read
 from pol.training.storage.atomic_files import WHOLE_AT_CLOSE, Pieces, writer_for
@@ -135,7 +134,7 @@ class Store:
 
     def put_pieces(self, pieces: Pieces) -> str:
         """As `put`, of bytes that come piece by piece: no more than one piece is in memory."""
-        so_far = sha3.keccak_256()
+        so_far = Keccak256()
 
         def hashed() -> Iterator[bytes | bytearray | memoryview]:
             for piece in pieces:
@@ -143,8 +142,8 @@ class Store:
                 yield piece
 
         with _operational(f"write an object to {self.url}"):
-            self._writer.write_named(self._root, hashed(), lambda: self._path(so_far.hexdigest()))
-        return str(so_far.hexdigest())
+            self._writer.write_named(self._root, hashed(), lambda: self._path(so_far.digest().hex()))
+        return so_far.digest().hex()
 
     def copy(self, source: "Store", digest: str, *, limit: int = LIMIT) -> None:
         """Store an object of another store as it is there, checked on the way.
@@ -183,7 +182,7 @@ class Store:
         Raises:
             ProtocolError, CorruptObjectError, OperationalError: as `get`.
         """
-        path, so_far = self._path(digest), sha3.keccak_256()
+        path, so_far = self._path(digest), Keccak256()
         with _operational(f"read object {digest} from {self.url}"):
             try:
                 for piece in self._pieces(path, limit):
@@ -191,7 +190,7 @@ class Store:
                     yield piece
             except TooLongError as error:
                 raise _too_long(digest, self.url, limit) from error
-        _require_digest(digest, so_far.hexdigest(), self.url)
+        _require_digest(digest, so_far.digest().hex(), self.url)
 
     def require(self, digest: str, *, limit: int = LIMIT) -> None:
         """Check that the bytes of an object hash to its digest, in the memory of a piece.

@@ -14,9 +14,7 @@ from lab.simulations import econ_verb_tables as tables
 from lab.simulations.agents import SOLVERS, VERIFIERS, Behavior
 from lab.simulations.population import Population, SimulationResult
 from lab.simulations.population import simulate as run_population
-from lab.simulations.population_on_chain import play
 from lab.simulations.simulation_page import simulation_page
-from pol.chain.node.connection import Connection
 from pol.cli.examples import example
 from pol.cli.incentives.econ import AMOUNT, with_needs, write_page
 from pol.cli.incentives.econ_tables import table
@@ -139,4 +137,7 @@ def coalition(needs: Needs, shares: tuple[float, ...], as_json: bool, plot: Path
 
 
 def _at_contracts(found: Design, setting: Population) -> SimulationResult:
+    from lab.simulations.population_on_chain import play
+    from pol.chain.node.connection import Connection
+
     return play(Connection.embedded(setting.seed), found, setting)
