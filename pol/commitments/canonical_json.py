@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import rfc8785
 
 from pol.errors import EvidenceError, Fault, ProtocolError
+from pol.format_versions import other_version
 
 Document: TypeAlias = dict[str, Any]
 
@@ -82,6 +83,18 @@ def _distinct(pairs: list[tuple[str, Any]]) -> Document:
     return found
 
 
+def require_version(document: Document, what: str, kind: str, version: int) -> None:
+    """Check kind and version of a document, before its other members: another version may have others.
+
+    Raises:
+        ProtocolError: another kind; or another version, with advice which pol reads it.
+    """
+    if document.get("kind") != kind:
+        raise EvidenceError(Fault.MALFORMED, f"{what} isn't a {kind}: its kind is {document.get('kind')!r}")
+    if type(found := document.get("version")) is not int or found != version:
+        raise EvidenceError(Fault.MALFORMED, other_version(f"{what}, a {kind},", found, version))
+
+
 class Fields:
     """Typed access to the members of a document; every mistake is a ProtocolError that names the member."""
 
@@ -100,10 +113,9 @@ class Fields:
         Raises:
             ProtocolError: not a canonical document of this kind, version and these members.
         """
-        fields = cls(decode(data, what), what, [*names, "kind", "version"])
-        if fields.text("kind") != kind or fields.integer("version") != version:
-            raise EvidenceError(Fault.MALFORMED, f"{what} isn't a {kind} of version {version}")
-        return fields
+        document = decode(data, what)
+        require_version(document, what, kind, version)
+        return cls(document, what, [*names, "kind", "version"])
 
     def value(self, name: str) -> Any:
         """The member, of any type."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from pol.errors import ProtocolError
+from pol.format_versions import other_version
 from pol.graph.step_program import Component
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
@@ -163,13 +164,11 @@ class AtenGraph:
     @classmethod
     def from_dict(cls, document: object) -> AtenGraph:
         """The graph in an untrusted document; ProtocolError unless it is well-formed."""
+        if isinstance(document, dict):
+            for member, known in (("version", VERSION), ("lowering", LOWERING_VERSION)):
+                if document.get(member) != known:
+                    raise ProtocolError(other_version(f"{member} of the ATen graph", document.get(member), known))
         fields = _object(document, {"version", "lowering", "inputs", "nodes", "next_state", "observed"})
-        if fields["version"] != VERSION:
-            raise ProtocolError(f"ATen graph version {fields['version']!r}: this implementation knows {VERSION}")
-        if fields["lowering"] != LOWERING_VERSION:
-            raise ProtocolError(
-                f"lowering version {fields['lowering']!r}: this implementation knows {LOWERING_VERSION}"
-            )
         observed = fields["observed"]
         if not isinstance(observed, dict):
             raise ProtocolError("observed of an ATen graph is an object")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pol.arithmetic.scalar_program import ScalarProgram
 from pol.errors import ProtocolError
+from pol.format_versions import other_version
 from pol.graph.descriptor_encoding import Reader, i64, i64s, u8, u32
 from pol.graph.tensor_type import TensorType, check_dimensions, encode_dimensions, read_dimensions
 
@@ -184,7 +185,7 @@ class Node:
         reader = Reader(data)
         version = reader.u8()
         if version != VERSION:
-            raise ProtocolError(f"node descriptor version {version}: this implementation knows {VERSION}")
+            raise ProtocolError(other_version("the node descriptor", version, VERSION))
         type_ = TensorType.read(reader)
         fold = read_dimensions(reader, MAX_FOLD_RANK)
         init = reader.u32()

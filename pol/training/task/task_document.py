@@ -81,6 +81,7 @@ class TaskDocument:
             ProtocolError: not the canonical bytes of a task.
         """
         what, document = "the task", canonical_json.decode(data, "the task")
+        canonical_json.require_version(document, what, KIND, VERSION)
         named = [name for name in SOURCES if name in document]
         if len(named) != 1:
             problem = (

@@ -167,9 +167,9 @@ class Profile:
             ProtocolError: not the canonical bytes of a profile, or its derived members don't follow from the others.
         """
         what = "the profile"
-        fields = Fields(canonical_json.decode(data, what), what, _MEMBERS)
-        if fields.text("kind") != KIND or fields.integer("version") != VERSION:
-            raise ProtocolError(f"not a profile of version {VERSION}")
+        document = canonical_json.decode(data, what)
+        canonical_json.require_version(document, what, KIND, VERSION)
+        fields = Fields(document, what, _MEMBERS)
         portions = [Fields(item, f"{what}.portions[{i}]", _PORTION) for i, item in enumerate(fields.items("portions"))]
         reruns = [Fields(item, f"{what}.reruns[{i}]", _RERUN) for i, item in enumerate(fields.items("reruns"))]
         claim = ProfileClaim(
