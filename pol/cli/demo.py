@@ -60,9 +60,9 @@ def demo(
             told = run_rounds(seed, rpc, folder, ConsoleNarrator(console))
             kept, document = told.kept_its_promises, told.to_json()
         else:
+            report = run(seed, rpc, _key(funder_key), folder, ConsoleNarrator(console))
             from pol.demo.scenario_report import to_json
 
-            report = run(seed, rpc, _key(funder_key), folder, ConsoleNarrator(console))
             kept, document = report.kept_its_promises, to_json(report)
         document |= {
             "seconds": round(time.monotonic() - began, 3),
