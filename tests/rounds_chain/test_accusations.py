@@ -142,6 +142,14 @@ def test_equivocations_are_slashed(toy: ToyRounds) -> None:
     toy.check_books()
 
 
+def test_a_line_counts_what_the_log_has(toy: ToyRounds) -> None:
+    """Claims of one's own, from a round on, in phases that count."""
+    rounds, _ = audit(toy, list(claims(toy).values()))
+    for name in WORKERS:
+        assert toy.commitment.line(rounds, toy.wallets[name].address) == toy.line(name)
+    assert toy.commitment.line(rounds, toy.wallets["ann"].address, first=1) == []
+
+
 def test_what_roots_do_not_show_is_left_to_demands(toy: ToyRounds) -> None:
     entries = [entry for place, entry in claims(toy).items() if place != ("bob", GOSSIP)]
     left_out = toy.made["bob", GOSSIP].entry
