@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from enum import StrEnum
 
 
@@ -49,3 +51,44 @@ class OperationalError(PolError):
 
 class UnsupportedError(PolError):
     """The user's program uses something that pol has no definition for."""
+
+
+_ADVICE = {
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "name a folder, or a file in one",
+    errno.EISDIR: "name a file",
+    errno.EEXIST: "name another place",
+    errno.EACCES: "ask its owner for access, or run as a user who has it",
+    errno.EPERM: "ask its owner for access, or run as a user who has it",
+    errno.EROFS: "write elsewhere",
+    errno.ENOSPC: "make room, or write elsewhere",
+    errno.EDQUOT: "make room, or write elsewhere",
+    errno.EFBIG: "raise the limit on sizes of files (ulimit -f), or write elsewhere",
+    errno.EIO: "look at the disk, or use another one",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ELOOP: "name a path without a circle of links",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.EADDRINUSE: "choose another port, or end what listens there",
+    errno.EADDRNOTAVAIL: "name an address of this machine",
+    errno.ECONNREFUSED: "is the server running, and is the address right?",
+    errno.ECONNRESET: "try again later",
+    errno.ETIMEDOUT: "try again later",
+    errno.EHOSTUNREACH: "is this machine on the network, and is the address right?",
+    errno.ENETUNREACH: "is this machine on the network, and is the address right?",
+}
+"""By number of an error of the operating system: what to do about it."""
+
+
+def has_advice(error: OSError) -> bool:
+    """Whether it is known what to do about an error of the operating system."""
+    return error.errno in _ADVICE
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a file, a store or an address can't be used, then what to do: the end of an OperationalError's message."""
+    if isinstance(error, FileNotFoundError):
+        return f"it isn't there: {_ADVICE[errno.ENOENT]}"
+    if isinstance(error, OSError) and error.errno in _ADVICE:
+        return f"{os.strerror(error.errno)}: {_ADVICE[error.errno]}"
+    # Some say nothing, such as one about memory; some several lines.
+    return " ".join(str(error).split()) or type(error).__name__

@@ -21,7 +21,7 @@ from rich.console import Console
 from pol.cli.dispute.recorded_dispute import RECORDED
 from pol.cli.examples import example
 from pol.cli.file_output import write_file
-from pol.errors import OperationalError
+from pol.errors import OperationalError, reason_of
 from pol.report.narrator import ConsoleNarrator, Narrator
 
 if TYPE_CHECKING:
@@ -168,7 +168,9 @@ def output_folder(out: Path | None) -> Iterator[Path]:
             parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".pol-demo-", dir=parent))
     except OSError as error:
-        raise OperationalError(f"can't write beside {out}: {error}; name another folder with --out") from error
+        raise OperationalError(
+            f"can't write beside {out}: {reason_of(error)}; name another folder with --out"
+        ) from error
     try:
         yield folder
         if out is not None:

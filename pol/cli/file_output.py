@@ -15,7 +15,7 @@ from typing import IO, ParamSpec, cast
 import click
 from rich.console import Console
 
-from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.errors import OperationalError, ProtocolError, UnsupportedError, reason_of
 
 P = ParamSpec("P")
 FINE, DIFFERS, UNSEEN = 0, 1, 3
@@ -71,7 +71,7 @@ def read_file(path: Path, limit: int | None = None, hint: str = "") -> bytes:
             raise ProtocolError(f"{path} has more than {limit} bytes: no document of pol has")
         return path.read_bytes()
     except OSError as error:
-        raise OperationalError(f"can't read {path}: {error}{hint}") from error
+        raise OperationalError(f"can't read {path}: {reason_of(error)}{hint}") from error
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -79,7 +79,7 @@ def write_file(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise OperationalError(f"can't write {path}: {error}") from error
+        raise OperationalError(f"can't write {path}: {reason_of(error)}") from error
 
 
 def console() -> Console:

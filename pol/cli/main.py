@@ -10,6 +10,10 @@ import signal
 import sys
 import threading
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
 
 AGAIN_SECONDS = 0.5
 """Seconds after which an interrupt is repeated that some library has swallowed."""
@@ -81,7 +85,7 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def _run() -> int:
     import click
 
-    from pol.errors import OperationalError, PolError
+    from pol.errors import OperationalError, PolError, has_advice, reason_of
     from pol.extras import missing_extra
 
     try:
@@ -92,8 +96,7 @@ def _run() -> int:
     except click.exceptions.Abort:
         return _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
     except click.ClickException as error:
-        # One line, also where click lists choices below each other.
-        return _fail(" ".join(error.format_message().split()), EXIT_USAGE)
+        return _fail(error.format_message() + _way_out(error), EXIT_USAGE)
     except PolError as error:
         return _fail(str(error), EXIT_OPERATIONAL if isinstance(error, OperationalError) else EXIT_PROTOCOL)
     except Exception as error:  # the last resort: report a bug with its traceback
@@ -104,10 +107,27 @@ def _run() -> int:
         extra = missing_extra(error)
         if extra is not None:
             return _fail(extra, EXIT_OPERATIONAL)
+        if isinstance(error, OSError) and has_advice(error):
+            place = "" if error.filename is None else f"{error.filename}: "
+            return _fail(f"{place}{reason_of(error)}", EXIT_OPERATIONAL)
         import traceback
 
         traceback.print_exc()
         return _fail(f"this is a bug of pol, please report it with the lines above: {error!r}", EXIT_BUG)
+
+
+def _way_out(error: click.ClickException) -> str:
+    """Where to look if a message of click doesn't say what to do instead."""
+    import click
+
+    is_vague = isinstance(error, click.MissingParameter) and not isinstance(error.param, click.Option)
+    if isinstance(error, click.NoSuchOption):
+        is_vague = not error.possibilities
+    elif error.format_message().startswith("Got unexpected"):
+        is_vague = True
+    if not is_vague or not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    return f" `{error.ctx.command_path} --help` shows what there is."
 
 
 def _unwritten(error: OSError) -> int:
@@ -120,6 +140,7 @@ def _unwritten(error: OSError) -> int:
 
 
 def _fail(message: str, code: int) -> int:
+    message = " ".join(message.split())  # one line, also of the words of a stranger's program
     if "--json" not in sys.argv:
         _print_error(message)
         return code

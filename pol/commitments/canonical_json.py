@@ -72,7 +72,8 @@ def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
         # Decoded here: given bytes, the parser guesses the encoding, and brackets could escape the count above.
         return json.loads(data.decode(), object_pairs_hook=_distinct if unique else None)
     except ValueError as error:
-        raise EvidenceError(Fault.MALFORMED, f"{what} isn't valid JSON: {error}") from error
+        advice = "it is damaged, half-written or another file"
+        raise EvidenceError(Fault.MALFORMED, f"{what} isn't valid JSON: {error}: {advice}") from error
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> Document:
@@ -83,12 +84,14 @@ def _distinct(pairs: list[tuple[str, Any]]) -> Document:
     return found
 
 
-def require_version(document: Document, what: str, kind: str, version: int) -> None:
+def require_version(document: object, what: str, kind: str, version: int) -> None:
     """Check kind and version of a document, before its other members: another version may have others.
 
     Raises:
         ProtocolError: another kind; or another version, with advice which pol reads it.
     """
+    if not isinstance(document, dict):
+        raise EvidenceError(Fault.MALFORMED, f"{what} isn't a JSON object")
     if document.get("kind") != kind:
         raise EvidenceError(Fault.MALFORMED, f"{what} isn't a {kind}: its kind is {document.get('kind')!r}")
     if type(found := document.get("version")) is not int or found != version:

@@ -17,7 +17,7 @@ from web3.types import TxParams
 
 from pol.chain.node.networks import NETWORKS, is_test_net
 from pol.commitments import canonical_json
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 
 _KEY_BYTES = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -198,4 +198,4 @@ def read_private(path: Path) -> bytes:
                 raise ProtocolError(f"others than its owner may read or change {path}: run chmod 600 {path}")
             return file.read()
     except OSError as error:
-        raise OperationalError(f"can't read {path}: {error.strerror}") from None
+        raise OperationalError(f"can't read {path}: {reason_of(error)}") from None

@@ -87,7 +87,8 @@ class Deployment:
         """
         if connection.chain_id != self.chain_id:
             raise OperationalError(
-                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}"
+                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}: "
+                "name a node of their chain with --rpc, or another --deployment"
             )
         return Market.at(connection, self.desks, self.block)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 
 FILE = "pol.toml"
 VARIABLE = "POL_CONFIG"
@@ -127,7 +127,7 @@ def read_document(file: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(file.read_bytes().decode())
     except OSError as error:
-        raise OperationalError(f"can't read the settings {file}: {error.strerror}") from error
+        raise OperationalError(f"can't read the settings {file}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise ProtocolError(f"{file} isn't text in UTF-8: save it as UTF-8") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:

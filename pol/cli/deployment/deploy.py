@@ -25,7 +25,7 @@ from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network
 from pol.cli.deployment.deployment_documents import DeploymentTarget, check, default_of, keep, require_outage
 from pol.cli.examples import example
 from pol.cli.market.party_options import signer_of, signer_options
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 
 ETHER = 10**18
 NOBODY = Web3.to_checksum_address(NATIVE)
@@ -197,8 +197,10 @@ def _settings(
         return default
     try:
         return read_parameters(parameters.read_text(), default)
-    except (OSError, UnicodeDecodeError) as error:
-        raise OperationalError(f"can't read the parameters {parameters}: {error}") from error
+    except OSError as error:
+        raise OperationalError(f"can't read the parameters {parameters}: {reason_of(error)}") from error
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"the parameters {parameters} aren't text in UTF-8: see `--show-parameters`") from error
 
 
 def _toml(network: KnownNetwork | None, parameters: Path | None, address: str | None, outage: int) -> str:

@@ -24,7 +24,7 @@ from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import KnownNetwork
 from pol.commitments import canonical_json
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.roles.party.policy import PUBLIC_CHAIN
 
 
@@ -103,7 +103,7 @@ def keep(
         draft.write_text(json.dumps(document(plan, first), indent=2, sort_keys=True) + "\n")
         os.replace(draft, target.document)
     except OSError as error:
-        raise OperationalError(f"can't write {target.document}: {error}; nothing was sent") from error
+        raise OperationalError(f"can't write {target.document}: {reason_of(error)}; nothing was sent") from error
     return first
 
 
@@ -159,7 +159,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         document = canonical_json.parse(path.read_bytes(), str(path))
     except OSError as error:
-        raise OperationalError(f"can't read the deployment {path}: {error}") from error
+        raise OperationalError(f"can't read the deployment {path}: {reason_of(error)}") from error
     if not isinstance(document, dict) or not {"deployer", "salt", "parameters", "block"} <= document.keys():
         raise ProtocolError(f"{path} isn't a document of pol deploy")
     return document

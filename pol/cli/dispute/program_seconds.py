@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
-from pol.errors import OperationalError
+from pol.errors import OperationalError, reason_of
 from pol.graph.step_program import StepProgram
 from pol.roles.party.machine import MachineSpeeds
 
@@ -22,7 +22,7 @@ def needs_of_program(file: Path, interval: int) -> DisputeNeeds:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise OperationalError(f"can't read the step program {file}: {error}") from error
+        raise OperationalError(f"can't read the step program {file}: {reason_of(error)}") from error
     return DisputeNeeds(StepProgram.from_bytes(data), interval)
 
 

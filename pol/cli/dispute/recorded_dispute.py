@@ -11,7 +11,7 @@ from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReceiptClaim, ReplayClaim
 from pol.dispute.position import Position, Side
 from pol.dispute.state_hash import state_hash
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.graph.node_names import ProgramNames
 from pol.report.dispute_entries import DisputeEntry, entries, given_up
 from pol.training.storage.store import Store
@@ -120,5 +120,7 @@ def read_json(path: Path) -> Any:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise OperationalError(f"can't read {path}: {error}; make it with: pol demo --out {path.parent}") from error
+        raise OperationalError(
+            f"can't read {path}: {reason_of(error)}; make it with: pol demo --out {path.parent}"
+        ) from error
     return parse(data, str(path))

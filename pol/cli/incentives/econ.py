@@ -17,7 +17,7 @@ from pol.cli.dispute.program_seconds import seconds_of_program
 from pol.cli.examples import example
 from pol.cli.incentives import econ_tables as tables
 from pol.cli.verb_group import VerbGroup
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.incentives.amounts import UNIT
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design as find_design
@@ -196,4 +196,4 @@ def write_page(file: Path, page: str) -> None:
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise OperationalError(f"can't write {file}: {error}") from error
+        raise OperationalError(f"can't write {file}: {reason_of(error)}") from error

@@ -15,6 +15,7 @@ from pol.chain.court.move_from_transaction import SentMove, sent_move
 from pol.chain.desks.market import Matter
 from pol.chain.times import duration, utc
 from pol.cli.examples import example
+from pol.cli.finite_range import FiniteRange
 from pol.cli.market import explain_dispute
 from pol.cli.market.party_options import MarketAccess, optional_market_options
 from pol.dispute.move_decoding import PackedMove, decode
@@ -44,7 +45,7 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
 @click.option("--dispute", "needs", is_flag=True, help="What a dispute about the task would take this machine.")
 @click.option("--interval", type=click.IntRange(1), default=1, show_default=True, help="Of a file: steps a segment.")
-@click.option("--step-seconds", type=click.FloatRange(0), metavar="S", help="Of a file: what a step takes here.")
+@click.option("--step-seconds", type=FiniteRange(0), metavar="S", help="Of a file: what a step takes here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     what: str,
@@ -143,7 +144,8 @@ def _found(reader: Whistleblower, start: str) -> bytes:
     found = [task_id for task_id in tasks if task_id.hex().startswith(start)]
     if len(found) != 1:
         raise ProtocolError(
-            f"{len(found)} of {len(tasks)} tasks begin with {start}: give more digits of one, or look at it"
+            f"{len(found)} of {len(tasks)} tasks begin with {start}: name eight digits of a task's id or more, as `pol "
+            "explore` and `pol monitor` show them, on the deployment that it is on"
         )
     return found[0]
 

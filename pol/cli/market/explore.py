@@ -14,10 +14,11 @@ import click
 from aiohttp import web
 
 from pol.cli.examples import example
+from pol.cli.finite_range import FiniteRange
 from pol.cli.market.network_options import store_option
 from pol.cli.market.party_options import MarketAccess, optional_chain_options
 from pol.cli.market.watched_training import WatchedTraining, trainings_card
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.report.card_style import STYLE
 from pol.report.html_elements import Markup, document, element
 from pol.report.market_page import dispute_page, overview, task_page
@@ -197,7 +198,7 @@ def _missing(told: str) -> web.Response:
 @click.option("--training", "urls", multiple=True, metavar="URL", help="A training in rounds; may be repeated.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
-@click.option("--poll", type=click.FloatRange(0), default=2.0, show_default=True, help="Seconds between two looks.")
+@click.option("--poll", type=FiniteRange(0), default=2.0, show_default=True, help="Seconds between two looks.")
 @click.option("--replay", is_flag=True, help="Replay disputed segments here: which side is right; the loss of proofs.")
 @click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
 def explore(
@@ -220,7 +221,7 @@ def explore(
     try:
         asyncio.run(_serve(explorer, host, port))
     except OSError as error:
-        raise OperationalError(f"can't listen at {host}:{port}: {error}; choose another --port") from error
+        raise OperationalError(f"can't listen at {host}:{port}: {reason_of(error)}") from error
 
 
 def market_reader(market: MarketAccess, test_terms: bool, replay: bool = False) -> MarketReader:

@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from pol.chain.node.connection import Connection
 from pol.chain.node.node_provider import Endpoints
-from pol.errors import OperationalError
+from pol.errors import OperationalError, reason_of
 
 STALE_SECONDS = 600.0
 """A process is unhealthy after so many seconds without a turn that could read the chain."""
@@ -124,7 +124,7 @@ def serve_health(vitals: HealthMetrics, address: str | None) -> Iterator[str | N
     try:
         server = ThreadingHTTPServer((host, int(port)), Handler)
     except (OSError, OverflowError) as error:
-        raise OperationalError(f"can't listen at {address} for --metrics: {error}; choose another port") from error
+        raise OperationalError(f"can't listen at {address} for --metrics: {reason_of(error)}") from error
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from pol.chain.desks.task_registry import Status
 from pol.cli.examples import example
+from pol.cli.finite_range import FiniteRange
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.dispute.position import Side
@@ -27,7 +28,7 @@ SHOWN = 12
 
 @click.command(epilog=example("pol monitor --looks 1"))
 @chain_options
-@click.option("--poll", type=click.FloatRange(0.01), default=60.0, show_default=True, help="Seconds between two looks.")
+@click.option("--poll", type=FiniteRange(0.01), default=60.0, show_default=True, help="Seconds between two looks.")
 @click.option("--looks", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from pol.chain.node.network_settings import is_secret
 from pol.cli.market.network_options import NetworkOption, network_option, node_option, store_option
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 
 if TYPE_CHECKING:
     from pol.chain.account.signers import Signer
@@ -145,7 +145,7 @@ class MarketAccess:
         try:
             return Deployment.from_json(self.document.read_text())
         except OSError as error:
-            raise OperationalError(f"can't read the deployment {self.document}: {error.strerror}") from error
+            raise OperationalError(f"can't read the deployment {self.document}: {reason_of(error)}") from error
         except UnicodeDecodeError as error:
             raise ProtocolError(
                 f"{self.document} is no deployment, as it isn't text in UTF-8: see `pol deploy`"

@@ -22,6 +22,7 @@ from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.account.outbox_journal import kept_journal
 from pol.chain.node.networks import outage_of
 from pol.cli.examples import example
+from pol.cli.finite_range import FiniteRange
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
@@ -63,7 +64,7 @@ GIB = 1 << 30
 @click.option("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose", show_default=True)
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="For journal, decision log and evidence.")
 @click.option("--relay", "relays", multiple=True, metavar="URL", help="A relay of drand rounds.")
-@click.option("--poll", type=click.FloatRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
+@click.option("--poll", type=FiniteRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
 @click.option(
@@ -82,7 +83,7 @@ GIB = 1 << 30
 )
 @click.option(
     "--step-memory",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=PUBLIC_CHAIN.max_step_bytes / GIB,
     show_default=True,
     help="GiB of a step's outputs that a dispute may have to hash; tasks with more are left alone.",
@@ -94,8 +95,8 @@ GIB = 1 << 30
     help="Halt of the chain that terms have to survive; 6 hours on rollups, else 0.",
 )
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
-@click.option("--wrong-share", type=click.FloatRange(0, 1), default=JoinStrategy.wrong, show_default=True)
-@click.option("--work-cost", type=click.FloatRange(0), default=0.0, show_default=True, help="Wei per work unit.")
+@click.option("--wrong-share", type=FiniteRange(0, 1), default=JoinStrategy.wrong, show_default=True)
+@click.option("--work-cost", type=FiniteRange(0), default=0.0, show_default=True, help="Wei per work unit.")
 @click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @device_option

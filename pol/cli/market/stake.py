@@ -27,6 +27,8 @@ class _Ether(click.ParamType[int]):
             wei = Decimal(text.removesuffix("wei")) * (1 if text.endswith("wei") else ETHER)
         except InvalidOperation:
             self.fail(f"{text!r} is no amount; write 1.5, or 1500000000wei", param, ctx)
+        if not wei.is_finite():
+            self.fail(f"{text!r} is no amount; write 1.5, or 1500000000wei", param, ctx)
         if wei != int(wei) or wei < 0:
             self.fail(f"{text!r} is no whole number of wei", param, ctx)
         return int(wei)

@@ -19,7 +19,7 @@ from pol.cli.examples import example
 from pol.cli.file_output import FINE, SHOWN_ROWS, console, json_option, read_file, shown_bytes, unsupported_is_unseen
 from pol.commitments import canonical_json
 from pol.commitments.complete_state import StateEntry
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun, is_run, open_run, open_store, split_step
 from pol.training.state import readable
@@ -170,7 +170,7 @@ def _is_json(file: Path) -> bool:
         with file.open("rb") as opened:
             return file.suffix == ".json" or opened.read(1) in (b"{", b"[")
     except OSError as error:
-        raise OperationalError(f"can't read {file}: {error}") from error
+        raise OperationalError(f"can't read {file}: {reason_of(error)}") from error
 
 
 def _show(terminal: Console, name: str, value: Any) -> None:

@@ -8,6 +8,7 @@ import click
 
 from pol.cli.examples import example
 from pol.cli.record.store_server import serve as serve_store
+from pol.training.record.learning_record import HEAD
 from pol.training.record.recorded_run import open_store
 
 
@@ -21,6 +22,7 @@ def serve(path: str, host: str, port: int) -> int:
     The address that it prints is itself a store: pol check http://127.0.0.1:8765
     """
     store = open_store(path)
+    store.holds(HEAD)  # raises if there is no server
     asyncio.run(
         serve_store(store, host, port, lambda found: click.echo(f"serving {store.url} at http://{host}:{found}"))
     )

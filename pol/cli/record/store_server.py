@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from pol.commitments.complete_state import prove_at
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.training.record import learning_record, recorded_chunks
 from pol.training.storage import stored_checkpoint
 from pol.training.storage.checkpoint_tensors import CheckpointTensors
@@ -129,7 +129,7 @@ async def serve(store: Store, host: str, port: int, ready: Any) -> None:
         try:
             await site.start()
         except OSError as error:
-            raise OperationalError(f"can't listen on {host}:{port}: {error}") from error
+            raise OperationalError(f"can't listen on {host}:{port}: {reason_of(error)}") from error
         ready(runner.addresses[0][1])
         await asyncio.Event().wait()
     finally:

@@ -34,6 +34,8 @@ def digest_in(text: str) -> str:
         content = Path(text).read_bytes()[:100].decode(errors="replace").strip()
     except OSError as error:
         raise click.BadParameter(f"{text!r} is neither 32 bytes in hexadecimal nor a file with them") from error
+    if not _HASH.fullmatch(content):
+        raise click.BadParameter(f"the file {text!r} doesn't hold 32 bytes in hexadecimal, the digest of a document")
     return hash_in(content)
 
 

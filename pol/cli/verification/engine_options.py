@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pol.cli.finite_range import FiniteRange
 from pol.cli.verification.device_option import device_option
 from pol.cli.verification.share_option import Share
 from pol.errors import ProtocolError
@@ -104,7 +105,7 @@ _OPTIONS = (
     ),
     click.option(
         "--wait",
-        type=click.FloatRange(0),
+        type=FiniteRange(0),
         default=60.0,
         show_default=True,
         metavar="S",

@@ -10,6 +10,7 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from pol.cli.examples import example
+from pol.cli.finite_range import FiniteRange
 from pol.cli.key_option import signing_key
 from pol.cli.verification.device_option import device_option
 from pol.training.record.recorded_run import open_store
@@ -26,10 +27,10 @@ from pol.training.record.recorded_run import open_store
 @click.option("--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels; 0: all.")
 @device_option
 @click.option(
-    "--beat", type=click.FloatRange(0.01, 60), default=10.0, show_default=True, help="Seconds between signs of life."
+    "--beat", type=FiniteRange(0.01, 60), default=10.0, show_default=True, help="Seconds between signs of life."
 )
 @click.option(
-    "--poll", type=click.FloatRange(0.01, 60), default=1.0, show_default=True, help="Seconds between looks for a job."
+    "--poll", type=FiniteRange(0.01, 60), default=1.0, show_default=True, help="Seconds between looks for a job."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each event.")
 def worker(

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from pol.errors import OperationalError
+from pol.errors import OperationalError, reason_of
 from pol.zk.circuits import Circuit
 from pol.zk.fixed_point import Integers
 
@@ -41,4 +41,4 @@ def write_next(path: Path, circuit: Circuit, after: Integers) -> None:
         with os.fdopen(descriptor, "w") as file:
             json.dump(document, file)
     except OSError as error:
-        raise OperationalError(f"can't write {path}: {error}") from error
+        raise OperationalError(f"can't write {path}: {reason_of(error)}") from error

@@ -110,13 +110,13 @@ def is_run(path: str) -> bool:
 
 def open_store(path: str) -> Store:
     """The store at a path or URL; OperationalError if a path leads nowhere."""
-    if "://" in path:
+    if "://" in path and not path.startswith("file://"):
         return Store(path)
-    folder = Path(path)
+    folder = Path(path.removeprefix("file://"))
     if folder.name == learning_record.HEAD and folder.is_file():
         folder = folder.parent
     if not folder.is_dir():
-        raise OperationalError(f"there is no store {path}")
+        raise OperationalError(f"there is no store {path}: name a folder, or a URL such as s3://bucket/runs")
     return Store(f"file://{folder.resolve()}")
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 
 
 def load_signing_key(key: Ed25519PrivateKey | str | Path) -> Ed25519PrivateKey:
@@ -39,7 +39,7 @@ def _read(path: str | Path, algorithm: str) -> object:
     try:
         return load_pem_private_key(Path(path).read_bytes(), password=None)
     except OSError as error:
-        raise OperationalError(f"can't read the key {path}: {error}; {_remedy(path, algorithm)}") from error
+        raise OperationalError(f"can't read the key {path}: {reason_of(error)}; {_remedy(path, algorithm)}") from error
     except TypeError as error:
         raise ProtocolError(f"the key {path} is encrypted: decrypt it, or load it and give the object") from error
     except (ValueError, UnsupportedAlgorithm) as error:

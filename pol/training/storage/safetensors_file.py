@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pol.commitments.array import Array, Bytes
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.training.storage import safetensors_format
 
 
@@ -29,7 +29,7 @@ class SafetensorsFile:
                 # Not closed by hand: views of it may outlive this object, and the last one frees it.
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise OperationalError(f"can't read {path}: {error}") from error
+            raise OperationalError(f"can't read {path}: {reason_of(error)}") from error
         self._begin, header = safetensors_format.split(memoryview(self._map), str(path))
         self.types, self._offsets, self.metadata = header
         self._bytes: Bytes = np.frombuffer(self._map, np.uint8)

@@ -1,5 +1,6 @@
 """Content-addressed objects: the name of an object is the keccak-256 of its bytes, in hex."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -8,7 +9,7 @@ from typing import Any, Protocol
 import fsspec
 
 from pol.commitments.keccak import Keccak256, keccak256
-from pol.errors import OperationalError, PolError, ProtocolError
+from pol.errors import OperationalError, PolError, ProtocolError, reason_of
 from pol.training.storage import bounded_read
 from pol.training.storage.atomic_files import WHOLE_AT_CLOSE, Pieces, writer_for
 from pol.training.storage.http_files import DEFAULT_PATIENCE, HttpFiles, HttpPatience, TooLongError
@@ -117,6 +118,11 @@ class Store:
             except ImportError as error:
                 extra = "pip install 'pol[s3]'" if url.startswith(("s3://", "s3a://")) else "install it with pip"
                 raise OperationalError(f"can't open the store {url}: {error}: {extra}") from error
+            except ValueError as error:
+                known = "a folder, file://, https:// or s3://"
+                raise OperationalError(f"can't open the store {url}: {reason_of(error)}; name {known}") from error
+            if self._files.protocol == ("file", "local") and os.path.isfile(str(root)):
+                raise OperationalError(f"can't open the store {url}: it is a file; name a folder")
             self._writer = writer_for(self._files)
         self._root = str(root).rstrip("/")
         is_http = url.partition("://")[0] in {"http", "https"}
@@ -374,5 +380,4 @@ def _operational(action: str) -> Iterator[None]:
     except PolError:
         raise
     except Exception as error:  # filesystems raise what their libraries raise
-        # Some say nothing, such as one about memory.
-        raise OperationalError(f"can't {action}: {str(error) or type(error).__name__}") from error
+        raise OperationalError(f"can't {action}: {reason_of(error)}") from error

@@ -13,7 +13,7 @@ from pol.commitments import canonical_json
 from pol.commitments.array import ArrayType, Bytes
 from pol.commitments.complete_state import StateEntry
 from pol.commitments.distributed_array import describe_part, root_of_parts
-from pol.errors import OperationalError, ProtocolError, UnsupportedError
+from pol.errors import OperationalError, ProtocolError, UnsupportedError, reason_of
 from pol.training.storage.safetensors_file import SafetensorsFile
 from pol.training.storage.safetensors_format import HEADER_LIMIT
 
@@ -149,7 +149,7 @@ def _files_in(folder: Path) -> list[str]:
     try:
         return sorted(item.name for item in folder.iterdir() if item.is_file())
     except OSError as error:
-        raise OperationalError(f"can't read {folder}: {error}") from error
+        raise OperationalError(f"can't read {folder}: {reason_of(error)}") from error
 
 
 def _others(names: Sequence[str], used: Collection[str]) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ def _read_index(path: Path) -> dict[str, str]:
             raise ProtocolError(f"{path} has more than {HEADER_LIMIT} bytes")
         document = canonical_json.parse(path.read_bytes(), str(path), unique=True)
     except OSError as error:
-        raise OperationalError(f"can't read {path}: {error}") from error
+        raise OperationalError(f"can't read {path}: {reason_of(error)}") from error
     placed = document.get("weight_map") if isinstance(document, dict) else None
     if not isinstance(placed, dict) or not all(isinstance(file, str) for file in placed.values()):
         raise ProtocolError(
@@ -195,7 +195,7 @@ def _refuse_pickle(path: Path) -> None:
         with path.open("rb") as file:
             begin = file.read(4)
     except OSError as error:
-        raise OperationalError(f"can't read {path}: {error}") from error
+        raise OperationalError(f"can't read {path}: {reason_of(error)}") from error
     # A safetensors file that begins like a pickle would state a header of more bytes than allowed.
     if path.suffix in PICKLED or (path.suffix != ENDING and begin.startswith(_MAGIC)):
         raise UnsupportedError(

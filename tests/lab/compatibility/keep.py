@@ -20,7 +20,7 @@ import pol
 from lab.compatibility.old_training import INTERRUPTED, STEPS, train
 from pol import Store, capture, load, measure_profile, publish
 from pol.decentralised import DiLoCo, diloco_plan, diloco_round, local_key, run_workers
-from pol.decentralised.small_gpt import Shape
+from pol.decentralised.parts.small_gpt import Shape
 from pol.execution.cpu import CpuExecutor
 from pol.roles.solver.solver import train_canonically
 from pol.rounds import audit
