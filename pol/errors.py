@@ -91,4 +91,6 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno in _ADVICE:
         return f"{os.strerror(error.errno)}: {_ADVICE[error.errno]}"
     # Some say nothing, such as one about memory; some several lines.
-    return " ".join(str(error).split()) or type(error).__name__
+    said = " ".join(str(error).split()) or type(error).__name__
+    # Libraries of HTTP and S3 give no number.
+    return f"{said}: {_ADVICE[errno.ECONNREFUSED]}" if "connect to" in said else said

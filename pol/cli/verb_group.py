@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from difflib import get_close_matches
+from typing import Any
 
 import click
 
 
 class VerbGroup(click.Group):
     """A group whose errors suggest a verb of `list_commands`, which may not be imported yet."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; an interrupt leaves a terminal's ^C on a line of its own, and nothing in a file.
+
+        Raises:
+            click.Abort: the verb was interrupted.
+        """
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            if sys.stderr.isatty():
+                click.echo(err=True)
+            raise click.Abort from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -15,7 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from pol.chain.node.connection import Connection, operational
-from pol.errors import OperationalError
+from pol.errors import OperationalError, reason_of
 
 LOG = logging.getLogger(__name__)
 KEPT = 128
@@ -144,7 +144,7 @@ class SqliteJournal(MemoryJournal):
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise OperationalError(f"can't keep a journal at {path}: {error}") from error
+            raise OperationalError(f"can't keep a journal at {path}: {reason_of(error)}") from error
         try:
             self._database: sqlite3.Connection | None = self._opened(genesis)
         except (sqlite3.DatabaseError, ValueError) as error:

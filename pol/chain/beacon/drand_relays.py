@@ -65,6 +65,8 @@ class Relays:
             raise ProtocolError(f"answers with more than {LIMIT} bytes") from error
         except requests.RequestException as error:
             reason = "in time" if is_timeout(error) else f"with a round: {error}"
+            if isinstance(error, requests.ConnectionError) and not is_timeout(error):
+                reason = "at this address"
             raise OperationalError(f"doesn't answer {reason}") from error
         if answer.status_code != requests.codes.ok:
             raise OperationalError(f"answers with HTTP status {answer.status_code}")

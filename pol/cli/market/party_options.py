@@ -160,6 +160,7 @@ class MarketAccess:
         """
         from pol.chain.node.connection import Connection
 
+        _ = self.deployment  # what is wrong with the file is told before a node is asked
         return Connection.to(*self.nodes, quorum=self.quorum)
 
     @property

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.training.storage.store import LIMIT, Store
 
 KEPT_SECONDS = 400 * 24 * 3600
@@ -38,7 +38,7 @@ class KeptStore(Store):
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise OperationalError(f"can't keep evidence in {folder}: {error}; name another folder") from error
+            raise OperationalError(f"can't keep evidence in {folder}: {reason_of(error)}; name another") from error
         self._own = Store(f"file://{folder.resolve()}")
         self._scope: str | None = None
         self._known: dict[str, set[str]] = {}
