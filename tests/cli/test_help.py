@@ -120,3 +120,13 @@ def test_the_list_of_verbs_imports_none_of_them() -> None:
 
 def test_verbs_of_a_checkout_have_examples_too() -> None:
     assert {path[1] for path in leaves() if path[0] == "econ" and len(path) > 1} == {"design", *OF_A_CHECKOUT}
+
+
+def test_every_verb_that_prints_facts_prints_them_as_json_too() -> None:
+    found = {path: command_of(list(path))[0] for path in leaves()}
+    without = {
+        path
+        for path, command in found.items()
+        if not isinstance(command, click.Group) and "--json" not in {o for p in command.params for o in p.opts}
+    }
+    assert without == {("completion",)}, "its output is a script"

@@ -14,6 +14,7 @@ import click
 from aiohttp import web
 
 from pol.cli.examples import example
+from pol.cli.file_output import json_option
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.network_options import store_option
 from pol.cli.market.party_options import MarketAccess, optional_chain_options
@@ -201,6 +202,7 @@ def _missing(told: str) -> web.Response:
 @click.option("--poll", type=FiniteRange(0), default=2.0, show_default=True, help="Seconds between two looks.")
 @click.option("--replay", is_flag=True, help="Replay disputed segments here: which side is right; the loss of proofs.")
 @click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
+@json_option
 def explore(
     market: MarketAccess | None,
     urls: tuple[str, ...],
@@ -209,6 +211,7 @@ def explore(
     poll: float,
     replay: bool,
     test_terms: bool,
+    as_json: bool,
 ) -> None:
     """Show a market and trainings in the browser: tasks, rounds, verdicts, disputes as they narrow. Holds no key."""
     if market is None and not urls:
@@ -219,7 +222,7 @@ def explore(
         watched.look()
     explorer = Explorer(reader, poll, frozenset({host, "127.0.0.1", "localhost", "[::1]"}), trainings)
     try:
-        asyncio.run(_serve(explorer, host, port))
+        asyncio.run(_serve(explorer, host, port, as_json))
     except OSError as error:
         raise OperationalError(f"can't listen at {host}:{port}: {reason_of(error)}") from error
 
@@ -230,12 +233,13 @@ def market_reader(market: MarketAccess, test_terms: bool, replay: bool = False) 
     return MarketReader(market.connection, market.deployment, market.store_url, policy, replay)
 
 
-async def _serve(explorer: Explorer, host: str, port: int) -> None:
+async def _serve(explorer: Explorer, host: str, port: int, as_json: bool) -> None:
     runner = web.AppRunner(explorer.application(), access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
-        print(f"http://{host}:{runner.addresses[0][1]}/", flush=True)
+        url = f"http://{host}:{runner.addresses[0][1]}/"
+        print(json.dumps({"url": url}) if as_json else url, flush=True)
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()

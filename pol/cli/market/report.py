@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from pol.cli.examples import example
-from pol.cli.file_output import write_file
+from pol.cli.file_output import json_option, write_file
 from pol.cli.market.network_options import store_option
 from pol.cli.market.party_options import MarketAccess, optional_chain_options
 
@@ -30,12 +31,14 @@ NOTHING = (
 @click.option("--seed", metavar="HEX", help="Of a training: randomness of the draw; else fresh entropy.")
 @click.option("--by", default="", metavar="NAME", help="Of a training: who makes the report.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Default: report.html.")
+@json_option
 def report(
     training: str | None,
     proof: str | None,
     market: MarketAccess | None,
     test_terms: bool,
     out: Path | None,
+    as_json: bool,
     **options: Any,
 ) -> int:
     """Write one page about a TRAINING (with the digest of its PROOF), or about a market. It loads nothing.
@@ -52,21 +55,25 @@ def report(
     if training is not None:
         from pol.cli.verification.training_report import write_training_page
 
-        return write_training_page(file, training, proof, **options)
+        return write_training_page(file, training, proof, as_json=as_json, **options)
     if market is None:
         raise click.UsageError(NOTHING)
     named = [name for name, value in options.items() if value]
     if named:
         raise click.UsageError(f"--{named[0]} is for the page of a training, not of a market: leave it out")
-    return _write_market(file, market, test_terms)
+    return _write_market(file, market, test_terms, as_json)
 
 
-def _write_market(file: Path, market: MarketAccess, test_terms: bool) -> int:
+def _write_market(file: Path, market: MarketAccess, test_terms: bool, as_json: bool) -> int:
     from pol.cli.market.explore import market_reader
     from pol.report.market_page import whole
 
     view = market_reader(market, test_terms).view()
     write_file(file, whole(view).encode())
     disputes = sum(len(task.disputes) for task in view.tasks)
+    if as_json:
+        told = {"page": str(file), "tasks": len(view.tasks), "disputes": disputes, "block": view.block}
+        print(json.dumps(told))
+        return 0
     print(f"{file}: {len(view.tasks)} tasks and {disputes} disputes at block {view.block}")
     return 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import click
 
 from pol.cli.examples import example
+from pol.cli.file_output import json_option
 from pol.cli.record.store_server import serve as serve_store
 from pol.training.record.learning_record import HEAD
 from pol.training.record.recorded_run import open_store
@@ -16,14 +18,18 @@ from pol.training.record.recorded_run import open_store
 @click.argument("path", metavar="STORE")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on: this machine only.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
-def serve(path: str, host: str, port: int) -> int:
+@json_option
+def serve(path: str, host: str, port: int, as_json: bool) -> int:
     """Serve STORE read only: /record.json, its objects and files, and /chunk/CHECKPOINT/POSITION/LEAF.
 
     The address that it prints is itself a store: pol check http://127.0.0.1:8765
     """
     store = open_store(path)
     store.holds(HEAD)  # raises if there is no server
-    asyncio.run(
-        serve_store(store, host, port, lambda found: click.echo(f"serving {store.url} at http://{host}:{found}"))
-    )
+
+    def tell(found: int) -> None:
+        url = f"http://{host}:{found}"
+        click.echo(json.dumps({"store": store.url, "url": url}) if as_json else f"serving {store.url} at {url}")
+
+    asyncio.run(serve_store(store, host, port, tell))
     return 0

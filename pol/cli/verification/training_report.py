@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sys
 import time
@@ -31,7 +32,14 @@ CHEATED, CONFIDENCE = Fraction(1, 20), Fraction(99, 100)
 
 
 def write_training_page(
-    file: Path, training: str, proof: str | None, profile: str | None, draws: int | None, seed: str | None, by: str
+    file: Path,
+    training: str,
+    proof: str | None,
+    profile: str | None,
+    draws: int | None,
+    seed: str | None,
+    by: str,
+    as_json: bool,
 ) -> int:
     """Write the page of whatever training there is, and print what it says; the exit code of its outcome.
 
@@ -40,6 +48,18 @@ def write_training_page(
         ProtocolError: what is there is malformed.
         OperationalError: there is no training, or it can't be read.
     """
+    outcome, detail = _page_of(file, training, proof, profile, draws, seed, by)
+    if as_json:
+        print(json.dumps({"page": str(file), "outcome": outcome, "detail": detail}))
+    else:
+        print(f"{file}: {outcome}: {detail}")
+    return EXIT[outcome]
+
+
+def _page_of(
+    file: Path, training: str, proof: str | None, profile: str | None, draws: int | None, seed: str | None, by: str
+) -> tuple[str, str]:
+    """Write the page; outcome and detail."""
     drawn_by = None if seed is None else bytes.fromhex(hash_in(seed))
     if proof is None and _is_rounds(training):
         if profile is not None:
@@ -60,7 +80,7 @@ def write_training_page(
 
 def _of_proof(
     file: Path, path: str, proof: str | None, profile: str | None, draws: int | None, seed: bytes | None, by: str
-) -> int:
+) -> tuple[str, str]:
     from pol.report.training_cards import course_cards, residual_card
     from pol.report.verification_page import page
     from pol.report.verification_scope import Occasion, repeat_command
@@ -80,10 +100,10 @@ def _of_proof(
     found = replace(found, engine="local", seconds=time.monotonic() - begun)
     occasion = Occasion(int(time.time()), by, repeat_command(found))
     write_file(file, page(found, occasion, cards).encode())
-    return _told(file, found.verdict.outcome.name.lower(), found.verdict.detail)
+    return found.verdict.outcome.name.lower(), found.verdict.detail
 
 
-def _of_rounds(file: Path, url: str, draws: int | None, seed: bytes | None, by: str) -> int:
+def _of_rounds(file: Path, url: str, draws: int | None, seed: bytes | None, by: str) -> tuple[str, str]:
     from pol.claims.sample_size import cheated_segments, draws_for
     from pol.rounds.auditing.drawn_audit import audit_claims, drawn_claims, open_rounds
 
@@ -97,10 +117,10 @@ def _of_rounds(file: Path, url: str, draws: int | None, seed: bytes | None, by: 
         found = audit_claims(rounds, chosen, is_all_roots=True, advance=advance)
     options = ["--draw", str(draws), "--seed", seed.hex(), "--all-roots"]
     write_rounds_page(file, url, found, options, by, seed.hex(), tell)
-    return _told(file, found.outcome, f"{len(chosen)} of {len(everything)} claims replayed, all roots checked")
+    return found.outcome, f"{len(chosen)} of {len(everything)} claims replayed, all roots checked"
 
 
-def _of_record(file: Path, run: RecordedRun, by: str) -> int:
+def _of_record(file: Path, run: RecordedRun, by: str) -> tuple[str, str]:
     """A record that names no task: its log and its checkpoints can be checked, its steps can't be replayed."""
     from pol.report.record_page import page
     from pol.report.verification_scope import Occasion
@@ -110,12 +130,7 @@ def _of_record(file: Path, run: RecordedRun, by: str) -> int:
         course = recorded_course(run, advance)
     occasion = Occasion(int(time.time()), by, f"pol check {run.store.url}")
     write_file(file, page(run, course, occasion).encode())
-    return _told(file, "accepted", f"{len(run.steps)} checkpoints; no task is named, so nothing could be replayed")
-
-
-def _told(file: Path, outcome: str, detail: str) -> int:
-    print(f"{file}: {outcome}: {detail}")
-    return EXIT[outcome]
+    return "accepted", f"{len(run.steps)} checkpoints; no task is named, so nothing could be replayed"
 
 
 def _narrator() -> ConsoleNarrator:
