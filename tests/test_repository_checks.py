@@ -20,7 +20,7 @@ BIN = Path(sys.executable).parent
 LONG = {"add_operation", "audit_a_public_run", "economics", "replay", "rounds"}
 GUIDES = [
     pytest.param(guide, marks=pytest.mark.long if guide.stem in LONG else (), id=guide.stem)
-    # The output of other quickstarts is compared: tests/test_quickstarts_of_roles.py, tests/cli/test_submit_quickstart.py.
+    # The output of other quickstarts is compared: test_quickstarts_of_roles.py, cli/test_submit_quickstart.py.
     for guide in sorted([*ROOT.glob("docs/guides/*.md"), ROOT / "docs" / "quickstarts" / "audit_a_public_run.md"])
 ]
 
