@@ -14,6 +14,8 @@ import pytest
 from cli_runner import Said, pol
 from lab.rounds.tiny_training import TinyTraining
 from pol import Store
+from pol.chain.desks.market import Matter
+from pol.cli.market.explore import Explorer
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,17 @@ def test_rounds_and_workers_as_they_come(training: TinyTraining, site: str) -> N
     for path in ("training/1", "nothing"):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(site + path)
+
+
+def test_disputes_of_every_matter_have_an_address() -> None:
+    """Each game numbers its disputes from 1, so the address has the matter."""
+    routes = Explorer(None, 1.0, frozenset()).application().router.routes()
+    (resource,) = (r.resource for r in routes if r.resource is not None and r.resource.canonical == "/dispute/{key}")
+    pattern = resource.get_info()["pattern"]
+    for matter in Matter:
+        assert pattern.fullmatch(f"/dispute/{matter}-12"), matter
+    assert pattern.fullmatch("/dispute/12")
+    assert not pattern.fullmatch("/dispute/other-12")
 
 
 def test_something_has_to_be_shown(tmp_path: Path) -> None:

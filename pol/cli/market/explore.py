@@ -13,6 +13,7 @@ from typing import Any
 import click
 from aiohttp import web
 
+from pol.chain.desks.market import Matter
 from pol.cli.examples import example
 from pol.cli.file_output import json_option
 from pol.cli.finite_range import FiniteRange
@@ -68,7 +69,7 @@ class Explorer:
             [
                 web.get("/", self._overview),
                 web.get("/task/{task:[0-9a-f]{64}}", self._task),
-                web.get("/dispute/{key:(?:profile-)?[0-9]{1,9}}", self._dispute),
+                web.get(f"/dispute/{{key:(?:{'|'.join(Matter)}-)?[0-9]{{1,9}}}}", self._dispute),
                 web.get("/training/{number:[0-9]{1,4}}", self._training),
                 web.get("/data.json", self._data),
                 web.get("/live.js", self._script),
