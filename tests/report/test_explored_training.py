@@ -60,9 +60,8 @@ def test_rounds_and_workers_as_they_come(training: TinyTraining, site: str) -> N
 
 def test_disputes_of_every_matter_have_an_address() -> None:
     """Each game numbers its disputes from 1, so the address has the matter."""
-    routes = Explorer(None, 1.0, frozenset()).application().router.routes()
-    (resource,) = (r.resource for r in routes if r.resource is not None and r.resource.canonical == "/dispute/{key}")
-    pattern = resource.get_info()["pattern"]
+    resources = Explorer(None, 1.0, frozenset()).application().router.resources()
+    (pattern,) = (found.get_info()["pattern"] for found in resources if found.canonical == "/dispute/{key}")
     for matter in Matter:
         assert pattern.fullmatch(f"/dispute/{matter}-12"), matter
     assert pattern.fullmatch("/dispute/12")
