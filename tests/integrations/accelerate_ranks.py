@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 
 import numpy as np
@@ -32,6 +33,7 @@ def main(kind: str, store: str) -> None:
     torch.set_num_threads(1)
     sharded = FullyShardedDataParallelPlugin(fsdp_version=2) if kind == "fsdp2" else None
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2, fsdp_plugin=sharded)
+    random.seed(0)
     np.random.seed(accelerator.process_index)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 33), nn.Dropout(0.2), nn.Linear(33, 1))

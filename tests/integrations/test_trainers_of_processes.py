@@ -1,5 +1,6 @@
 """Trainers of other packages on two processes: killed by SIGKILL and resumed, they end with the same complete roots."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ BIN = Path(sys.executable).parent
 
 def doctor(folder: Path, *program: str) -> dict[str, Any]:
     """What `pol doctor` finds: four runs, of which one is killed."""
-    torchrun = [str(BIN / "torchrun"), "--standalone", "--nproc_per_node=2"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     options = ["doctor", "--steps", "12", "--json", "--keep", str(folder), "--"]
     done = subprocess.run(
         [str(BIN / "pol"), *options, *torchrun, str(HERE / program[0]), *program[1:]],
@@ -39,11 +40,16 @@ def doctor(folder: Path, *program: str) -> dict[str, Any]:
         ["transformers_ranks.py", "ddp"],
         ["transformers_ranks.py", "fsdp2"],
         ["lightning_ranks.py"],
+        ["titan_ranks.py"],
     ],
     ids="-".join,
 )
 def test_a_killed_training_ends_with_the_same_roots(tmp_path: Path, program: list[str]) -> None:
     """One record of both processes; the store in the program's arguments isn't used."""
+    if program[0] == "titan_ranks.py":
+        for package in ("torchdata", "torchtitan", "triton"):
+            if importlib.util.find_spec(package) is None:
+                pytest.skip(f"{package} isn't installed: pip install torchtitan triton")
     found = doctor(tmp_path, *program, "memory://unused")
     assert found["advice"] == []
     assert [path.name for path in (tmp_path / "cut" / "store").iterdir()] == ["rank0"]

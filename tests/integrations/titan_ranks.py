@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,20 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
-
-# torchtitan takes "cuda" where there is no accelerator; it asks when it is imported.
-torch._utils._get_available_device_type = lambda: "cpu"
-import torchtitan.distributed.utils
-from torchtitan.components.dataloader import ParallelAwareDataloader
-from torchtitan.components.loss import build_cross_entropy_loss
-from torchtitan.components.lr_scheduler import build_lr_schedulers
-from torchtitan.components.optimizer import build_optimizers
-from torchtitan.config import JobConfig
-from torchtitan.models.llama3 import Transformer, TransformerModelArgs, parallelize_llama
-from torchtitan.protocols.train_spec import TrainSpec, register_train_spec
-from torchtitan.train import Trainer
-
-from pol.integrations.torchtitan import TitanRecording
 
 WORDS = 64
 
@@ -51,7 +38,9 @@ class Text(torch.utils.data.IterableDataset[tuple[dict[str, Tensor], Tensor]]):
         self.line = state["line"]
 
 
-def loader(dp_rank: int, dp_world_size: int, **others: Any) -> ParallelAwareDataloader:
+def loader(dp_rank: int, dp_world_size: int, **others: Any) -> Any:
+    from torchtitan.components.dataloader import ParallelAwareDataloader
+
     return ParallelAwareDataloader(Text(dp_rank), dp_rank, dp_world_size, batch_size=2)
 
 
@@ -73,8 +62,22 @@ def unmeasured(*arguments: Any) -> Unmeasured:
 
 
 def main(store: str) -> None:
+    # torchtitan takes "cuda" where there is no accelerator; it asks when it is imported.
+    vars(torch._utils)["_get_available_device_type"] = lambda: "cpu"
+    import torchtitan.distributed.utils
+    from torchtitan.components.loss import build_cross_entropy_loss
+    from torchtitan.components.lr_scheduler import build_lr_schedulers
+    from torchtitan.components.optimizer import build_optimizers
+    from torchtitan.config import JobConfig
+    from torchtitan.models.llama3 import Transformer, TransformerModelArgs, parallelize_llama
+    from torchtitan.protocols.train_spec import TrainSpec, register_train_spec
+    from torchtitan.train import Trainer
+
+    from pol.integrations.torchtitan import TitanRecording
+
     torch.set_num_threads(1)
     rank = int(os.environ["RANK"])
+    random.seed(0)
     np.random.seed(rank)
     small = {"tiny": TransformerModelArgs(dim=32, n_layers=2, n_heads=2, vocab_size=WORDS, max_seq_len=16)}
     spec = TrainSpec(

@@ -25,8 +25,8 @@ class DataCursor:
     A loader draws its order when an epoch begins. An epoch that was left in the middle therefore begins again in the
     same random state, the used batches are drawn and dropped, and the random state of the checkpoint is restored.
 
-    A loader that keeps its place itself, as torchdata's StatefulDataLoader, draws when an epoch begins too, but goes
-    to its place without the used batches.
+    A loader that keeps its place itself, as torchdata's StatefulDataLoader, draws at the begin of an epoch too, but
+    goes to its place without the used batches.
 
     A loader other than torch's own may draw one batch ahead (accelerate's does). The batch that it holds back depends
     on the random state before the last draw, so this state is kept too and restored for that draw.
