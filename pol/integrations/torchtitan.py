@@ -45,8 +45,8 @@ class TitanRecording:
     ):
         if len(trainer.model_parts) != 1 or trainer.parallel_dims.pp_enabled:
             raise UnsupportedError(
-                "with pipeline parallelism each process holds other modules: set pipeline_parallel_degree = 1 or record "
-                "each stage with a DistributedRecorder over the processes that share it, group="
+                "with pipeline parallelism each process holds other modules: set pipeline_parallel_degree = 1 or "
+                "record each stage with a DistributedRecorder over the processes that share it, group="
             )
         if not isinstance(trainer.dataloader, StatefulDataLoader):
             raise UnsupportedError("the trainer's loader keeps no place: build one of torchdata's StatefulDataLoader")

@@ -30,6 +30,9 @@ from pol.training.storage.store import Store
 CLOCK = ("_runtime", "_per_second")
 """Endings of logged figures that depend on a clock, which differ between equal runs."""
 
+FIGURES, TOKENS = "_metrics", "_total_train_tokens"
+"""Attributes of trl's trainers: figures since the last log, by mode, and tokens so far; they go into logs."""
+
 
 class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transformers declares no types
     """Records the complete state of a Trainer every so many optimizer steps, and resumes it bit by bit.
@@ -181,12 +184,15 @@ class _TrainerCounts:
         state["log_history"] = [
             {key: value for key, value in log.items() if not key.endswith(CLOCK)} for log in state["log_history"]
         ]
+        of_trl = vars(trainer).get(FIGURES)
         return {
             "state": state,
             "loss": trainer._tr_loss,
             "last_logged": trainer._globalstep_last_logged,
             "operations": float(trainer.current_flos),
             "seed": sampler_seed(trainer.callback_handler.train_dataloader),
+            **({FIGURES: {mode: dict(found) for mode, found in of_trl.items()}} if of_trl is not None else {}),
+            **({TOKENS: vars(trainer)[TOKENS]} if TOKENS in vars(trainer) else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -196,3 +202,9 @@ class _TrainerCounts:
         trainer._globalstep_last_logged = state["last_logged"]
         trainer.current_flos = state["operations"]
         set_sampler_seed(trainer.callback_handler.train_dataloader, state["seed"])
+        if FIGURES in state:
+            for mode, figures in state[FIGURES].items():
+                vars(trainer)[FIGURES][mode].clear()
+                vars(trainer)[FIGURES][mode].update(figures)
+        if TOKENS in state:
+            vars(trainer)[TOKENS] = state[TOKENS]

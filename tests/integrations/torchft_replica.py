@@ -58,7 +58,7 @@ def main(number: int, least: int, steps: int, store: str, kill: int) -> None:
         optimizer.step()
         recorder.step()
         together += manager.num_participants() == 2
-        if recorder.steps == kill:
+        if kill and recorder.steps == kill:
             recorder.flush()
             os.kill(os.getpid(), signal.SIGKILL)
         if least == 1:

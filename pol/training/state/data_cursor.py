@@ -92,7 +92,7 @@ class DataCursor:
                     f"the loader has only {number} batches, the checkpoint was taken after {skipped} of the epoch: "
                     "give the same data set and batch size"
                 ) from None
-        # A loader that was asked for its state before its first batch had drawn by then.
+        # A loader that was asked for its state before its first batch draws nothing when that comes.
         if resumed is not None and (begin is not None or (keeps_place and self.epoch == 0)):
             self._random.load(resumed)
         ahead = type(loader) is not DataLoader

@@ -63,6 +63,7 @@ class TrainerState:
 
     def components(self) -> dict[str, object]:
         """The present state. Its tensors are live: copy them to keep them."""
+        random = self.random.state()
         parameters, aliases = _unique(self.model.named_parameters(remove_duplicate=False))
         buffers, buffer_aliases = _unique(self.model.named_buffers(remove_duplicate=False))
         components: dict[str, object] = {
@@ -74,6 +75,7 @@ class TrainerState:
                 "trained": {name: p.requires_grad for name, p in parameters.items()},
                 "extra": {name: module.get_extra_state() for name, module in _with_extra(self.model)},
             },
+            "random": random,
             "cursor": self.cursor.state(),
             "environment": self._environment.state(),
         }
@@ -84,7 +86,8 @@ class TrainerState:
             components[name] = {"state": part.state_dict(), "names": _names(part, parameters)} | (
                 {OWN: own} if own else {}
             )
-        components["random"] = self.random.state()  # some loaders draw when they are first asked for their state
+        if any(not isinstance(part, Optimizer) for part in self.parts.values()):
+            self.random.load(random)  # some loaders draw when they are first asked for their state
         return components
 
     def own(self, part: Stateful) -> dict[str, Tensor]:
