@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
@@ -56,7 +57,8 @@ class DistributedRecorder(Recorder):
     as a residual. options: those of `Recorder`.
 
     Raises:
-        UnsupportedError: an option for one process only, or a name in per_process that isn't a component's.
+        UnsupportedError: an option for one process only, FSDP of version 1, or a name in per_process that isn't a
+            component's.
     """
 
     def __init__(
@@ -74,6 +76,10 @@ class DistributedRecorder(Recorder):
             raise UnsupportedError("updates are for one process: several store their checkpoints in full")
         if options.get("start") is not None or options.get("task") is not None:
             raise UnsupportedError("start= and task= are for one process: load the weights first, on all processes")
+        if any(isinstance(module, FullyShardedDataParallel) for module in model.modules()):
+            raise UnsupportedError(
+                "FSDP of version 1 keeps parts of tensors that don't say their place: shard with fully_shard (FSDP2)"
+            )
         model = model.module if isinstance(model, DistributedDataParallel) else model
         self._group = group
         super().__init__(store, model, optimizer, checkpoints=replace(checkpoints, background=False), **options)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from huggingface_hub import CommitOperationAdd, HfApi
-from huggingface_hub.errors import EntryNotFoundError, HTTPError, RepositoryNotFoundError
+from huggingface_hub import CommitOperationAdd, HfApi, errors
+from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
 from pol.errors import OperationalError, ProtocolError
@@ -24,6 +24,8 @@ from pol.training.storage import stored_checkpoint
 from pol.training.storage.sealing import is_sealed
 from pol.training.storage.store import Store, read_up_to
 
+HTTP_ERROR: type[Exception] = vars(errors)["HTTPError"]
+"""Of the HTTP library of huggingface_hub, which isn't the same in all of its releases."""
 AT_ONCE = 100
 """Files of a commit."""
 _OF_STORE = re.compile(r"[a-z]{1,32}(-[0-9a-f]{64})?\.json|([0-9a-f]{2})/\2[0-9a-f]{62}(\.[a-z]{1,16})?")
@@ -168,6 +170,6 @@ def _hub(action: str) -> Iterator[None]:
             f"can't {action}: the hub knows no such repository, or not for this token: check the name, and log in with "
             "`hf auth login`"
         ) from error
-    except (HTTPError, OSError, ValueError, RuntimeError) as error:
+    except (HTTP_ERROR, OSError, ValueError, RuntimeError) as error:
         said = " ".join(f"{error} {error.__cause__ or ''}".split())
         raise OperationalError(f"can't {action}: {said}: try again, all that was sent is kept") from error

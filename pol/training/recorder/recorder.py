@@ -157,7 +157,8 @@ class Recorder:
 
         A loader that is one of the parts goes to its place by itself; else the used batches are drawn and dropped.
         """
-        is_part = any(part is loader for part in self.state.parts.values())
+        own: object = loader
+        is_part = any(part is own for part in self.state.parts.values())
         return self.state.cursor.batches(loader, keeps_place=is_part)
 
     def step(self) -> None:
