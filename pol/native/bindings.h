@@ -1,4 +1,4 @@
-// What the bindings of both extension modules share.
+// What the bindings of the extension modules share.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
 from random import Random
 from unittest.mock import patch
 
@@ -18,6 +19,8 @@ from pol.zk.exact.circuit import constraints, public_inputs
 from pol.zk.exact.constraints import Constraints, Sum, number, plus
 from pol.zk.example import example_vectors
 from pol.zk.network import MAX_SCALE
+from pol.zk.step_functions import exponential
+from pol.zk.tracing import trace
 
 SOFTMAX = "softmax_stable"
 WORD = 1 << 23
@@ -31,7 +34,8 @@ ROWS = {
     "square root": 104,
     "hash of 20": 240,
 }
-"""The table of docs/spec/zk.md, "Exact circuit"."""
+EXPONENTIAL = {3: 300, 5: 394}
+"""Rows by operation, and those of an exponential by its squarings: the table of docs/spec/zk.md, "Exact circuit"."""
 
 
 class Hostile(Constraints):
@@ -225,3 +229,8 @@ def test_rows_of_each_operation() -> None:
         "hash of 20": rows(lambda system, terms: system.hash([plus(terms, number(place)) for place in range(20)])),
     } == ROWS
     assert rows(lambda system, terms: system.product(terms, number(5))) == 0
+    # The context, and words and hashes of one number that is given and of one that results.
+    frame = 1 + 2 * (ROWS["word"] + ROWS["hash of 20"] + 1)
+    for squarings, expected in EXPONENTIAL.items():
+        network = trace(partial(exponential, squarings=squarings), {"z": (1, 1)}, 20)
+        assert len(constraints(network).rows) - frame == expected

@@ -20,6 +20,7 @@ from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
 from pol.zk.circuits import Visibility, folder, load_circuit
 from pol.zk.exact import exact_prover
+from pol.zk.exact.circuit import constraints
 from pol.zk.example import example_vectors
 from pol.zk.export import step_module
 from pol.zk.ezkl import ezkl_prover
@@ -45,12 +46,14 @@ MEASURED: dict[str, tuple[str, Visibility]] = {
 """Circuits by the names of their figures."""
 ON_CHAIN = {"mlp_small": "", "transformer": "transformer_", "mlp_committed": "mlp_committed_"}
 """What is verified on a node, and how names of its figures begin."""
+EXACT = {"mlp": "exact_", "softmax_stable": "exact_softmax_", "transformer": "exact_transformer_"}
+"""Circuits that are proved exactly, and how names of their figures begin."""
 CHAINED = 10
 ETHER = 10**18
 
 
 def zk_figures(cache: Path | None = None, names: Sequence[str] = tuple(MEASURED)) -> dict[str, Figure]:
-    """Every circuit by EZKL, a chain of ten exact proofs, and both verifiers on a node; keys stay in ``cache``."""
+    """Every circuit by EZKL, chains of ten exact proofs, and both verifiers on a node; keys stay in ``cache``."""
     if cache is None:
         with tempfile.TemporaryDirectory(prefix="pol-zk-bench-") as place:
             return zk_figures(Path(place), names)
@@ -66,7 +69,9 @@ def zk_figures(cache: Path | None = None, names: Sequence[str] = tuple(MEASURED)
         if shown in ON_CHAIN:
             figures |= _generated_figures(ON_CHAIN[shown], keys, proven.proof)
     figures["integer_rule_error"] = Figure(off, f"units of 2^-20, in {len(names)} proofs")
-    return figures | _exact_figures(cache)
+    for name, prefix in EXACT.items():
+        figures |= _exact_figures(cache, name, prefix)
+    return figures
 
 
 def float_error(name: str, inputs: Sequence[Integers], after: Integers) -> tuple[float, float]:
@@ -106,9 +111,9 @@ def _generated_figures(prefix: str, keys: Keys, proof: GradientProof) -> dict[st
     }
 
 
-def _exact_figures(cache: Path) -> dict[str, Figure]:
-    """Ten steps of the perceptron by Groth16, each beginning where the one before ended, all verified on a node."""
-    circuit = load_circuit("mlp")
+def _exact_figures(cache: Path, name: str, prefix: str) -> dict[str, Figure]:
+    """Ten steps of a circuit by Groth16, each beginning where the one before ended, all verified on a node."""
+    circuit = load_circuit(name)
     keys = exact_prover.setup(circuit, cache)
     first = example_vectors(circuit, 1)[0]
     data = [example_vectors(circuit, seed)[1:] for seed in range(1, CHAINED + 1)]
@@ -131,13 +136,14 @@ def _exact_figures(cache: Path) -> dict[str, Figure]:
             before = integer_step.after
     each = (run.seconds - run.loading_seconds) / CHAINED
     return {
-        "exact_chain_steps": Figure(len(gas), "steps, verified on a node"),
-        "exact_prove_seconds": Figure(each, "s a step"),
-        "exact_load_seconds": Figure(run.loading_seconds, "s once"),
-        "exact_prove_memory": Figure(run.peak_bytes / 2**30, "GiB"),
-        "exact_proof_bytes": Figure(len(run.steps[0].proof.encode()), "bytes"),
-        "exact_verify_gas": Figure(max(gas), "gas"),
-        "exact_verifier_bytes": Figure(code_size, "bytes"),
+        f"{prefix}rows": Figure(len(constraints(circuit.network).rows), "rows"),
+        f"{prefix}chain_steps": Figure(len(gas), "steps, verified on a node"),
+        f"{prefix}prove_seconds": Figure(each, "s a step"),
+        f"{prefix}load_seconds": Figure(run.loading_seconds, "s once"),
+        f"{prefix}prove_memory": Figure(run.peak_bytes / 2**30, "GiB"),
+        f"{prefix}proof_bytes": Figure(len(run.steps[0].proof.encode()), "bytes"),
+        f"{prefix}verify_gas": Figure(max(gas), "gas"),
+        f"{prefix}verifier_bytes": Figure(code_size, "bytes"),
     }
 
 
