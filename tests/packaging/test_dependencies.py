@@ -1,0 +1,43 @@
+"""What an installation brings: the page about it is true, and the core stays small."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from bare_environment import brought
+from pol.extras import EXTRAS
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_that_of_what_is_installed() -> None:
+    """Each distribution with its licence and its reason; a direct one without a reason is a KeyError."""
+    script = ROOT / ".ci" / "dependencies.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_core_brings_nothing_large() -> None:
+    core = brought(()) - {"pol"}
+    assert len(core) <= 24
+    assert not core & {"torch", "web3", "pydantic", "requests", "safe-pysha3", "safetensors"}
+
+
+def test_every_name_of_a_role_brings_the_modules_that_it_works_with() -> None:
+    for role in ("whistleblower", "verifier"):
+        assert {"web3", "eth-keys", "py-ecc"} <= brought((role,))
+        assert "torch" not in brought((role,))
+    for role in ("solver", "submitter", "demo"):
+        assert {"web3", "torch"} <= brought((role,))
+    assert "eth-tester" in brought(("demo",))
+
+
+def test_an_error_names_an_extra_that_brings_the_module() -> None:
+    """A module of an extra isn't one of the core."""
+    core = brought(())
+    named = {"web3", "eth_account", "eth_keys", "prometheus_client", "tomlkit", "torch", "requests"}
+    for module in sorted(named):
+        assert module.replace("_", "-") not in core
+        assert module.replace("_", "-") in brought((EXTRAS[module],)), module
