@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import Said, pol
-from lab.compatibility.old_training import INTERRUPTED, STEPS, train
+from lab.compatibility.old_training import INTERRUPTED, STEPS, last_tensors, train
 from pol import Store, __version__, load
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
@@ -49,7 +49,8 @@ def test_a_kept_record_is_read_and_resumed_to_the_same_end(release: Path, tmp_pa
     before = LearningRecord.decode((tmp_path / "record" / "record.json").read_bytes())
     assert before.checkpoints[-1].step == INTERRUPTED
     after = train(tmp_path / "record", STEPS)
-    assert [checkpoint.root.hex() for checkpoint in after.checkpoints] == expected(release)["roots"]
+    assert after.checkpoints[: len(before.checkpoints)] == before.checkpoints
+    assert last_tensors(tmp_path / "record") == expected(release)["tensors"]
     assert (after.run, after.signer, after.heads[: len(before.heads)]) == (before.run, before.signer, before.heads)
 
 

@@ -9,8 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 
 import pol
-from pol import Recorder
-from pol.training.record.learning_record import LearningRecord
+from pol import Recorder, Store
+from pol.training.record.learning_record import HEAD, LearningRecord
+from pol.training.storage.stored_checkpoint import load_document
 
 STEPS, INTERRUPTED, EVERY = 12, 8, 4
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -22,6 +23,14 @@ def model_and_optimizer() -> tuple[nn.Module, torch.optim.Optimizer]:
     with pol.TaskRandomness(7).initialization():
         model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2))
     return model, torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+
+def last_tensors(folder: Path) -> dict[str, str]:
+    """Roots of the tensors after the last step; the environment, which a complete root holds as well, may differ."""
+    store = Store(str(folder))
+    record = LearningRecord.decode(store.read(HEAD))
+    entries = load_document(store, record.checkpoints[-1].object).entries
+    return {entry.name: entry.content.hex() for entry in entries if entry.type is not None}
 
 
 def train(folder: Path, until: int) -> LearningRecord:
