@@ -87,8 +87,8 @@ def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
         )
     if find_spec("eth_tester") is None:
         raise OperationalError(
-            "there is no node: install the embedded one by pip install 'pol[embedded]', or anvil "
-            "(npm install @foundry-rs/anvil)"
+            "there is no node: install the embedded one by pip install 'pol[embedded]', or anvil by npm install "
+            "@foundry-rs/anvil"
         )
     server = ["-P", "-m", "pol.chain.node.embedded_server"]
     return [sys.executable, *server, "--port", str(port), "--journal", str(journal)]

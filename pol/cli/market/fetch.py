@@ -29,9 +29,9 @@ def fetch(task: str, out: Path, place: MarketPlace, wait: bool, unsettled: bool,
     are checked against what the chain says before anything is written. The file is for
     model.load_state_dict(safetensors.torch.load_file(...)).
     """
-    from safetensors.torch import save_file
-
     from pol.submission.submission import Submission
+    from pol.training.state.tensors import of_tensor
+    from pol.training.storage.safetensors_format import pieces
 
     found = Submission.of(task, place)
     if wait:
@@ -39,8 +39,8 @@ def fetch(task: str, out: Path, place: MarketPlace, wait: bool, unsettled: bool,
     weights = found.weights(unsettled)
     draft = out.with_name(out.name + ".draft")
     try:
-        # Tied names become copies: the format has no aliases.
-        save_file({name: tensor.clone() for name, tensor in weights.items()}, draft)
+        with draft.open("wb") as file:
+            file.writelines(pieces({name: of_tensor(tensor, name) for name, tensor in weights.items()}))
         os.replace(draft, out)
     except OSError as error:
         raise OperationalError(f"can't write {out}: {error.strerror or error}") from error
