@@ -83,7 +83,8 @@ def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
         return [str(anvil), *options, "--state", str(kept), "--state-interval", str(STATE_SECONDS)]
     if kept.exists():
         raise OperationalError(
-            f"the chain in {folder.path} is anvil's, which isn't found: put it on the PATH, or name another --folder"
+            f"the chain in {folder.path} is anvil's: put anvil on the PATH and leave --embedded out, or name another "
+            "--folder"
         )
     if find_spec("eth_tester") is None:
         raise OperationalError(

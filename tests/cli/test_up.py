@@ -21,7 +21,7 @@ from cli_runner import Said, pol
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
-from pol.local_market.local_node import free_port
+from pol.local_market.local_node import free_port, start_node
 from pol.local_market.market_folder import MarketFolder
 from pol.local_market.market_processes import MarketProcesses
 from pol.roles.submitter.submitter import Offer
@@ -72,6 +72,22 @@ def test_a_port_in_use_is_replaced() -> None:
         port = taken.getsockname()[1]
         assert free_port(port) != port
     assert free_port(port) == port
+
+
+def test_a_chain_of_anvil_is_left_to_anvil(tmp_path: Path) -> None:
+    folder = MarketFolder(tmp_path / "market")
+    with folder.locked():
+        (folder.chain / "anvil.json").write_text("a chain")
+        with pytest.raises(OperationalError, match="is anvil's: put anvil on the PATH and leave --embedded out"):
+            start_node(folder, MarketProcesses(folder.processes), 0, embedded=True)
+
+
+def test_a_node_that_does_not_start_says_why(tmp_path: Path) -> None:
+    folder = MarketFolder(tmp_path / "market")
+    with folder.locked():
+        (folder.chain / "embedded.journal").mkdir()
+        with pytest.raises(OperationalError, match=r"the node didn't start .*can't open the chain's journal"):
+            start_node(folder, MarketProcesses(folder.processes), 0, embedded=True)
 
 
 def test_only_own_processes_are_ended(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import signal
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -146,7 +147,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--journal", type=Path, required=True)
     given = parser.parse_args()
-    asyncio.run(EmbeddedServer(given.journal).serve(given.port))
+    try:
+        asyncio.run(EmbeddedServer(given.journal).serve(given.port))
+    except OperationalError as error:
+        sys.exit(f"pol: {error}")
 
 
 if __name__ == "__main__":
