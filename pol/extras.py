@@ -60,13 +60,16 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
-    modules = {alias.name: f"{package}.{node.module}" for node in imports for alias in node.names}
+    modules = {alias.name: node.module for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            value = getattr(import_module(modules[name]), name)
+            module = modules[name]
+            # ``from . import name`` is a module itself.
+            holder = import_module(f"{package}.{module or name}")
+            value = holder if module is None else getattr(holder, name)
         except ModuleNotFoundError as error:
             advice = missing_extra(error)
             if advice is None:
