@@ -134,7 +134,7 @@ def test_usage(case: Case, tmp_path: Path) -> None:
     (tmp_path / "digest.txt").write_text(case.honest + "\n")
     assert case.run(tmp_path / "digest.txt", "--draws", 1).code == 0
     (tmp_path / "digest.txt").write_text("something else")
-    assert case.run(tmp_path / "digest.txt", "--draws", 1) == Said(2, match="isn't 32 bytes")
+    assert case.run(tmp_path / "digest.txt", "--draws", 1) == Said(2, match="doesn't hold 32 bytes")
     assert case.run(case.honest, "--seed", "12") == Said(2, match="isn't 32 bytes")
     assert case.run(case.honest, "--draws", 21) == Said(2, match="the task has 20")
     assert case.run(case.honest, "--draws", 2, "--all") == Said(2, match="exclude each other")
