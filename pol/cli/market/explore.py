@@ -69,7 +69,7 @@ class Explorer:
             [
                 web.get("/", self._overview),
                 web.get("/task/{task:[0-9a-f]{64}}", self._task),
-                web.get(f"/dispute/{{key:(?:{'|'.join(Matter)}-)?[0-9]{{1,9}}}}", self._dispute),
+                web.get(f"/dispute/{{key:(?:(?:{'|'.join(Matter)})-)?[0-9]{{1,9}}}}", self._dispute),
                 web.get("/training/{number:[0-9]{1,4}}", self._training),
                 web.get("/data.json", self._data),
                 web.get("/live.js", self._script),
