@@ -219,7 +219,7 @@ def test_a_page_of_a_stranger_cannot_read_through_the_browser(site: str) -> None
 
 def test_a_port_that_is_taken(scene: Scene, site: str) -> None:
     port = site.rstrip("/").rpartition(":")[2]
-    assert pol("explore", *scene.options(), "--port", port) == Said(3, match="choose another --port")
+    assert pol("explore", *scene.options(), "--port", port) == Said(3, match="choose another port")
 
 
 @pytest.mark.timeout(900)
