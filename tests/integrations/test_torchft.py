@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,19 @@ coordination = pytest.importorskip("torchft.coordination", reason="torchft isn't
 pytestmark = pytest.mark.long
 
 
-@pytest.fixture
-def lighthouse() -> Iterator[str]:
-    server = coordination.LighthouseServer(bind="127.0.0.1:0", min_replicas=1, join_timeout_ms=1000)
-    yield server.address()
-    server.shutdown()
+@contextmanager
+def lighthouse(least: int) -> Iterator[str]:
+    """A quorum has at least so many replicas."""
+    server = coordination.LighthouseServer(bind="127.0.0.1:0", min_replicas=least, join_timeout_ms=1000)
+    try:
+        yield server.address()
+    finally:
+        server.shutdown()
 
 
-def start(lighthouse: str, *arguments: object) -> subprocess.Popen[str]:
+def start(address: str, *arguments: object) -> subprocess.Popen[str]:
     script = Path(__file__).with_name("torchft_replica.py")
-    variables = {**os.environ, "TORCHFT_LIGHTHOUSE": lighthouse, "OMP_NUM_THREADS": "1"}
+    variables = {**os.environ, "TORCHFT_LIGHTHOUSE": address, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(script), *(str(argument) for argument in arguments)]
     return subprocess.Popen(command, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -46,9 +50,12 @@ def newest(store: str) -> NewestCheckpoint:
     return found
 
 
-def test_replicas_that_are_killed_go_on_with_the_same_roots(tmp_path: Path, lighthouse: str) -> None:
+def test_replicas_that_are_killed_go_on_with_the_same_roots(tmp_path: Path) -> None:
+    """No step begins without both: one that isn't committed would draw other numbers in each run."""
+
     def train(name: str, kill: int) -> list[int]:
-        return ended(*(start(lighthouse, i, 2, 9, f"file://{tmp_path}/{name}{i}", kill) for i in range(2)))
+        with lighthouse(2) as address:
+            return ended(*(start(address, i, 2, 9, f"file://{tmp_path}/{name}{i}", kill) for i in range(2)))
 
     assert train("whole", 0) == [0, 0]
     assert train("cut", 5) == [-signal.SIGKILL] * 2
@@ -59,14 +66,15 @@ def test_replicas_that_are_killed_go_on_with_the_same_roots(tmp_path: Path, ligh
         assert [checkpoint.root for checkpoint in cut] == [checkpoint.root for checkpoint in whole]
 
 
-def test_a_replica_that_joins_late_says_what_it_took_over(tmp_path: Path, lighthouse: str) -> None:
-    first = start(lighthouse, 0, 1, 10, f"file://{tmp_path}/first", 0)
-    deadline = time.monotonic() + 100
-    while time.monotonic() < deadline and first.poll() is None and not (tmp_path / "first" / HEAD).exists():
-        time.sleep(0.1)
-    time.sleep(2)
-    late = start(lighthouse, 1, 1, 6, f"file://{tmp_path}/late", 0)
-    assert ended(first, late) == [0, 0]
+def test_a_replica_that_joins_late_says_what_it_took_over(tmp_path: Path) -> None:
+    with lighthouse(1) as address:
+        first = start(address, 0, 1, 10, f"file://{tmp_path}/first", 0)
+        deadline = time.monotonic() + 100
+        while time.monotonic() < deadline and first.poll() is None and not (tmp_path / "first" / HEAD).exists():
+            time.sleep(0.1)
+        time.sleep(2)
+        late = start(address, 1, 1, 6, f"file://{tmp_path}/late", 0)
+        assert ended(first, late) == [0, 0]
     found = newest(f"file://{tmp_path}/late")
     ((before, after),) = found.components["torchft"]["state"]["taken"]
     assert before == 0
