@@ -55,8 +55,8 @@ def missing_extra(error: BaseException | None) -> str | None:
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package with a stub: names load when they are first used.
 
-    The stub beside ``file`` holds one ``from .module import name as name`` for each. If a module is missing,
-    ModuleNotFoundError says which extra installs it.
+    The stub beside ``file`` holds one ``from .module import name as name`` for each, without a name of a module
+    for modules. If a module is missing, ModuleNotFoundError says which extra installs it.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
