@@ -14,7 +14,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import deploy
+from pol.chain.deployments.deployment import deploy
 from pol.chain.node.connection import Connection
 from pol.cli.commands import commands
 from pol.cli.market.health_server import HealthMetrics, serve_health

@@ -184,7 +184,7 @@ def test_no_module_is_too_long() -> None:
 def test_a_bot_operator_needs_no_torch() -> None:
     """Importing what a bot runs loads neither torch nor an embedded chain."""
     modules = (
-        "pol.chain.deploy.deployment, pol.cli.dispute.replay, pol.cli.market.run, pol.cli.market.stake, "
+        "pol.chain.deployments.deployment, pol.cli.dispute.replay, pol.cli.market.run, pol.cli.market.stake, "
         "pol.cli.market.explain, pol.cli.verification.verify, pol.report.verification_page, "
         "pol.cli.verification.audit, pol.report.rounds_page, pol.rounds.auditing.drawn_audit, "
         "pol.roles.verifier.verifier_decisions, pol.roles.whistleblower.whistleblower_decisions, "

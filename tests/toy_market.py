@@ -11,8 +11,8 @@ import toy_program
 from node_snapshots import until_true
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import BeaconKind, Settings
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.market import Market
 from pol.chain.desks.task_registry import Terms

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from brownie import accounts, web3
-from pol.chain.deploy.deployment_check import assertions
-from pol.chain.deploy.deployment_parameters import read_parameters
-from pol.chain.deploy.deployment_plan import Plan
+from pol.chain.deployments.deployment_check import assertions
+from pol.chain.deployments.deployment_parameters import read_parameters
+from pol.chain.deployments.deployment_plan import Plan
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import NETWORKS, is_test_net
 from pol.cli.deployment.deployment_documents import DeploymentTarget, default_of, keep

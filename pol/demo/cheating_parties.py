@@ -6,7 +6,7 @@ from functools import cached_property
 from random import Random
 
 from pol.arithmetic.primitives import Words
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_training import SkippingExecutor

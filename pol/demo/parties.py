@@ -8,7 +8,7 @@ from random import Random
 from typing import TypedDict
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import BaselessWhistleblower, JumpingSolver, LyingVerifier
 from pol.demo.funding import PARTIES, Purse

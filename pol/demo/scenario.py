@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import FUND as FUND_POT
 from pol.chain.deployment_rules import MarketRules, Settings
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.chain.node.connection import Connection
 from pol.claims.acceptance_rule import relative_distance, relative_limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.demo.funding import ETHER, Balance
 from pol.dispute.dispute_record import DisputeRecord
 from pol.report.last_operation import OneStep

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import MarketRules, Settings
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.node.connection import Connection
 from pol.demo.funding import ETHER, fund
 from pol.local_market.market_folder import MarketFolder

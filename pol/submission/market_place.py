@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pol.chain.account.signers import Signer, from_key_file, read_passphrase
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.node.connection import Connection
 from pol.chain.node.network_settings import FILE, read_document
 from pol.errors import OperationalError, ProtocolError

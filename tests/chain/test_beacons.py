@@ -15,8 +15,8 @@ from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.beacon.beacon_contract import Beacon
 from pol.chain.beacon.drand_relays import Relays
 from pol.chain.contract.binding import deploy_contract
-from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind, Settings
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.node.connection import Connection
 from pol.claims.segment_draw import draw
 from pol.commitments.checkpoint_log import CheckpointLog

@@ -7,7 +7,7 @@ from web3.types import FilterParams, LogReceipt
 import toy_market
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.market import Market
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError

@@ -24,7 +24,7 @@ from loopback_certificate import certify
 from misbehaving_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from pol.chain.account.remote_signer import RemoteSigner
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.deploy.deployment import deploy
+from pol.chain.deployments.deployment import deploy
 from pol.chain.node.connection import Connection
 from pol.chain.node.http_endpoint import public_name
 from pol.chain.node.latest_block import HeadWatch

@@ -10,12 +10,12 @@ import pytest
 
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.deploy.contract_layout import wiring
-from pol.chain.deploy.create2 import FACTORY, address_of
-from pol.chain.deploy.deployment import Deployment
-from pol.chain.deploy.deployment_check import assertions
-from pol.chain.deploy.deployment_plan import Plan
 from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
+from pol.chain.deployments.contract_layout import wiring
+from pol.chain.deployments.create2 import FACTORY, address_of
+from pol.chain.deployments.deployment import Deployment
+from pol.chain.deployments.deployment_check import assertions
+from pol.chain.deployments.deployment_plan import Plan
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 

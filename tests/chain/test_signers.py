@@ -23,7 +23,7 @@ from pol.chain.account.remote_signer import Api, LyingSigner, RemoteSigner
 from pol.chain.account.signers import LocalSigner, from_environment, from_keystore, read_passphrase
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.relaying import REQUEST_TYPE
-from pol.chain.deploy.deployment import deploy
+from pol.chain.deployments.deployment import deploy
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import NETWORKS
 from pol.errors import OperationalError, ProtocolError

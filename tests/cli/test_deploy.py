@@ -12,8 +12,8 @@ from anvil_node import anvil_node
 from cli_runner import Said, pol
 from node_snapshots import unchanged
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import Deployment
-from pol.chain.deploy.rounds_deployment import RoundsDeployment
+from pol.chain.deployments.deployment import Deployment
+from pol.chain.deployments.rounds_deployment import RoundsDeployment
 from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
 

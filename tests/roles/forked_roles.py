@@ -20,7 +20,7 @@ from typing import Any
 from lab.benchmarks.market_processes import AT_ANY_PRICE, key
 from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import kept_journal
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import BaselessWhistleblower, CheatingParty, LyingVerifier, SkippingSolver
 from pol.roles.party.decisions import Mode

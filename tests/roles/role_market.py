@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from node_snapshots import unchanged, until_true
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import MARKET_RULES, RULES, BeaconKind, GameRules, MarketRules, Settings
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
 from pol.demo import digits

@@ -10,7 +10,7 @@ import pytest
 
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import Deployment, deploy
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256

@@ -13,11 +13,11 @@ from rich.progress import Progress
 from web3 import Web3
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.create2 import SALT_BYTES
-from pol.chain.deploy.deployment_check import Assertion, assertions
-from pol.chain.deploy.deployment_parameters import document_of, read_parameters
-from pol.chain.deploy.deployment_plan import DeploymentSteps, Missing, Plan
 from pol.chain.deployment_rules import Settings
+from pol.chain.deployments.create2 import SALT_BYTES
+from pol.chain.deployments.deployment_check import Assertion, assertions
+from pol.chain.deployments.deployment_parameters import document_of, read_parameters
+from pol.chain.deployments.deployment_plan import DeploymentSteps, Missing, Plan
 from pol.chain.desks.jackpot_desk import JackpotFund
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational

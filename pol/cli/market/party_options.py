@@ -19,7 +19,7 @@ from pol.errors import OperationalError, ProtocolError, reason_of
 if TYPE_CHECKING:
     from pol.chain.account.signers import Signer
     from pol.chain.beacon.drand_relays import RoundSource
-    from pol.chain.deploy.deployment import Deployment
+    from pol.chain.deployments.deployment import Deployment
     from pol.chain.node.connection import Connection
 
 
@@ -140,7 +140,7 @@ class MarketAccess:
             OperationalError: the document can't be read.
             ProtocolError: it isn't a deployment's.
         """
-        from pol.chain.deploy.deployment import Deployment
+        from pol.chain.deployments.deployment import Deployment
 
         try:
             return Deployment.from_json(self.document.read_text())

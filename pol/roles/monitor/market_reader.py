@@ -11,7 +11,7 @@ from pol.arithmetic.primitives import ARITY, Op
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.court.dispute_from_events import Verb
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.market import Court, Market, Matter
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side

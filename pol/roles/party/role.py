@@ -17,7 +17,7 @@ from pol.chain.account.gas_fees import FEES, FeePolicy
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.drand_relays import RoundSource
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.proven_steps import PinnedProofs
 from pol.chain.desks.task_registry import Terms
 from pol.chain.node.connection import Connection

@@ -21,7 +21,7 @@ from typing import Any, Self
 from lab.benchmarks.figure import ROOT, Figure
 from lab.benchmarks.local_node import local_node
 from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena, connect, key, ordered
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.task_registry import Status
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace

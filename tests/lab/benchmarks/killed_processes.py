@@ -16,7 +16,7 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from lab.benchmarks.figure import ROOT
 from lab.benchmarks.market_processes import party
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 from pol.roles.party.role import Role

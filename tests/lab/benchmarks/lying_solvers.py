@@ -9,7 +9,7 @@ from multiprocessing.synchronize import Semaphore
 from random import Random
 
 from lab.benchmarks.market_processes import connect, party
-from pol.chain.deploy.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment
 from pol.demo.cheating_parties import CheatingParty
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace

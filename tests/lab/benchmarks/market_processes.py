@@ -12,8 +12,8 @@ from web3 import Web3
 from web3.types import RPCEndpoint, RPCResponse, Wei
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deploy.deployment import Deployment, deploy
 from pol.chain.deployment_rules import RULES, GameRules, MarketRules, Settings
+from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256

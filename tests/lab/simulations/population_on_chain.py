@@ -27,9 +27,9 @@ from lab.simulations.population import Population, SimulationResult, simulate
 from lab.simulations.simulated_seating import DONOR, FUND, OBJECTOR, SUBMITTER, TREASURY
 from lab.simulations.venue import SimulatedVerdict, Venue, WatchCommitment
 from pol.chain.account.wallet import Reverted, Wallet
-from pol.chain.deploy.deployment import deploy
 from pol.chain.deployment_rules import FUND as FUND_KEY
 from pol.chain.deployment_rules import Settings
+from pol.chain.deployments.deployment import deploy
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.verdicts import NO_LOOK, PlacedClaim, entry, evidence
 from pol.chain.node.connection import Connection

@@ -9,8 +9,8 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding, deploy_contract
-from pol.chain.deploy.contract_layout import Create, Wiring
 from pol.chain.deployment_rules import RULES, GameRules, Settings
+from pol.chain.deployments.contract_layout import Create, Wiring
 from pol.chain.desks.vault import NATIVE
 from pol.chain.rounds.round_contracts import RoundAddresses, RoundContracts
 

@@ -14,12 +14,12 @@ from web3.types import TxParams
 
 from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.artifacts import artifact
-from pol.chain.deploy.contract_layout import Wiring, lay_out, wiring
-from pol.chain.deploy.create2 import FACTORY, address_of, init_code, require_factory
-from pol.chain.deploy.deployment import Deployment
-from pol.chain.deploy.rounds_deployment import RoundsDeployment
-from pol.chain.deploy.rounds_layout import lay_out_rounds, wiring_of_rounds
 from pol.chain.deployment_rules import Settings
+from pol.chain.deployments.contract_layout import Wiring, lay_out, wiring
+from pol.chain.deployments.create2 import FACTORY, address_of, init_code, require_factory
+from pol.chain.deployments.deployment import Deployment
+from pol.chain.deployments.rounds_deployment import RoundsDeployment
+from pol.chain.deployments.rounds_layout import lay_out_rounds, wiring_of_rounds
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError
 

@@ -11,9 +11,9 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.artifacts import artifact
 from pol.chain.contract.binding import Binding
-from pol.chain.deploy.contract_layout import GAMES, Contracts, wiring
-from pol.chain.deploy.deployment_plan import DeploymentSteps, Plan, RoundsDeploymentPlan
 from pol.chain.deployment_rules import Settings
+from pol.chain.deployments.contract_layout import GAMES, Contracts, wiring
+from pol.chain.deployments.deployment_plan import DeploymentSteps, Plan, RoundsDeploymentPlan
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
 from pol.commitments.keccak import keccak256

@@ -12,8 +12,8 @@ from web3 import Web3
 from pol.chain.account.wallet import Wallet
 from pol.chain.beacon.beacon_contract import Beacon
 from pol.chain.contract.binding import Binding, deploy_contract
-from pol.chain.deploy.contract_layout import Contracts, lay_out, wiring
 from pol.chain.deployment_rules import BeaconKind, Settings
+from pol.chain.deployments.contract_layout import Contracts, lay_out, wiring
 from pol.chain.desks.market import Market, MarketAddresses
 from pol.chain.node.connection import Connection
 from pol.commitments import canonical_json
@@ -104,7 +104,7 @@ def _address(text: str) -> ChecksumAddress:
 def deploy(wallet: Wallet, settings: Settings | None = None) -> Deployment:
     """Deploy the protocol at the addresses of the wallet's next contracts; the default treasury is the wallet.
 
-    `pol.chain.deploy.deployment_plan` deploys it at addresses that are known in advance.
+    `pol.chain.deployments.deployment_plan` deploys it at addresses that are known in advance.
 
     Raises:
         Reverted: a rule of the market is out of bounds, the delay of drand is too short, or the chain has no
