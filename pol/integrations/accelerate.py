@@ -68,7 +68,7 @@ class AcceleratedRecorder(Recorder):
         """As `Recorder.batches`; processes draw their order from a generator or an epoch that accelerate gives them."""
         sampler = _sampler(loader)
         generator = getattr(sampler, "generator", None)
-        if isinstance(generator, torch.Generator):
+        if isinstance(generator, torch.Generator) and not hasattr(sampler, "initial_seed"):  # else it is seeded anew
             self.state.random.register("loader", generator)
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.epoch)  # a loader doesn't hand it on to the sampler of a process's share
