@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 EXTRAS = {
@@ -75,8 +76,15 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
             if advice is None:
                 raise
             raise ModuleNotFoundError(f"{package}.{name}: {advice}", name=error.name) from error
-        # Also where the import has set a submodule of the same name.
-        setattr(sys.modules[package], name, value)
+        vars(sys.modules[package])[name] = value
         return value
+
+    class Package(ModuleType):
+        def __setattr__(self, name: str, value: object) -> None:
+            # An import binds a submodule to its package. It must not hide a public name of the same spelling.
+            if not (isinstance(value, ModuleType) and modules.get(name)):
+                super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Package
 
     return get, lambda: sorted(modules), sorted(modules)
