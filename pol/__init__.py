@@ -5,7 +5,6 @@ docs/architecture.md shows the packages, in the order in which data flows.
 """
 
 from pol.extras import lazy_names
-
-__version__ = "0.1.0"
+from pol.release import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

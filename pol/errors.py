@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import ssl
 from enum import StrEnum
 
 
@@ -88,7 +89,9 @@ def reason_of(error: BaseException) -> str:
     """Why a file, a store or an address can't be used, then what to do: the end of an OperationalError's message."""
     if isinstance(error, FileNotFoundError):
         return f"it isn't there: {_ADVICE[errno.ENOENT]}"
-    if isinstance(error, OSError) and error.errno in _ADVICE:
+    # An error of TLS has numbers of its own, which mean something else to the operating system.
+    of_tls = any(isinstance(e, ssl.SSLError) for e in (error, error.__cause__, getattr(error, "os_error", None)))
+    if isinstance(error, OSError) and error.errno in _ADVICE and not of_tls:
         return f"{os.strerror(error.errno)}: {_ADVICE[error.errno]}"
     # Some say nothing, such as one about memory; some several lines.
     said = " ".join(str(error).split()) or type(error).__name__

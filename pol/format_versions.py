@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pol import __version__
+from pol.release import __version__
 
 
 def other_version(what: str, found: object, known: int) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 import rfc8785
 
-import pol
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
@@ -77,7 +76,7 @@ def folder() -> Path:
 
     Raises OperationalError if there is none.
     """
-    package = Path(pol.__file__).parent
+    package = Path(__file__).parents[1]
     places = [package / "circuits", package.parent / "circuits"]
     for place in places:
         if place.is_dir():

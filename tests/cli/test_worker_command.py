@@ -165,5 +165,5 @@ def test_usage(case: Case, tmp_path: Path) -> None:
     assert pol("worker", case.folder) == Said(2, match="--key FILE to work for verifiers, or --job DIGEST")
     assert pol("worker", case.folder, "--job", "ab") == Said(1, match="isn't a digest")
     assert pol("worker", case.folder, "--job", "ab" * 32) == Said(3, match="can't read object")
-    assert pol("worker", case.folder, "--job", case.proof) == Said(1, match="the replay job has the members")
+    assert pol("worker", case.folder, "--job", case.proof) == Said(1, match="the replay job isn't a pol/replay-job")
     assert pol("worker", tmp_path / "nowhere", "--job", "ab" * 32) == Said(3, match="no store")

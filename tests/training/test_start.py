@@ -245,7 +245,7 @@ def test_a_proof_stands_on_a_proof() -> None:
         (lambda s: s["slots"].pop("base.0.weight"), "has no source"),
         (lambda s: s.update(slots={}), "name both"),
         (lambda s: s["slots"].update({"head.weight": "0.weight"}), "choose one of the two"),
-        (lambda s: s.update(proof=first()[1]), "the learning proof has the members"),
+        (lambda s: s.update(proof=first()[1]), "the learning proof isn't a pol/learning-proof"),
         (lambda s: s.update(kind="borrowed"), "is unknown"),
         (lambda s: s.update(initialisation=None), "has no source"),
     ],

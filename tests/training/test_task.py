@@ -61,7 +61,7 @@ HASH = "ab" * 32
         ("interval", 0, "positive multiple"),
         ("interval", 600, "positive multiple"),
         ("version", 1, "version 2"),
-        ("kind", "pol/other", "version 2"),
+        ("kind", "pol/other", "isn't a pol/task"),
         ("model", 3, "expected a string"),
         ("steps", "300", "expected an integer"),
         ("program", "xyz", "hexadecimal"),

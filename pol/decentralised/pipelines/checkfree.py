@@ -84,7 +84,8 @@ def spare_roster(plan: RoundsPlan, round_: int, present: list[int], parts: int, 
         numbers, route = [0, 2, 3], (0, 2, 1)
     if missing := set(numbers) - set(present):
         raise ProtocolError(f"worker {min(missing)} isn't there in round {round_}: only worker 1 can be replaced")
-    members = tuple(Member(local_key(n).name, n) for n in numbers)
+    joined = {3: lost + 1}
+    members = tuple(Member(local_key(n).name, n, joined.get(n, 0)) for n in numbers)
     return Roster(plan.digest, round_, members, routes=(route,) * parts)
 
 

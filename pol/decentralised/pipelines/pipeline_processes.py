@@ -25,7 +25,7 @@ from pol.decentralised.processes.round_worker import RoundWorker
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log.log_entries import Change, MembershipEntry
+from pol.rounds.log.log_entries import Change, MembershipEntry, decode_entry, encode_entry
 from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.roster import Roster
 from pol.training.storage.store import Store
@@ -98,9 +98,15 @@ def _work(
     for round_ in range(plan.rounds):
         if round_ == dies_before:
             os.kill(os.getpid(), signal.SIGKILL)
-        meeting.come(round_)
+        meeting.come(MembershipEntry.signed(key, plan.digest, round_, Change.JOIN))
         if number == 0:
-            meeting.announce(rosters(plan, round_, meeting.present(round_)))
+            present = meeting.present(round_)
+            drawn = rosters(plan, round_, present)
+            new = {member.worker for member in drawn.members if member.joined == round_ > 0}
+            for notice in meeting.notices(round_, present):
+                if notice.worker in new:
+                    worker.admit(notice)
+            meeting.announce(drawn)
         roster = meeting.roster(round_)
         if not meeting.join(roster, key.name):
             made.rosters[round_] = roster
@@ -122,9 +128,14 @@ class _Meeting:
         self._lock = self._path(f"lock-{number}").open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
-    def come(self, round_: int) -> None:
-        """Say that this process is there."""
-        self._path(f"here-{round_}-{self._number}").touch()
+    def come(self, notice: MembershipEntry) -> None:
+        """Say that this process is there, and would join if it isn't a member."""
+        self._show(f"here-{notice.round}-{self._number}", encode_entry(notice))
+
+    def notices(self, round_: int, present: list[int]) -> list[MembershipEntry]:
+        """What those who have come have signed."""
+        read = [decode_entry(self._path(f"here-{round_}-{number}").read_bytes()) for number in present]
+        return [notice for notice in read if isinstance(notice, MembershipEntry)]
 
     def present(self, round_: int) -> list[int]:
         """The workers that have come; waits for each that lives."""
@@ -150,9 +161,7 @@ class _Meeting:
 
     def announce(self, roster: Roster) -> None:
         """Show the roster of a round."""
-        path = self._path(f"roster-{roster.round}")
-        path.with_suffix(".part").write_bytes(roster.encode())
-        path.with_suffix(".part").rename(path)
+        self._show(f"roster-{roster.round}", roster.encode())
 
     def roster(self, round_: int) -> Roster:
         """The roster of a round, when it is there."""
@@ -178,6 +187,12 @@ class _Meeting:
         """Leave the group, if there is one."""
         if dist.is_initialized():
             dist.destroy_process_group()
+
+    def _show(self, name: str, content: bytes) -> None:
+        """Write a file that others see only whole."""
+        draft = self._path(f"{name}.part")
+        draft.write_bytes(content)
+        draft.rename(self._path(name))
 
     def _path(self, name: str) -> Path:
         return self._folder / "meeting" / name

@@ -9,7 +9,14 @@ from pol.decentralised.processes.exchange import Exchange
 from pol.errors import ProtocolError
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.log.log_entries import DeliveryEntry, LogEntry, RosterEntry, decode_entry, encode_entry
+from pol.rounds.log.log_entries import (
+    DeliveryEntry,
+    LogEntry,
+    MembershipEntry,
+    RosterEntry,
+    decode_entry,
+    encode_entry,
+)
 from pol.rounds.log.rounds_log import LogKeeper
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.source_rules import ClaimPlace
@@ -62,6 +69,11 @@ class RoundWorker:
     def enter(self, entry: LogEntry) -> None:
         """Bring an entry into the log when the round ends."""
         self._entries.append(entry)
+
+    def admit(self, notice: MembershipEntry) -> None:
+        """Bring the notice of a new member into the log, before the roster that has it; the coordinator does."""
+        if self._keeper is not None:
+            self._keeper.append(notice, notice.round)
 
     def make(self, phase: str, part: int = 0) -> MadeClaim:
         """Run a phase and sign its claim, which goes into the log."""

@@ -29,8 +29,8 @@ class Loner(ClaimAuthor):
 
 
 def with_chosen_partners(roster: Roster) -> Roster:
-    """Drawn partners, but in one round members 0 and 1, or 0 and 2 if those were drawn."""
+    """Drawn partners, but in one round members 0 and 1, or 1 and 2 if those were drawn."""
     drawn = with_drawn_partners(roster)
     if roster.round != LYING_ROUND:
         return drawn
-    return replace(drawn, partners=(2, 1, 0) if drawn.partners == (1, 0, 2) else (1, 0, 2))
+    return replace(drawn, partners=(0, 2, 1) if drawn.partners == (1, 0, 2) else (1, 0, 2))

@@ -37,7 +37,9 @@ class Interval:
 
 
 ANY = Interval(-LARGEST_FLOAT, LARGEST_FLOAT)
-ZERO, BOOLEAN, UNIT = Interval(0, 0), Interval(0, 1), Interval(0.0, 1.0)
+ZERO: Interval = Interval(0, 0)
+BOOLEAN: Interval = Interval(0, 1)
+UNIT: Interval = Interval(0.0, 1.0)
 
 
 def interval_of(tensor: Tensor) -> Interval:
