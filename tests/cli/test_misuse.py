@@ -141,6 +141,7 @@ CHAIN: dict[str, tuple[tuple[str, ...], int, str]] = {
     "an amount that is none": (("stake", "deposit", "nan", *MARKET, *KEY), 2, "write 1.5, or 1500000000wei"),
     "an infinite amount": (("stake", "deposit", "inf", *MARKET, *KEY), 2, "write 1.5, or 1500000000wei"),
     "no tickets": (("stake", "enrol", "--tickets", "0", *MARKET, *KEY), 2, "is not in the range x>=1"),
+    "no task yet": (("explain", *MARKET), 1, "this market has no task yet: submit one"),
     "an unknown task": (("explain", "ffffffff", *MARKET), 1, "0 of 0 tasks begin with ffffffff: name eight digits"),
     "an unknown dispute": (("explain", "1", *MARKET), 1, "another matter: --about profile"),
     "an unknown transaction": (("explain", "0x" + DIGEST, *MARKET), 3, "is it of this chain, and complete?"),

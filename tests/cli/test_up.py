@@ -18,6 +18,7 @@ from market_runner import TRAIN, RunningMarket, alive
 from safetensors.torch import load_file
 
 from cli_runner import Said, pol
+from pol.chain.account.wallet import Wallet
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
@@ -294,3 +295,25 @@ def test_without_a_solver_it_is_said_what_to_do(tmp_path: Path) -> None:
                 sent.wait(patience=10)
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_verifier_that_lies_loses_its_seat_and_the_task_is_accepted(tmp_path: Path, script: Path) -> None:
+    """The whistleblower disputes the false verdict; the liar stays away from the task, and another verifier sits."""
+    with RunningMarket(tmp_path / "market", "--cheat", "verifier") as market:
+        market.ready()
+        place = MarketPlace.here(tmp_path / "market")
+        space: dict[str, object] = {}
+        exec(TRAIN, space)
+        sent = submit(space["make_task"](), 1, place, batch=16)  # type: ignore[operator]  # of the script
+        told = [step.what for step in sent.progress(patience=120)]
+        assert told[-1] == "The task is settled."
+        assert sent.task().outcome is TaskOutcome.ACCEPTED
+        desks = place.deployment.market(place.connection)
+        settled = desks.challenges.events("DisputeSettled")
+        assert [event["asserterWon"] for event in settled].count(False) >= 1
+        liar = Wallet.create(place.connection, MarketFolder(tmp_path / "market").key("verifier-1")).address
+        first, *_, last = desks.verdicts.events("VerdictPosted")
+        assert (first["verifier"], last["verifier"] == liar) == (liar, False)
+    assert market.process.returncode == 0, market.log.read_text()

@@ -32,7 +32,7 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 
 
 @click.command(epilog=example("pol explain 1a2b3c4d", "pol explain 12 --about objection"))
-@click.argument("what", metavar="TASK|DISPUTE|TRANSACTION|FILE")
+@click.argument("what", required=False, default="", metavar="[TASK|DISPUTE|TRANSACTION|FILE]")
 @optional_market_options
 @click.option(
     "--about",
@@ -59,8 +59,8 @@ def explain(
 ) -> None:
     """Say where a task or a dispute stands, whose turn it is and until when; or read a move of a dispute.
 
-    A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number. With --data
-    also everything that a process decided about it, and why.
+    A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number. Without a name
+    it is the newest task of the market. With --data also everything that a process decided about it, and why.
 
     A move is named by the hash of its transaction, or given as its calldata (0x...): all its fields are shown in the
     terms of docs/spec/dispute.md.
@@ -139,8 +139,12 @@ def _tasks(reader: Whistleblower) -> list[bytes]:
 
 
 def _found(reader: Whistleblower, start: str) -> bytes:
-    """The id of the only task that begins so."""
+    """The id of the only task that begins so; of the newest one if nothing is given."""
     start, tasks = start.lower().removeprefix("0x"), _tasks(reader)
+    if not start:
+        if not tasks:
+            raise ProtocolError("this market has no task yet: submit one (`pol submit`), or name another deployment")
+        return tasks[-1]
     found = [task_id for task_id in tasks if task_id.hex().startswith(start)]
     if len(found) != 1:
         raise ProtocolError(
