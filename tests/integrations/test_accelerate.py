@@ -6,25 +6,13 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
-from torch import Tensor, nn
+from accelerate_ranks import Data
+from torch import nn
 from torch.utils.data import DataLoader
 
 from pol.integrations.accelerate import AcceleratedRecorder
 from pol.training import Checkpoints
 from pol.training.record.learning_record import LearningRecord
-
-
-class Data(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
-    """70 points; each time one is read it is moved at random, as augmentation does."""
-
-    def __init__(self) -> None:
-        self.x = torch.randn(70, 8, generator=torch.Generator().manual_seed(1))
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.x[index] + 0.01 * torch.randn(8), self.x[index].sum()
 
 
 def train(store: str, stop: int | None = None, seed: int = 0, seeded_order: bool = True) -> LearningRecord | None:

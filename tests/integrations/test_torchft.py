@@ -16,7 +16,9 @@ from pol.training.record.learning_record import HEAD
 from pol.training.record.newest_checkpoint import NewestCheckpoint, load_newest_checkpoint
 from pol.training.storage.store import Store
 
-coordination = pytest.importorskip("torchft.coordination", reason="torchft isn't installed: pip install torchft")
+coordination = pytest.importorskip(
+    "torchft.coordination", reason="torchft isn't installed: pip install 'pol[trainers]', or .ci/setup --slow"
+)
 pytestmark = pytest.mark.long
 
 

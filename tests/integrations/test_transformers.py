@@ -7,27 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from stopped_trainer import Stop, StopAt
 from torch import Tensor, nn
-from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import Trainer, TrainingArguments, set_seed
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.transformers import TransformersRecording
 from pol.training.record.learning_record import LearningRecord
-
-
-class Stop(Exception):
-    pass
-
-
-class StopAt(TrainerCallback):
-    """A machine that fails: in the middle of a step."""
-
-    def __init__(self, step: int):
-        self.step = step
-
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        if state.global_step == self.step:
-            raise Stop
 
 
 class Data(torch.utils.data.Dataset[dict[str, Tensor]]):

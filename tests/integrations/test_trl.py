@@ -1,30 +1,19 @@
 """SFTTrainer of trl, which packs its data: it is a Trainer, and recorded like one."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from transformers import LlamaConfig, LlamaForCausalLM, TrainerCallback, set_seed
+from stopped_trainer import Stop, StopAt
+from transformers import LlamaConfig, LlamaForCausalLM, set_seed
 
 from pol.integrations.transformers import TransformersRecording
 from pol.training.record.learning_record import LearningRecord
 
-trl = pytest.importorskip("trl", reason="trl isn't installed: pip install trl")
-datasets = pytest.importorskip("datasets", reason="datasets isn't installed: pip install trl")
+trl = pytest.importorskip("trl", reason="trl isn't installed: pip install 'pol[trainers]', or .ci/setup --slow")
+datasets = pytest.importorskip(
+    "datasets", reason="datasets isn't installed: pip install 'pol[trainers]', or .ci/setup --slow"
+)
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.long]  # of trl's own packages, which aren't the matter
-
-
-class Stop(Exception):
-    pass
-
-
-class StopAt(TrainerCallback):
-    def __init__(self, step: int):
-        self.step = step
-
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        if state.global_step == self.step:
-            raise Stop
 
 
 def train(folder: Path, store: str, stop: int | None = None) -> LearningRecord | None:
