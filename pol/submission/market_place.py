@@ -9,7 +9,7 @@ from typing import Any
 from pol.chain.account.signers import Signer, from_key_file, read_passphrase
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.node.connection import Connection
-from pol.chain.node.network_settings import FILE, read_document
+from pol.chain.node.network_settings import FILE, read_document, require_own
 from pol.errors import OperationalError, ProtocolError
 
 FOLDER, NOTES = "pol-market", "submissions"
@@ -32,7 +32,7 @@ class MarketPlace:
 
         Raises:
             OperationalError: there is none, a file can't be read, or the node doesn't answer.
-            ProtocolError: a file holds something else.
+            ProtocolError: a file holds something else, or was found and belongs to somebody else.
         """
         file = _place(None if folder is None else Path(folder))
         entries = _entries(file)
@@ -61,8 +61,11 @@ class MarketPlace:
 
 def _place(folder: Path | None) -> Path:
     for place in (folder,) if folder is not None else (Path(), Path(FOLDER)):
-        if (place / FILE).is_file():
-            return (place / FILE).resolve()
+        file = place / FILE
+        if file.is_file():
+            if folder is None:
+                require_own(file.absolute(), f"name its folder, {file.parent.absolute()},")
+            return file.resolve()
     where = "here" if folder is None else f"in {folder}"
     raise OperationalError(f"there is no market {where}: start one by `pol up`, or name its folder by --market")
 

@@ -170,6 +170,7 @@ def test_a_key_itself_is_refused_and_not_shown(secret: str, place: str, monkeypa
         (b"network = \xff", "isn't text in UTF-8"),
         (b"network = ", "isn't TOML"),
         (b"x = " + b"[" * 10_000, "isn't TOML"),
+        (b"x = " + b"9" * 10_000, "isn't TOML"),
         (b"netwrk = 1", "Did you mean 'network'?"),
         (b"[networks.a]\ndeploment = 'x'", "Did you mean 'deployment'?"),
         (b"[networks.a]\nrpc = 1", "a text or a list of texts"),
@@ -203,6 +204,17 @@ def test_a_file_of_somebody_else_is_refused() -> None:
     file = Path("pol.toml")
     file.write_text('network = "a"\n[networks.a]\nrpc = "x"\n')
     os.chown(file, 65534, 65534)
+    assert pol("monitor") == Said(2, match="others than you may write")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_a_link_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    """It would lead to one's own key, and to contracts beside the link."""
+    own = tmp_path / "own.toml"
+    own.write_text('network = "a"\n[networks.a]\nrpc = "x"\n')
+    Path("pol.toml").symlink_to(own)
+    assert value("rpc") == ["x"]
+    os.lchown("pol.toml", 65534, 65534)
     assert pol("monitor") == Said(2, match="others than you may write")
 
 

@@ -178,6 +178,26 @@ def test_a_place_that_says_something_else(tmp_path: Path, content: str, told: st
         MarketPlace.here(tmp_path)
 
 
+@pytest.mark.parametrize("where", ["", "pol-market"])
+def test_a_place_that_others_may_write_is_taken_only_by_name(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who writes it chooses the node and the contracts that get this user's money."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / where / "pol.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('network = "local"\n[networks.local]\nrpc = "http://127.0.0.1:9"\ndeployment = "d"\nstore = "s"\n')
+    file.chmod(0o666)
+    with pytest.raises(ProtocolError, match="others than you may write .*: name its folder"):
+        MarketPlace.here()
+    assert pol("fetch", "1234") == Said(2, match="others than you may write")
+    with pytest.raises(OperationalError, match="start it by `pol up --folder"):
+        MarketPlace.here(file.parent)
+    file.chmod(0o644)
+    with pytest.raises(OperationalError, match="start it by `pol up --folder"):
+        MarketPlace.here()
+
+
 def test_without_a_market_there_is_one_line(tmp_path: Path, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert pol("fetch", "1234") == Said(3, match="there is no market here: start one by `pol up`")

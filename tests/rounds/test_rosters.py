@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +12,12 @@ import pytest
 from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
+from pol.rounds.auditing.roster_rules import unasked
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
-from pol.rounds.log.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.rounds_log import rosters_of
 from pol.rounds.log.worker_journal import WorkerJournal
-from pol.rounds.roster import ROSTER_TYPE, Roster
+from pol.rounds.roster import ROSTER_TYPE, Member, Roster
 from pol.rounds.typed_message import message_digest
 from pol.training.storage.store import Store
 
@@ -151,6 +155,53 @@ def test_a_later_roster_is_none_before(training: TinyTraining) -> None:
     found = [one for one in training.findings() if one.lie is Lie.ROSTER and "no roster before" in one.detail]
     assert {one.round for one in found} == {1, 2}
     assert later.members[1].joined == 1
+
+
+def test_the_last_notice_for_a_round_or_one_before_it_counts() -> None:
+    """Against a look at all of them, for rosters and notices in any order."""
+    drawn = random.Random(0)
+    for _ in range(300):
+        entries: list[LogEntry] = []
+        rosters: dict[str, Roster] = {}
+        left: dict[str, bool] = {}
+        for number in range(10):
+            round_, plan = drawn.randrange(5), bytes([drawn.randrange(2)]) * 32
+            if drawn.random() < 0.6:
+                change = drawn.choice([Change.JOIN, Change.LEAVE])
+                entries.append(MembershipEntry(plan, round_, key(0).name, change, b""))
+                continue
+            document = f"{number:064x}"
+            rosters[document] = Roster(plan, round_, (Member(key(0).name, 0, round_),))
+            said = [
+                each.change
+                for each in entries
+                if isinstance(each, MembershipEntry) and each.round <= round_ and each.plan == plan
+            ]
+            left[document] = said[-1:] == [Change.LEAVE]
+            entries.append(RosterEntry(document, b""))
+        told = [roster for roster, problem in unasked(entries, rosters) if problem.endswith("had left")]
+        assert told == [roster for document, roster in rosters.items() if left[document]]
+
+
+def test_a_worker_that_comes_and_goes_in_every_round_keeps_no_reader_busy(training: TinyTraining) -> None:
+    plan, rosters, entries, count = training.plan, dict[str, Roster](), list[LogEntry](), 20_000
+    for round_ in range(count):
+        document = f"{round_:064x}"
+        entries.append(MembershipEntry(plan.digest, round_, key(0).name, Change.JOIN, b""))
+        entries.append(RosterEntry(document, b""))
+        rosters[document] = Roster(plan.digest, round_, (Member(key(0).name, 0, round_),))
+    began = time.process_time()
+    assert not list(unasked(entries, rosters))
+    assert time.process_time() - began < 2
+
+
+def test_a_roster_that_stands_there_twice_is_read_once(training: TinyTraining) -> None:
+    sign(training, training.roster(0, (0, 1)))
+    entry = training.entries[-1]
+    assert isinstance(entry, RosterEntry)
+    twice = [entry, replace(entry, signature=bytes(65)), entry]
+    assert rosters_of(training.store, training.plan, twice) == rosters_of(training.store, training.plan, [entry])
+    assert len(rosters_of(training.store, training.plan, twice[1:])) == 1
 
 
 def test_what_the_coordinator_has_not_signed_is_not_read(training: TinyTraining) -> None:

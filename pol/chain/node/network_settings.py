@@ -71,17 +71,24 @@ def project_file() -> Path | None:
     for folder in (here, *here.parents):
         file = folder / FILE
         if file.is_file():
-            _require_own(file)
+            require_own(file)
             return file
     return None
 
 
-def _require_own(file: Path) -> None:
-    status = file.stat()
-    if status.st_uid not in (os.geteuid(), 0) or status.st_mode & stat.S_IWOTH:
+def require_own(file: Path, trust: str = "") -> None:
+    """Raise ProtocolError if others may write a file that was found, or have put a link there; or OperationalError.
+
+    ``trust`` is what to do with one that is trusted: by default, to name it in the environment.
+    """
+    try:
+        status, link = file.stat(), file.lstat()
+    except OSError as error:
+        raise OperationalError(f"can't read the settings {file}: {reason_of(error)}") from error
+    if not {status.st_uid, link.st_uid} <= {os.geteuid(), 0} or status.st_mode & stat.S_IWOTH:
+        trust = trust or f"set {VARIABLE}={file}"
         raise ProtocolError(
-            f"others than you may write {file}, and so choose your node and contracts: set {VARIABLE}={file} if you "
-            "trust it"
+            f"others than you may write {file}, and so choose your node and contracts: {trust} if you trust it"
         )
 
 
@@ -130,7 +137,7 @@ def read_document(file: Path) -> dict[str, Any]:
         raise OperationalError(f"can't read the settings {file}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise ProtocolError(f"{file} isn't text in UTF-8: save it as UTF-8") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of the grammar, or a number of thousands of digits
         raise ProtocolError(f"{file} isn't TOML: {error}") from error
     require_names(document, ("network", "networks"), str(file))
     networks = document.get("networks", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from pol.rounds.log.log_entries import Change, LogEntry, MembershipEntry, RosterEntry
@@ -45,22 +46,18 @@ def left_out(rosters: Sequence[Roster], worker: str) -> bool:
 
 def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Iterator[tuple[Roster, str]]:
     """Rosters, by their documents, with a worker that hasn't joined, or has left: by the order of the log."""
-    asked: dict[str, list[MembershipEntry]] = {}
+    asked: dict[tuple[str, bytes], _Notices] = {}
     first: dict[str, int] = {}
     """The first round in whose roster a worker is."""
     for entry in entries:
         if isinstance(entry, MembershipEntry) and entry.change is not Change.HEARTBEAT:
-            asked.setdefault(entry.worker, []).append(entry)
+            asked.setdefault((entry.worker, entry.plan), _Notices()).add(entry.round, entry.change)
         if not isinstance(entry, RosterEntry) or entry.document not in rosters:
             continue
         roster = rosters[entry.document]
         for member in roster.members:
-            said = [
-                notice.change
-                for notice in asked.get(member.worker, ())
-                if notice.round <= roster.round and notice.plan == roster.plan
-            ]
-            change = said[-1] if said else None
+            notices = asked.get((member.worker, roster.plan))
+            change = None if notices is None else notices.newest(roster.round)
             if change is Change.LEAVE:
                 yield roster, f"has {member.worker}, which had left"
             elif member.joined != roster.round and first.get(member.worker, roster.round) >= roster.round:
@@ -73,3 +70,25 @@ def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Itera
                 yield roster, f"has {member.worker} as a new member, and it hasn't asked to join"
         for member in roster.members:
             first[member.worker] = min(roster.round, first.get(member.worker, roster.round))
+
+
+class _Notices:
+    """A worker's notices: of those for a round or one before it, which the log has last.
+
+    One whose round isn't before that of a later one is never it again: rounds ascend, and looks are logarithmic.
+    """
+
+    def __init__(self) -> None:
+        self._rounds: list[int] = []
+        self._changes: list[Change] = []
+
+    def add(self, round_: int, change: Change) -> None:
+        while self._rounds and self._rounds[-1] >= round_:
+            self._rounds.pop()
+            self._changes.pop()
+        self._rounds.append(round_)
+        self._changes.append(change)
+
+    def newest(self, round_: int) -> Change | None:
+        place = bisect_right(self._rounds, round_)
+        return self._changes[place - 1] if place else None

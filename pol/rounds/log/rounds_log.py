@@ -227,15 +227,15 @@ def rosters_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry]) -> l
         ProtocolError: a signed document is no roster.
         OperationalError: the store failed.
     """
-    found: list[Roster] = []
+    found: dict[str, Roster] = {}
     for entry in entries:
-        if not isinstance(entry, RosterEntry):
+        if not isinstance(entry, RosterEntry) or entry.document in found:
             continue
         data = store.get(entry.document, limit=ROSTER_LIMIT)
         roster = Roster.decode_signed(data, plan.digest, plan.coordinator, entry.signature)
-        if roster is not None and roster not in found:
-            found.append(roster)
-    return found
+        if roster is not None:
+            found[entry.document] = roster
+    return list(found.values())
 
 
 def _between(
