@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -29,14 +30,14 @@ _LISTENING = re.compile(r"[Ll]istening on (?:http://)?(127\.0\.0\.1:\d+)")
 
 
 def find_anvil() -> Path | None:
-    """The program anvil: of the PATH, or of ``node_modules`` here, above, or in pol's checkout."""
+    """The program anvil: of the PATH, or of ``node_modules`` here, above, or in pol's checkout, unless others own it."""
     found = shutil.which("anvil")
     if found is not None:
         return Path(found)
     here, checkout = Path.cwd(), Path(__file__).parents[2]
     for folder in (here, *here.parents, checkout):
         program = folder / "node_modules" / ".bin" / "anvil"
-        if program.exists():
+        if program.exists() and {program.stat().st_uid, program.lstat().st_uid} <= {os.geteuid(), 0}:
             return program.resolve()
     return None
 

@@ -38,19 +38,29 @@ class MarketProcesses:
 
     def end_orphans(self) -> int:
         """End what an earlier `pol up` of this folder has left running; their number."""
-        with suppress(OSError, PolError):
-            known = canonical_json.parse(self._record.read_bytes(), str(self._record))
-            orphans = [int(pid) for pid, began in known.values() if _began(int(pid)) == began is not None]
-            for pid in orphans:
-                os.kill(pid, signal.SIGTERM)
-            deadline = time.monotonic() + END_SECONDS
-            while any(_began(pid) is not None for pid in orphans) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            for pid in orphans:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            return len(orphans)
-        return 0
+        orphans = {pid: began for pid, began in self._recorded().items() if _began(pid) == began}
+        self._signal(orphans, signal.SIGTERM)
+        deadline = time.monotonic() + END_SECONDS
+        while any(_began(pid) == began for pid, began in orphans.items()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._signal(orphans, signal.SIGKILL)
+        return len(orphans)
+
+    def _recorded(self) -> dict[int, int]:
+        """When each process of the record began, by its id."""
+        with suppress(OSError, PolError, TypeError, ValueError, AttributeError):
+            if self._record.stat().st_uid == os.geteuid():  # else it's somebody else's list of what to end
+                known = canonical_json.parse(self._record.read_bytes(), str(self._record))
+                return {int(pid): int(began) for pid, began in known.values() if began is not None}
+        return {}
+
+    @staticmethod
+    def _signal(orphans: Mapping[int, int], number: signal.Signals) -> None:
+        for pid, began in orphans.items():
+            # While others took their time to end, its id may have become another process's.
+            if _began(pid) == began:
+                with suppress(OSError):
+                    os.kill(pid, number)
 
     def start(self, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         """Start a process; its output goes to the end of a file. A terminal's ^C doesn't reach it."""

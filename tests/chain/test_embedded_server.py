@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,6 +92,17 @@ def test_what_it_cannot_answer_is_an_error(serving: str, asked: str, code: int |
     with urllib.request.urlopen(urllib.request.Request(serving, asked.encode())) as answer:
         error = json.load(answer)["error"]
     assert error if code is None else error["code"] == code
+
+
+@pytest.mark.parametrize("header", [("Origin", "http://evil.example"), ("Origin", "null"), ("Host", "evil.example:80")])
+def test_a_page_in_a_browser_gets_no_answer(serving: str, header: tuple[str, str]) -> None:
+    """It could make blocks, take the money of accounts, and read by a name of its own that leads here."""
+    asked = b'{"id": 1, "method": "eth_chainId"}'
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(urllib.request.Request(serving, asked, dict([header])))
+    named = urllib.request.Request(serving.replace("127.0.0.1", "localhost"), asked)
+    with urllib.request.urlopen(named) as answer:
+        assert "result" in json.load(answer)
 
 
 @pytest.fixture(scope="module")

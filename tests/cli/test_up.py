@@ -22,7 +22,7 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
-from pol.local_market.local_node import free_port, start_node
+from pol.local_market.local_node import find_anvil, free_port, start_node
 from pol.local_market.market_folder import MarketFolder
 from pol.local_market.market_processes import MarketProcesses
 from pol.roles.submitter.submitter import Offer
@@ -75,6 +75,21 @@ def test_a_port_in_use_is_replaced() -> None:
     assert free_port(port) == port
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_a_program_of_somebody_else_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one in a folder for all, above the one in which a market is started."""
+    planted = tmp_path / "node_modules" / ".bin" / "anvil"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("#!/bin/sh\n")
+    planted.chmod(0o755)
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path / "own")
+    monkeypatch.setenv("PATH", str(tmp_path / "own"))
+    assert find_anvil() == planted
+    os.chown(planted, 65534, 65534)
+    assert find_anvil() != planted
+
+
 def test_a_chain_of_anvil_is_left_to_anvil(tmp_path: Path) -> None:
     folder = MarketFolder(tmp_path / "market")
     with folder.locked():
@@ -91,6 +106,18 @@ def test_a_node_that_does_not_start_says_why(tmp_path: Path) -> None:
             start_node(folder, MarketProcesses(folder.processes), 0, embedded=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_a_list_of_processes_by_somebody_else_ends_none(tmp_path: Path) -> None:
+    processes = MarketProcesses(tmp_path / "processes.json")
+    processes.start("own", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log")
+    try:
+        os.chown(tmp_path / "processes.json", 65534, 65534)
+        assert MarketProcesses(tmp_path / "processes.json").end_orphans() == 0
+        assert processes.is_alive("own")
+    finally:
+        processes.end()
+
+
 def test_only_own_processes_are_ended(tmp_path: Path) -> None:
     """An id that is another process's by now is left alone."""
     sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -105,6 +132,9 @@ def test_only_own_processes_are_ended(tmp_path: Path) -> None:
         assert MarketProcesses(tmp_path / "processes.json").end_orphans() == 1
         assert not alive(pid)
         assert alive(stranger.pid)
+        for damaged in ("[1]", '{"a": ["x", 1]}', '{"a": 1}', "{"):
+            (tmp_path / "processes.json").write_text(damaged)
+            assert MarketProcesses(tmp_path / "processes.json").end_orphans() == 0
     finally:
         stranger.kill()
         stranger.wait()
@@ -190,7 +220,7 @@ def test_a_place_that_others_may_write_is_taken_only_by_name(
     file.chmod(0o666)
     with pytest.raises(ProtocolError, match="others than you may write .*: name its folder"):
         MarketPlace.here()
-    assert pol("fetch", "1234") == Said(2, match="others than you may write")
+    assert pol("fetch", "1234") == Said(1 if where else 2, match="others than you may write")
     with pytest.raises(OperationalError, match="start it by `pol up --folder"):
         MarketPlace.here(file.parent)
     file.chmod(0o644)

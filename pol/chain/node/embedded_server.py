@@ -26,6 +26,7 @@ from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 
 LOOPBACK = "127.0.0.1"
+HOSTS = frozenset({LOOPBACK, "localhost"})
 MOST_BYTES = 1 << 24
 PARSE, INTERNAL = -32700, -32603
 """Codes of errors (JSON-RPC 2.0)."""
@@ -53,7 +54,12 @@ class EmbeddedServer:
         return int(self._tester.backend.chain.get_canonical_head().block_number)
 
     async def answer(self, request: web.Request) -> web.Response:
-        """One request, or a list of them."""
+        """One request, or a list of them; none of a page in a browser.
+
+        A page of any site can send one here, and reads the answer by a name of its own that leads to this machine.
+        """
+        if "Origin" in request.headers or request.url.host not in HOSTS:
+            raise web.HTTPForbidden(text="no requests of web pages: ask by JSON-RPC at 127.0.0.1")
         try:
             asked = canonical_json.parse(await request.read(), "the request")
         except ProtocolError as error:
