@@ -28,7 +28,8 @@ HTTP_ERROR: type[Exception] = vars(errors)["HTTPError"]
 """Of the HTTP library of huggingface_hub, which isn't the same in all of its releases."""
 AT_ONCE = 100
 """Files of a commit."""
-_OF_STORE = re.compile(r"[a-z]{1,32}(-[0-9a-f]{64})?\.json|([0-9a-f]{2})/\2[0-9a-f]{62}(\.[a-z]{1,16})?")
+_OF_STORE = re.compile(r"(record|rounds)\.json|([0-9a-f]{2})/\2[0-9a-f]{62}(\.[a-z]{1,16})?")
+"""Objects and heads. No other document of the folder, which could be a keystore."""
 
 
 def push_to_hub(
@@ -51,7 +52,7 @@ def push_to_hub(
     """
     place, api = Path(folder), api or HfApi()
     record = _require_complete(place)
-    files = {str(path.relative_to(place)): path for path in place.rglob("*") if path.is_file()}
+    files = {str(path.relative_to(place)): path for path in place.rglob("*") if _is_own(path)}
     files = {name: path for name, path in sorted(files.items()) if _OF_STORE.fullmatch(name)}
     with _hub(f"push {place} to {repo_id}"):
         api.create_repo(repo_id, private=private, exist_ok=True)
@@ -125,6 +126,11 @@ def _is_same(path: Path, entry: RepoFile | None) -> bool:
         while piece := file.read(1 << 20):
             name.update(piece)
     return name.hexdigest() == (entry.blob_id if entry.lfs is None else entry.lfs.sha256)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is a file, and no link: a stranger's store could lead to any file of this machine."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _record_in(folder: Path) -> LearningRecord:

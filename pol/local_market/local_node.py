@@ -80,7 +80,8 @@ def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
     anvil, kept = find_anvil(), folder.chain / "anvil.json"
     journal = folder.chain / "embedded.journal"
     if not embedded and not journal.exists() and anvil is not None:
-        options = ["--host", LOOPBACK, "--port", str(port), "--hardfork", "prague"]
+        # No page of a site in a browser reads its answers.
+        options = ["--host", LOOPBACK, "--port", str(port), "--hardfork", "prague", "--no-cors"]
         return [str(anvil), *options, "--state", str(kept), "--state-interval", str(STATE_SECONDS)]
     if kept.exists():
         raise OperationalError(

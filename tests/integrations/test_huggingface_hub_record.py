@@ -127,6 +127,19 @@ def test_only_files_of_a_store_are_fetched(tmp_path: Path, server: Hub, api: HfA
         pull_from_hub("me/empty", tmp_path / "empty", api=api)
 
 
+def test_nothing_but_the_store_is_pushed(tmp_path: Path, server: Hub, api: HfApi) -> None:
+    """A keystore beside it, or a stranger's link to a private file under a name of the store."""
+    first = train(tmp_path / "first", 2)
+    before = contents(first)
+    (first / "keystore.json").write_text("{}")
+    (tmp_path / "private").write_text("secret")
+    link = first / "ab" / ("ab" * 32)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "private")
+    push_to_hub(first, "me/first", api=api)
+    assert {name: file[0] for name, file in server.repositories["me/first"].items()} == before
+
+
 def test_failures_are_one_line_without_the_token(tmp_path: Path, server: Hub, api: HfApi) -> None:
     first = train(tmp_path / "first", 2)
     with pytest.raises(OperationalError, match="hf auth login") as unknown:
