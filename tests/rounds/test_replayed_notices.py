@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
+from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.claim_author import ClaimAuthor
@@ -44,6 +47,28 @@ def test_an_old_join_brings_nobody_back(tmp_path: Path) -> None:
     tell(1, 2, Change.JOIN)
     assert [member.worker for member in roster(coordinator.begin_round()).members] == [key(0).name, key(1).name]
     assert audit(store, is_all_roots=True).outcome == "accepted"
+
+
+def test_who_has_no_stake_gets_no_seat(tmp_path: Path) -> None:
+    """On a chain a member without a stake costs the coordinator its own."""
+    store = Store(f"file://{tmp_path}/store")
+    plan = tiny_plan(store)
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS, has_stake=lambda worker: worker == key(1).name)
+    for number in range(2):
+        coordinator.take(encode_entry(MembershipEntry.signed(key(number), plan.digest, 0, Change.JOIN)))
+    begun = Roster.decode(store.get(coordinator.begin_round().document))
+    assert [member.worker for member in begun.members] == [key(1).name]
+
+
+def test_a_coordinator_that_is_started_again_signs_no_second_roster_of_a_round(tmp_path: Path) -> None:
+    """Two rosters of one round cost it its stake."""
+    store = Store(f"file://{tmp_path}/store")
+    plan = tiny_plan(store)
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
+    coordinator.take(encode_entry(MembershipEntry.signed(key(0), plan.digest, 0, Change.JOIN)))
+    coordinator.begin_round()
+    with pytest.raises(ProtocolError, match="has begun already"):
+        RosterCoordinator(store, plan, COORDINATOR, SEATS)
 
 
 def test_a_claim_that_names_a_roster_of_its_own_is_left_out(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from pol.errors import ProtocolError
 from pol.rounds.claim_author import MadeClaim
@@ -28,11 +28,30 @@ class RosterCoordinator:
     """Begins a round with those who have answered, and ends it with those whose messages have come.
 
     ``seats`` is the number of seats with data; who joins while all are taken waits. Who falls out may join again.
+    ``has_stake`` says whether a worker has joined the plan on its chain: a member that hasn't costs the coordinator its
+    own stake. Without it anybody may join, so give it for every plan that is on a chain.
+
+    Raises:
+        ProtocolError: the store has a log with entries: what was signed for its rounds can't be signed anew.
+        OperationalError: the store failed.
     """
 
-    def __init__(self, store: Store, plan: RoundsPlan, key: WorkerKey, seats: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        plan: RoundsPlan,
+        key: WorkerKey,
+        seats: int,
+        has_stake: Callable[[str], bool] = lambda worker: True,
+    ) -> None:
         self.store, self.plan, self.key, self.seats = store, plan, key, seats
+        self._has_stake = has_stake
         self._keeper = LogKeeper(store, plan.digest, key)
+        if len(self._keeper):
+            raise ProtocolError(
+                f"the training in {store.url} has begun already, and a second roster of a round would be an "
+                "equivocation: begin a new one in an empty store"
+            )
         self.roster: Roster | None = None
         """The newest roster."""
         self._joining: dict[str, MembershipEntry] = {}
@@ -76,7 +95,11 @@ class RosterCoordinator:
         self._lost.add(worker)
 
     def take(self, data: bytes) -> None:
-        """Take in what somebody has handed in; anything but a signed entry of this plan and round is left alone."""
+        """Take in what somebody has handed in; anything but a signed entry of this plan and round is left alone.
+
+        Raises:
+            OperationalError: the chain can't say who has a stake, or the store failed.
+        """
         try:
             entry = decode_entry(data)
             require_author(entry)
@@ -84,7 +107,7 @@ class RosterCoordinator:
             return
         if isinstance(entry, MembershipEntry) and entry.plan == self.plan.digest:
             if entry.change is Change.JOIN:
-                if entry.round >= self._joins_from.get(entry.worker, 0):
+                if entry.round >= self._joins_from.get(entry.worker, 0) and self._has_stake(entry.worker):
                     self._joining[entry.worker] = entry
                     self._lost.discard(entry.worker)
             elif entry.round == self.round + 1 and entry.worker in self._workers:
