@@ -30,7 +30,7 @@ _LISTENING = re.compile(r"[Ll]istening on (?:http://)?(127\.0\.0\.1:\d+)")
 
 
 def find_anvil() -> Path | None:
-    """The program anvil: of the PATH, or of ``node_modules`` here, above, or in pol's checkout, unless others own it."""
+    """The program anvil: of the PATH, or of ``node_modules`` here, above, or in pol's checkout; never others'."""
     found = shutil.which("anvil")
     if found is not None:
         return Path(found)

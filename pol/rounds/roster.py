@@ -18,6 +18,10 @@ ROSTER_TYPE = "Roster(bytes32 plan,uint64 round,bytes32 document)"
 MAX_MEMBERS = 4096
 ROSTER_LIMIT = 1 << 20
 """Bytes of a document."""
+SHOWN_LIMIT = 124_000
+"""Bytes of one that a member can show on a chain: nodes take transactions of 128 KiB, and silence costs its stake."""
+MAX_SEATS = 1000
+"""Members whose roster can be shown, with short roles."""
 
 _ROUND = re.compile(rb'"round":([0-9]{1,19}),"routes":')
 """The roster's round in its canonical bytes: in a text of it quotation marks are escaped."""

@@ -218,7 +218,7 @@ def test_a_place_that_others_may_write_is_taken_only_by_name(
     file.parent.mkdir(exist_ok=True)
     file.write_text('network = "local"\n[networks.local]\nrpc = "http://127.0.0.1:9"\ndeployment = "d"\nstore = "s"\n')
     file.chmod(0o666)
-    with pytest.raises(ProtocolError, match="others than you may write .*: name its folder"):
+    with pytest.raises(ProtocolError, match=r"others than you may write .*: name its folder"):
         MarketPlace.here()
     assert pol("fetch", "1234") == Said(1 if where else 2, match="others than you may write")
     with pytest.raises(OperationalError, match="start it by `pol up --folder"):

@@ -6,15 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch.distributed import HashStore
 
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
+from pol.decentralised.elastic.elastic_worker import ElasticWorker
+from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
-from pol.errors import ProtocolError
+from pol.errors import PolError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
-from pol.rounds.roster import Roster
+from pol.rounds.roster import MAX_SEATS, SHOWN_LIMIT, Member, Roster
 from pol.training.storage.store import Store
 
 
@@ -69,6 +72,23 @@ def test_a_coordinator_that_is_started_again_signs_no_second_roster_of_a_round(t
     coordinator.begin_round()
     with pytest.raises(ProtocolError, match="has begun already"):
         RosterCoordinator(store, plan, COORDINATOR, SEATS)
+
+
+def test_members_can_show_their_roster_on_a_chain(tmp_path: Path) -> None:
+    store = Store(f"file://{tmp_path}/store")
+    plan = tiny_plan(store)
+    members = (Member(f"0x{number:040x}", 9_000 + number, 9_999_999) for number in range(MAX_SEATS))
+    full = Roster(plan.digest, 9_999_999, tuple(members), provisional=True)
+    assert len(full.encode()) <= SHOWN_LIMIT
+    with pytest.raises(ProtocolError, match="1001 seats"):
+        RosterCoordinator(store, plan, COORDINATOR, MAX_SEATS + 1)
+    stretched = replace(full, members=(replace(full.members[0], role="x" * SHOWN_LIMIT),))
+    meeting = HashStore()
+    worker = ElasticWorker(ClaimAuthor(store, plan, key(0), CpuExecutor), Mailbox(meeting, 1.0))
+    entry = RosterEntry(store.put(stretched.encode()), COORDINATOR.sign(stretched.digest))
+    worker.mailbox.announce(0, encode_entry(entry), final=False)
+    with pytest.raises(PolError, match="bytes"):
+        worker.take_part(lambda given: None)
 
 
 def test_a_claim_that_names_a_roster_of_its_own_is_left_out(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.published_claim import published_claim
-from pol.rounds.roster import ROSTER_LIMIT, Roster
+from pol.rounds.roster import SHOWN_LIMIT, Roster
 
 
 class LeftOutError(OperationalError):
@@ -188,7 +188,7 @@ class ElasticWorker:
         if not isinstance(entry, RosterEntry):
             raise ProtocolError(f"the notice of round {round_} is no roster: leave this training alone")
         author = self.author
-        data = author.store.get(entry.document, limit=ROSTER_LIMIT)
+        data = author.store.get(entry.document, limit=SHOWN_LIMIT)  # a claim under a longer one can't be defended
         roster = Roster.decode_signed(data, author.plan.digest, author.plan.coordinator, entry.signature)
         if roster is None or roster.round != round_ or roster.provisional is final:
             raise ProtocolError(

@@ -19,7 +19,7 @@ from pol.rounds.log.log_entries import (
 )
 from pol.rounds.log.rounds_log import LogKeeper
 from pol.rounds.plan.rounds_plan import RoundsPlan
-from pol.rounds.roster import Member, Roster
+from pol.rounds.roster import MAX_SEATS, Member, Roster
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 
@@ -32,7 +32,8 @@ class RosterCoordinator:
     own stake. Without it anybody may join, so give it for every plan that is on a chain.
 
     Raises:
-        ProtocolError: the store has a log with entries: what was signed for its rounds can't be signed anew.
+        ProtocolError: too many seats, or the store has a log with entries: what was signed for its rounds can't be
+            signed anew.
         OperationalError: the store failed.
     """
 
@@ -45,6 +46,10 @@ class RosterCoordinator:
         has_stake: Callable[[str], bool] = lambda worker: True,
     ) -> None:
         self.store, self.plan, self.key, self.seats = store, plan, key, seats
+        if seats > MAX_SEATS:
+            raise ProtocolError(
+                f"{seats} seats: members couldn't show their roster on a chain; give {MAX_SEATS} at most"
+            )
         self._has_stake = has_stake
         self._keeper = LogKeeper(store, plan.digest, key)
         if len(self._keeper):
