@@ -231,6 +231,7 @@ def test_a_place_that_others_may_write_is_taken_only_by_name(
 def test_without_a_market_there_is_one_line(tmp_path: Path, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert pol("fetch", "1234") == Said(3, match="there is no market here: start one by `pol up`")
+    assert pol("fetch", "1234", "--out", "/") == Said(2, match="is a directory")
     (tmp_path / "pol.toml").write_text(
         'network = "local"\n[networks.local]\nrpc = "http://127.0.0.1:9"\ndeployment = "d"\nstore = "s"\n'
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from torch.distributed import HashStore
+from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
 
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.decentralised.elastic.elastic_worker import ElasticWorker

@@ -17,7 +17,9 @@ from pol.submission.market_place import MarketPlace
 
 @click.command(epilog=example("pol fetch", "pol fetch 1a2b3c4d --out weights.safetensors"))
 @click.argument("task", default="")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("weights.safetensors"), show_default=True)
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("weights.safetensors"), show_default=True
+)
 @place_options
 @click.option("--wait", is_flag=True, help="Until the task is settled.")
 @click.option("--unsettled", is_flag=True, help="Also weights that nobody has verified, of a task that isn't settled.")
