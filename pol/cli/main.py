@@ -95,6 +95,9 @@ def _run() -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Abort:
         return _fail("interrupted; nothing was left half-written", EXIT_INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return EXIT_USAGE
     except click.ClickException as error:
         return _fail(error.format_message() + _way_out(error), EXIT_USAGE)
     except PolError as error:

@@ -49,6 +49,18 @@ def captured_step(made: Any, steps: int | None = None, batch: int | None = None,
     if isinstance(made, Capture):
         rows = made.program.constants[made.names.constants.index("order")].shape[0]
         return TaskStepOfUser(made, rows)
+    parts = task_parts(made, steps, batch, seed)
+    model, known = parts["model"], capture(**parts)
+    weights = _weights(model, known.names.slots)
+    return TaskStepOfUser(known, len(parts["order"]), _described(model), _described_optimizer(parts), weights)
+
+
+def task_parts(made: Any, steps: int | None = None, batch: int | None = None, seed: int = 0) -> dict[str, Any]:
+    """The arguments of `pol.capture` in what a function of the user made, with an order of the samples.
+
+    Raises:
+        ProtocolError: it made something else; the message says what is taken.
+    """
     parts = dict(made) if isinstance(made, Mapping) else _by_name(made)
     if missing := [name for name in PARTS[:4] if name not in parts]:
         raise ProtocolError(f"the function's dictionary has no {' and no '.join(missing)}: {MEANT}")
@@ -59,9 +71,7 @@ def captured_step(made: Any, steps: int | None = None, batch: int | None = None,
         parts["order"] = shuffled_order(_samples(parts["dataset"]), steps or STEPS, batch, seed)
     elif steps is not None or batch is not None:
         raise ProtocolError("the function gives the order of the samples, which fixes steps and batch: leave them out")
-    known = capture(**parts)
-    weights = _weights(model, known.names.slots)
-    return TaskStepOfUser(known, len(parts["order"]), _described(model), _described_optimizer(parts), weights)
+    return parts
 
 
 def shuffled_order(samples: int, steps: int, batch: int | None = None, seed: int = 0) -> Tensor:

@@ -110,6 +110,12 @@ def test_what_is_misspelled_is_suggested(line: tuple[str, ...], near: str) -> No
     assert (said.code, said.out) == (2, f"pol: {near}\n")
 
 
+@pytest.mark.parametrize("words", [(), ("zk",)])
+def test_no_verb_shows_the_help_as_it_is(words: tuple[str, ...]) -> None:
+    said, helped = pol(*words), pol(*words, "--help")
+    assert (said.code, said.out) == (2, helped.out)
+
+
 def test_the_list_of_verbs_imports_none_of_them() -> None:
     program = "import sys; from pol.cli.main import _run; _run(); print(len(sys.modules), *sys.modules)"
     done = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cli_runner import pol
+from cli_runner import Said, pol
 from pol.errors import UnsupportedError
 from pol.graph import check_capture
 from pol.graph.capture import capture
@@ -161,13 +161,19 @@ arguments = (
 def given():
     return arguments
 
+def unordered():
+    return arguments[:4]
+
+def nonsense():
+    return arguments[:2]
+
 if __name__ == "__main__":
     capture(*arguments)
     print("trained")
 """
 
 
-@pytest.mark.parametrize("function", ["", ":given"])
+@pytest.mark.parametrize("function", ["", ":given", ":unordered"])
 def test_the_command_says_all_at_once_and_ends_with_1(tmp_path: Path, function: str) -> None:
     bad, good = tmp_path / "bad.py", tmp_path / "good.py"
     bad.write_text(
@@ -197,3 +203,11 @@ def test_the_command_refuses_scripts_that_capture_nothing(tmp_path: Path) -> Non
         result = pol("capture", "--check", given)
         assert result.code not in {0, 1}
         assert message in result.out
+
+
+def test_the_command_says_what_a_function_has_to_return(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.replace("{line}", "x"))
+    said = pol("capture", "--check", f"{script}:nonsense")
+    assert said == Said(1, match="pol: the function returns 2 parts: return (model, loss, optimizer, dataset)")
+    assert "Traceback" not in said.out

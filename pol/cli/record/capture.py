@@ -32,11 +32,12 @@ def capture(script: str, check: bool, as_json: bool) -> int:
     """Run SCRIPT, or its FUNCTION, and print everything that its captures would refuse, with the way out.
 
     The script calls pol.capture or pol.exact. A function without arguments may return the arguments of a capture in
-    place of that: a dictionary, or a tuple (model, loss, optimizer, dataset, order). Ends with 1 if anything is
-    refused.
+    place of that: a dictionary, or a tuple (model, loss, optimizer, dataset), with an order of the samples as fifth
+    part if there is one. Ends with 1 if anything is refused.
     """
     from pol.graph.capture.assemble import OBSERVER
     from pol.graph.capture.check_capture import check_capture
+    from pol.submission.task_function import task_parts
 
     found: list[Refusal] = []
     seen = 0
@@ -53,10 +54,8 @@ def capture(script: str, check: bool, as_json: bool) -> int:
     try:
         with as_script(path):
             result = run_script(path, function)
-        if isinstance(result, Mapping):
-            seen, found = seen + 1, check_capture(**result)
-        elif isinstance(result, Sequence) and not isinstance(result, str):
-            seen, found = seen + 1, check_capture(*result)
+        if not seen and isinstance(result, Mapping | Sequence) and not isinstance(result, str):
+            seen, found = 1, check_capture(**task_parts(result))
     except _Refused:
         pass
     finally:
