@@ -95,6 +95,9 @@ class Submission:
             return cls(place, mine[-1])
         tasks = [bytes(event["taskId"]) for event in registry.events("TaskSubmitted")]
         found = [each for each in tasks if each.hex().startswith(task.lower().removeprefix("0x"))]
+        if not found:
+            last = f"{tasks[-1].hex()[:8]} is the newest of them" if tasks else "submit one by `pol submit`"
+            raise ProtocolError(f"none of {len(tasks)} tasks begins with {task}: {last}")
         if len(found) != 1:
             raise ProtocolError(f"{len(found)} of {len(tasks)} tasks begin with {task}: give more digits of one")
         return cls(place, found[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from cli_runner import Said, pol
 from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
 from pol.arithmetic.primitives import Words
 from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError
 from pol.rounds import ClaimAuthor
+from pol.rounds.auditing.drawn_audit import claims_in, open_rounds
 from pol.rounds.plan.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
@@ -106,6 +109,14 @@ def test_withheld_data_is_inconclusive(run: Path, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_looked_at(run: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     assert pol("audit", run, *arguments) == Said(code, match=message)
+
+
+def test_a_worker_of_two_rosters_is_named_once(run: Path) -> None:
+    rounds = open_rounds(Store(f"file://{run}"))
+    twice = {round_: [*rosters, *rosters] for round_, rosters in rounds.rosters.items()}
+    with pytest.raises(OperationalError) as raised:
+        claims_in(dataclasses.replace(rounds, rosters=twice), 1, "7")
+    assert str(raised.value).count(key(0).name) == 1
 
 
 def test_no_log(tmp_path: Path) -> None:

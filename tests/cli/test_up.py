@@ -304,6 +304,8 @@ def test_from_nothing_to_weights(tmp_path: Path, script: Path, monkeypatch: pyte
         assert market.ready()["rpc"] == place["rpc"]
         found = Submission.of(task[:8], MarketPlace.here())
         assert found.task().outcome is TaskOutcome.ACCEPTED
+        with pytest.raises(ProtocolError, match=f"none of 1 tasks begins with zz: {task[:8]} is the newest"):
+            Submission.of("zz", MarketPlace.here())
         assert torch.equal(found.weights()["first.weight"], model.first.weight)
 
 

@@ -142,7 +142,8 @@ def test_usage(case: Case, tmp_path: Path) -> None:
     assert case.run(case.honest, "--cheat-fraction", "0") == Said(2, match="above 0")
     assert case.run(case.honest, "--confidence", "much") == Said(2, match="isn't a number")
     assert pol("verify", case.folder, "--exact") == Said(2, match="is no learning record")
-    assert pol("verify", tmp_path / "nowhere", case.honest, "--exact") == Said(3, match="no store")
+    for proof in ((), (case.honest,)):
+        assert pol("verify", tmp_path / "nowhere", *proof, "--exact") == Said(3, match="no store")
     # A bad profile is nothing that the solver has done.
     assert pol("verify", case.folder, case.honest, "--profile", case.honest) == Said(3, match="profile can't be used")
 

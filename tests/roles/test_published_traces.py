@@ -100,11 +100,12 @@ def test_rows_that_do_not_hash_to_the_trace_are_left_alone(tmp_path: Path, damag
     assert TracePublications(Store(f"file://{tmp_path}")).row(b"\1" * 32, 5) is None
 
 
-def test_a_row_is_asked_for_once(tmp_path: Path) -> None:
+def test_a_row_is_asked_for_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(f"file://{tmp_path}")
     traces = TracePublications(store)
     row = [bytes([number]) * HASH for number in range(5)]
     assert traces.row(tree(row), 5) is None
+    assert not caplog.records, "nobody has to publish a trace"
     a_row(store)
     assert traces.row(tree(row), 5) is None
     assert TracePublications(store).row(tree(row), 5) == row

@@ -161,7 +161,9 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise OperationalError(f"can't read the deployment {path}: {reason_of(error)}") from error
     if not isinstance(document, dict) or not {"deployer", "salt", "parameters", "block"} <= document.keys():
-        raise ProtocolError(f"{path} isn't a document of pol deploy")
+        raise ProtocolError(
+            f"{path} isn't a document of pol deploy: name the folder of one by --out; what `pol up` deploys has none"
+        )
     return document
 
 

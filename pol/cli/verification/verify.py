@@ -20,7 +20,7 @@ from pol.cli.verification.share_option import Share
 from pol.errors import EvidenceError, OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator
-from pol.training.record.recorded_run import is_run, open_run
+from pol.training.record.recorded_run import is_run, open_run, open_store
 
 if TYPE_CHECKING:
     from pol.verification.examination.verification_report import VerificationReport
@@ -88,6 +88,7 @@ def verify(store: str, proof: str | None, report: Path | None, by: str, as_json:
     if sum((options["everything"], options["draws"] is not None)) > 1:
         raise click.UsageError("--all and --draws exclude each other")
     if proof is None and not is_run(store):
+        open_store(store)
         raise click.UsageError(f"{store} is no learning record: name the digest of a learning proof")
     found = _verify(store, proof, as_json, **options)
     if report is not None:

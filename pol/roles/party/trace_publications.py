@@ -99,6 +99,10 @@ class TracePublications:
         self._waiting.join(self._patience)
         if not done:
             why = failed[0] if failed else f"the store took more than {self._patience:.0f} s"
-            LOG.warning("%s, so the dispute takes more moves: %s", problem, why)
+            # Nobody has to publish a trace: that there is none is no trouble.
+            absent = failed and isinstance(failed[0].__cause__, FileNotFoundError)
+            LOG.log(
+                logging.DEBUG if absent else logging.WARNING, "%s, so the dispute takes more moves: %s", problem, why
+            )
             return None
         return done[0]

@@ -77,7 +77,8 @@ def claims_in(rounds: LoggedRounds, round_: int, worker: str) -> list[ClaimEntry
     names = {member.worker for member in members if worker.lower() in (member.worker, str(member.seat))}
     found = [e for e in rounds.claims.values() if e.claim.round == round_ and e.worker in names]
     if not names:
-        there = ", ".join(f"{member.seat} ({member.worker})" for member in members)
+        # A worker that keeps its seat is in every roster of the round.
+        there = ", ".join(dict.fromkeys(f"{member.seat} ({member.worker})" for member in members))
         raise OperationalError(f"round {round_} has no worker {worker}: name a seat or a key of {there}")
     if not found:
         raise OperationalError(f"{worker} has signed no claim in round {round_}: there is nothing to replay")

@@ -71,7 +71,10 @@ class RecordedTask:
         if component is None:
             raise ProtocolError("the run was recorded without a task: leave it out, or record into another store")
         if component["task"] != self.task.digest:
-            raise ProtocolError(f"the run recorded task {component['task']}, not task {self.task.digest}")
+            raise ProtocolError(
+                f"the run recorded task {component['task']}, not task {self.task.digest}: record into another store, "
+                "or seed all that the task is made of"
+            )
         self._recorder.take_over(task_checkpoints(component["checkpoints"], self.task.document.interval))
 
     def proof(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
