@@ -34,6 +34,12 @@ class _Ether(click.ParamType[int]):
         return int(wei)
 
 
+def _coins(wei: int) -> str:
+    """An amount as people write it: all digits, no zeros at the end."""
+    whole, rest = divmod(wei, ETHER)
+    return f"{whole}.{rest:018}".rstrip("0").rstrip(".")
+
+
 @click.command(epilog=example("pol stake deposit 1.5", "pol stake enrol --tickets 2"))
 @click.argument("verb", type=click.Choice(["show", "deposit", "withdraw", "donate", "enrol", "resign"]))
 @click.argument("amount", type=_Ether(), required=False)
@@ -63,7 +69,7 @@ def stake(
     elif verb == "withdraw":
         free = desks.vault.free(wallet.address)
         if amount is not None and amount > free:
-            raise ProtocolError(f"only {free} wei are free; the rest is locked")
+            raise ProtocolError(f"only {_coins(free)} coins are free; the rest is locked")
         if free:
             desks.vault.withdraw(wallet, free if amount is None else amount)
     elif verb == "donate":
@@ -89,4 +95,5 @@ def stake(
         print(json.dumps(shown, indent=2))
         return
     for name, value in shown.items():
-        print(f"{name.replace('_', ' '):<14} {value}")
+        is_money = name not in ("address", "tickets")
+        print(f"{name.replace('_', ' '):<14} {_coins(int(value)) if is_money else value}")

@@ -98,10 +98,11 @@ def _record(findings: list[CheckFinding], as_json: bool) -> int:
         table.add_row(finding.check, finding.about, finding.outcome.value, finding.detail)
     terminal = console()
     terminal.print(table)
+    bad = ", ".join(f"{f.check} {f.about}".strip() for f in findings if f.outcome is CheckOutcome.BAD)
     verdict = {
         FINE: "everything that was checked is good",
-        DIFFERS: "the record, or what it names, is bad",
+        DIFFERS: f"the record, or what it names, is bad: {bad}",
         UNSEEN: "nothing bad was found, but not everything could be checked",
     }
-    terminal.print(verdict[code])
+    terminal.print(verdict[code], soft_wrap=True)
     return code
