@@ -42,9 +42,9 @@ GROUPS = {
         "replay": ("dispute.replay", "Replay a kept dispute, and check every rule."),
     },
     "Market for trainings": {
-        "up": ("market.up", "Run a whole market on this machine: node, parties, and a page."),
-        "submit": ("market.submit", "Put your own model on a market, and follow it to settlement."),
-        "fetch": ("market.fetch", "Write a task's trained weights, checked against the chain."),
+        "up": ("local_market.up", "Run a whole market on this machine: node, parties, and a page."),
+        "submit": ("local_market.submit", "Put your own model on a market, and follow it to settlement."),
+        "fetch": ("local_market.fetch", "Write a task's trained weights, checked against the chain."),
         "price": ("market.price", "Show what a task would cost before it is submitted."),
         "stake": ("market.stake", "Deposit and withdraw money, and enrol to verify."),
         "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),

@@ -16,8 +16,8 @@ from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
-from pol.report.last_operation import OneStep, one_step, shown
-from pol.report.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, side_name
+from pol.report.disputes.last_operation import OneStep, one_step, shown
+from pol.report.disputes.move_descriptions import HEADING, MoveRow, line, opening_row, resignation_row, row, side_name
 from pol.report.narrator import Narrator
 from pol.roles.party.dispute_session import DisputeSession, MoveMade
 from pol.roles.solver.solver import Solver

@@ -8,8 +8,8 @@ from typing import Any
 from pol.chain.deployments.deployment import Deployment
 from pol.demo.funding import ETHER, Balance
 from pol.dispute.dispute_record import DisputeRecord
-from pol.report.last_operation import OneStep
-from pol.report.move_descriptions import MoveRow
+from pol.report.disputes.last_operation import OneStep
+from pol.report.disputes.move_descriptions import MoveRow
 
 
 @dataclass(frozen=True)

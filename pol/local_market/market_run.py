@@ -26,7 +26,7 @@ FRUGAL = {"OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 """Threads of libraries that spin while they wait would take the cores from the other processes."""
 MOST_ENDS, WITHIN = 5, 60.0
 """A process that has ended so often within so many seconds stays down."""
-PARTY, LIAR = "pol.cli.main", "pol.cli.market.lying_party"
+PARTY, LIAR = "pol.cli.main", "pol.cli.local_market.lying_party"
 """Modules that run a party with the options of `pol run`."""
 
 

@@ -7,9 +7,9 @@ from math import exp
 
 from pol.incentives.game.parameter_design import Design
 from pol.incentives.game.payoffs import Choice
-from pol.report import charts
-from pol.report.html_elements import Markup, element, table
-from pol.report.page_parts import card, page_of
+from pol.report.elements import charts
+from pol.report.elements.html_elements import Markup, element, table
+from pol.report.elements.page_parts import card, page_of
 
 POINTS = 200
 

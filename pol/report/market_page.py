@@ -8,12 +8,12 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.claims.acceptance_rule import EXACT
 from pol.dispute.position import Side
 from pol.graph.step_program import Component
-from pol.report import charts
-from pol.report.dispute_entries import entries
-from pol.report.dispute_narrowing import narrowing
-from pol.report.dispute_picture import COLORS
-from pol.report.html_elements import Markup, element, join, table
-from pol.report.page_parts import (
+from pol.report.disputes.dispute_entries import entries
+from pol.report.disputes.dispute_narrowing import narrowing
+from pol.report.disputes.dispute_picture import COLORS
+from pol.report.elements import charts
+from pol.report.elements.html_elements import Markup, element, join, table
+from pol.report.elements.page_parts import (
     badge,
     bar,
     box,

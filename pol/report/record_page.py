@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pol.report.html_elements import element, table
-from pol.report.page_parts import box, bullets, card, counted, facts, folded, moment, note, page_of, pairs
+from pol.report.elements.html_elements import element, table
+from pol.report.elements.page_parts import box, bullets, card, counted, facts, folded, moment, note, page_of, pairs
 from pol.report.training_cards import course_cards
 from pol.report.verification_scope import Occasion
 from pol.training.record.recorded_run import RecordedRun

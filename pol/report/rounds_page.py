@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from pol.report import charts
-from pol.report.dispute_narrowing import narrowing
-from pol.report.html_elements import Markup, element, join
-from pol.report.page_parts import bar, box, bullets, card, counted, facts, moment, note, page_of, pairs
+from pol.report.disputes.dispute_narrowing import narrowing
+from pol.report.disputes.told_dispute import ToldDispute
+from pol.report.elements import charts
+from pol.report.elements.html_elements import Markup, element, join
+from pol.report.elements.page_parts import bar, box, bullets, card, counted, facts, moment, note, page_of, pairs
 from pol.report.rounds_tables import Seats, claims, grid, messages
-from pol.report.told_dispute import ToldDispute
 from pol.report.training_cards import farthest
 from pol.report.verification_scope import Occasion
 from pol.rounds.auditing.drawn_audit import RoundsAudit

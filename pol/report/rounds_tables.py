@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pol.report.html_elements import Markup, element, join, table
-from pol.report.page_parts import box, counted, folded, note
+from pol.report.elements.html_elements import Markup, element, join, table
+from pol.report.elements.page_parts import box, counted, folded, note
 from pol.rounds.auditing.drawn_audit import RoundsAudit
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.log.logged_rounds import LoggedRounds

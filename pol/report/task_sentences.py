@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pol.chain.desks.task_registry import MarketTask, Status, TaskOutcome, Terms
-from pol.report.page_parts import ether, moment, span
+from pol.report.elements.page_parts import ether, moment, span
 from pol.roles.monitor.market_view import TaskView
 
 NEXT = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pol.report import charts
-from pol.report.html_elements import Markup, element, join, table
-from pol.report.page_parts import card, counted, folded, note
-from pol.report.slot_map import slot_map
+from pol.report.elements import charts
+from pol.report.elements.html_elements import Markup, element, join, table
+from pol.report.elements.page_parts import card, counted, folded, note
+from pol.report.elements.slot_map import slot_map
 from pol.verification.engines.slot_engine import SlotDistance
 from pol.verification.examination.training_course import TrainingCourse
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pol.claims.acceptance_rule import relative_limit
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import Component, StepProgram
-from pol.report import charts
-from pol.report.html_elements import Markup, element, join, table
-from pol.report.page_parts import (
+from pol.report.elements import charts
+from pol.report.elements.html_elements import Markup, element, join, table
+from pol.report.elements.page_parts import (
     badge,
     box,
     bullets,

@@ -9,7 +9,7 @@ import pytest
 
 from pol.chain.desks.objections import ObjectionCount
 from pol.chain.desks.task_registry import MarketTask, Status, TaskOutcome, Terms
-from pol.report.html_elements import Markup
+from pol.report.elements.html_elements import Markup
 from pol.report.market_page import task_page
 from pol.report.task_sentences import ENDS, NEXT, STAGES, following, on_turn, stages_of, standing
 from pol.roles.monitor.market_view import TaskView

@@ -17,8 +17,8 @@ from cli_runner import pol
 from pol import Sampling, Store, verify
 from pol.claims.segment_claim import SegmentClaim
 from pol.execution.cpu import CpuExecutor
-from pol.report import charts
-from pol.report.html_elements import Markup, element, table
+from pol.report.elements import charts
+from pol.report.elements.html_elements import Markup, element, table
 from pol.report.verification_page import page as page_of
 from pol.report.verification_scope import Occasion, repeat_command
 from pol.training.task.published_task import load, publish

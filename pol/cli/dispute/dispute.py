@@ -12,8 +12,8 @@ from rich.table import Table
 
 from pol.cli.dispute.recorded_dispute import read
 from pol.cli.examples import example
-from pol.report.dispute_entries import DisputeEntry, DisputePlace, OpenedPart
-from pol.report.last_operation import OneStep, shown
+from pol.report.disputes.dispute_entries import DisputeEntry, DisputePlace, OpenedPart
+from pol.report.disputes.last_operation import OneStep, shown
 
 
 @click.command(epilog=example("pol demo --out story", "pol dispute story --move 4"))

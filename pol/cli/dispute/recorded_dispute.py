@@ -13,7 +13,7 @@ from pol.dispute.position import Position, Side
 from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.graph.node_names import ProgramNames
-from pol.report.dispute_entries import DisputeEntry, entries, given_up
+from pol.report.disputes.dispute_entries import DisputeEntry, entries, given_up
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.learning_proof import load as load_proof

@@ -12,8 +12,8 @@ from rich.console import Console
 from pol.cli.dispute.dispute import tell_end
 from pol.cli.dispute.recorded_dispute import read
 from pol.cli.examples import example
-from pol.report.dispute_entries import DisputeEntry
-from pol.report.move_descriptions import line
+from pol.report.disputes.dispute_entries import DisputeEntry
+from pol.report.disputes.move_descriptions import line
 
 
 @click.command(epilog=example("pol demo --out story", "pol replay story"))

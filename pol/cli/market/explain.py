@@ -21,7 +21,7 @@ from pol.cli.market.party_options import MarketAccess, optional_market_options
 from pol.dispute.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
-from pol.report.packed_move_lines import lines
+from pol.report.disputes.packed_move_lines import lines
 from pol.roles.monitor.market_reader import about
 from pol.roles.party.decisions import Action
 from pol.roles.party.public_calls import public_call

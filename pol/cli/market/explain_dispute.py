@@ -13,7 +13,7 @@ from pol.cli.dispute.program_seconds import needs_of_program, seconds_at_speed
 from pol.dispute.dispute_seconds import dispute_seconds
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
-from pol.report.dispute_needs_lines import needs_document, print_needs
+from pol.report.disputes.dispute_needs_lines import needs_document, print_needs
 from pol.roles.party.role import Role
 from pol.roles.process.defence import needs_of, require_defensible, speeds_of
 from pol.roles.process.work_time import seconds_for

@@ -21,8 +21,8 @@ from pol.cli.market.network_options import store_option
 from pol.cli.market.party_options import MarketAccess, optional_chain_options
 from pol.cli.market.watched_training import WatchedTraining, trainings_card
 from pol.errors import OperationalError, ProtocolError, reason_of
-from pol.report.card_style import STYLE
-from pol.report.html_elements import Markup, document, element
+from pol.report.elements.card_style import STYLE
+from pol.report.elements.html_elements import Markup, document, element
 from pol.report.market_page import dispute_page, overview, task_page
 from pol.roles.monitor.market_reader import MarketReader
 from pol.roles.monitor.market_view import MarketView

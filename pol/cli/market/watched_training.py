@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pol.execution.cpu import CpuExecutor
-from pol.report.html_elements import Markup, element, table
-from pol.report.page_parts import badge, card
+from pol.report.elements.html_elements import Markup, element, table
+from pol.report.elements.page_parts import badge, card
 from pol.report.rounds_page import RoundsFigures, seats_of, standing, state, training
 from pol.rounds.auditing.drawn_audit import RoundsAudit, audit_claims, open_rounds
 from pol.rounds.rounds_course import rounds_course

@@ -103,7 +103,7 @@ def _first_difference(since: Mapping[str, int]) -> str:
 def _draw(
     file: Path, one: NamedTensors, other: NamedTensors, rows: Sequence[TensorComparison], steps: Sequence[int]
 ) -> None:
-    from pol.report.heat_map import Column, write_heat_map
+    from pol.report.elements.heat_map import Column, write_heat_map
     from pol.verification.runs.tensor_comparison import compare_tensors, recorded_tensors
 
     if not steps or one.run is None or other.run is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.figures.committed_data import attacks, benchmarks, demo_moves, false_rejects, gas_record, operation_ratios
 from lab.figures.row_charts import COLORS, FAINT, LIMIT, Scale, bars, card, dots, text
-from pol.report.html_elements import Markup, element
+from pol.report.elements.html_elements import Markup, element
 
 STEPS = {
     "GPT, a step": "gpt_step_ratio",

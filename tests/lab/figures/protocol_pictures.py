@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lab.figures.committed_data import demo_moves, layers
 from lab.figures.row_charts import COLORS, FAINT, INK, LIMIT, ROW, card, line, text
-from pol.report.html_elements import Markup, element
+from pol.report.elements.html_elements import Markup, element
 
 BLUE, SAND, GREEN, ROSE = "#e3f0fa", "#fdf3dc", "#e2f4ee", "#fbe6ee"
 SIDES = {"challenger": COLORS[5], "asserter": COLORS[0]}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pol.report.html_elements import Markup, element
+from pol.report.elements.html_elements import Markup, element
 
 ROW, SIZE, BACK = 20, 12, "#ffffff"
 # The color-blind-safe palette of Okabe and Ito.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.simulations.population import EPOCH, SimulationResult
-from pol.report import charts
 from pol.report.economics_page import section
-from pol.report.html_elements import element, table
-from pol.report.page_parts import card, page_of
+from pol.report.elements import charts
+from pol.report.elements.html_elements import element, table
+from pol.report.elements.page_parts import card, page_of
 
 
 def simulation_page(result: SimulationResult, rows: Sequence[Sequence[str]], title: str) -> str:

@@ -10,7 +10,7 @@ import click
 
 from pol.cli.examples import example
 from pol.cli.file_output import FINE, json_option
-from pol.cli.market.market_folder_option import place_options
+from pol.cli.local_market.market_folder_option import place_options
 from pol.errors import OperationalError
 from pol.submission.market_place import MarketPlace
 

@@ -1,6 +1,6 @@
 """A party of `pol demo` that lies, as a process with the options of `pol run`: `pol up --cheat` starts it.
 
-``python -m pol.cli.market.lying_party run solver ...``. No verb leads here.
+``python -m pol.cli.local_market.lying_party run solver ...``. No verb leads here.
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ LIARS = {"solver": "JumpingSolverProcess", "verifier": "LyingVerifierProcess"}
 
 if __name__ == "__main__":
     for role, name in LIARS.items():
-        KINDS[role] = (f"pol.cli.market.lying_party:{name}", KINDS[role][1])
+        KINDS[role] = (f"pol.cli.local_market.lying_party:{name}", KINDS[role][1])
     main()

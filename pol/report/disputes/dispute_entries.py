@@ -14,8 +14,8 @@ from pol.dispute.rules import picked
 from pol.errors import ProtocolError
 from pol.graph.node_names import ProgramNames
 from pol.graph.tensor_type import LEAF_WORDS
-from pol.report.last_operation import OneStep, one_step
-from pol.report.move_descriptions import MoveRow, opening_row, part, resignation_row, row, side_name
+from pol.report.disputes.last_operation import OneStep, one_step
+from pol.report.disputes.move_descriptions import MoveRow, opening_row, part, resignation_row, row, side_name
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pol.report.dispute_entries import DisputeEntry
-from pol.report.html_elements import Markup, element
+from pol.report.disputes.dispute_entries import DisputeEntry
+from pol.report.elements.html_elements import Markup, element
 
 WIDTH, ROW, BAR, GAP = 360, 70, 18, 30
 COLORS = {"asserter": "var(--asserter)", "challenger": "var(--challenger)"}

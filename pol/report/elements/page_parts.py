@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from pol.report.card_style import STYLE
-from pol.report.html_elements import POLICY, Markup, document, element
+from pol.report.elements.card_style import STYLE
+from pol.report.elements.html_elements import POLICY, Markup, document, element
 
 ETHER = 10**18
 

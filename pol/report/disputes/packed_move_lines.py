@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pol.dispute.move_decoding import PICKLESS, PackedMove
 from pol.dispute.move_fields import Value
-from pol.report.move_descriptions import part
+from pol.report.disputes.move_descriptions import part
 
 ACTS = {
     "answer": "picks {} and opens the sender's own version of it",

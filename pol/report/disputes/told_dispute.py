@@ -9,7 +9,7 @@ from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReplayClaim
 from pol.errors import ProtocolError
 from pol.graph.node_names import ProgramNames
-from pol.report.dispute_entries import DisputeEntry, entries, given_up
+from pol.report.disputes.dispute_entries import DisputeEntry, entries, given_up
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.log.log_entries import ClaimEntry
 from pol.rounds.log.logged_rounds import LoggedRounds

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pol.report.html_elements import Markup, element
+from pol.report.elements.html_elements import Markup, element
 
 SIZE = 1000
 """Width and height of a drawing in its own units."""

@@ -14,7 +14,7 @@ from pol.chain.desks.task_registry import MarketTask, TaskOutcome, Terms
 from pol.chain.node.networks import is_test_net
 from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, json_option
-from pol.cli.market.market_folder_option import place_options
+from pol.cli.local_market.market_folder_option import place_options
 from pol.cli.training_script import as_script, run_script, script_parts
 from pol.roles.submitter.submitter import Offer
 from pol.submission.market_place import MarketPlace

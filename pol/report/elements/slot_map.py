@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pol.report.html_elements import Markup, element, join
-from pol.report.page_parts import note
+from pol.report.elements.html_elements import Markup, element, join
+from pol.report.elements.page_parts import note
 
 MOST_SLOTS = 60
 DECADES = 6

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pol.report.dispute_entries import DisputeEntry
-from pol.report.dispute_picture import COLORS, picture
-from pol.report.html_elements import Markup, element, table
-from pol.report.last_operation import OneStep, shown
+from pol.report.disputes.dispute_entries import DisputeEntry
+from pol.report.disputes.dispute_picture import COLORS, picture
+from pol.report.disputes.last_operation import OneStep, shown
+from pol.report.elements.html_elements import Markup, element, table
 
 if TYPE_CHECKING:
     from pol.roles.monitor.market_view import EvmOperation

@@ -1,0 +1,1 @@
+"""A market on this machine, and tasks of one's own on any: up, submit, fetch."""

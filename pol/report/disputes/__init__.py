@@ -1,0 +1,1 @@
+"""Disputes as people read them: moves, what is left, the last operation."""
