@@ -95,5 +95,5 @@ def stake(
         print(json.dumps(shown, indent=2))
         return
     for name, value in shown.items():
-        is_money = name not in ("address", "tickets")
-        print(f"{name.replace('_', ' '):<14} {_coins(int(value)) if is_money else value}")
+        told = _coins(value) if isinstance(value, int) and name != "tickets" else value
+        print(f"{name.replace('_', ' '):<14} {told}")
