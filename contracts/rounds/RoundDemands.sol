@@ -57,7 +57,18 @@ contract RoundDemands is TimedDemands {
     /// @notice The second head isn't longer than the first, or no extension of it.
     error NotAnExtension(uint64 older, uint64 newer);
 
+    /// @notice Gas for a byte of a roster that an answer shows: calldata at its floor price, hash and event.
+    uint256 public constant ROSTER_BYTE_GAS = 45;
+    /// @notice Bytes of a roster that a bond pays for: about a thousand members.
+    uint256 public constant ROSTER_BYTES = 124_000;
+    uint256 private constant ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * ROSTER_BYTES;
+
     constructor(IStakeVault vault_) TimedDemands(vault_) {}
+
+    /// @notice The bond of a demand whose answer may show a roster, now. What the answer doesn't cost goes back.
+    function rosterBondOf(bytes32 id) external view returns (uint256) {
+        return _bond(bonds.terms(id), ROSTER_ANSWER_GAS);
+    }
 
     /// @notice Demands the claim behind a slot of a claim's start.
     function demandSource(bytes32 id, SignedClaim calldata signed, uint32 slot, uint256 mostBond)
@@ -67,13 +78,13 @@ contract RoundDemands is TimedDemands {
         PlanTerms memory t = _termsFor(id, signed.claim.plan);
         bytes32 content = _sourceContent(signed.claim, slot);
         emit SourceDemanded(id, content, slot, signed);
-        return _demand(t, id, signed.author(), content, mostBond);
+        return _demand(t, id, signed.author(), content, mostBond, ROSTER_ANSWER_GAS);
     }
 
     /// @notice Shows it: all that can be false by roots is right. Anybody, for the author.
     function answerSource(RoundDemand calldata d, RoundClaim calldata claim, SourceAnswer calldata a) external {
-        _answer(d, _sourceContent(claim, a.source.slot));
         PlanTerms memory t = bonds.terms(d.id);
+        _answer(d, _sourceContent(claim, a.source.slot), _owed(t, d, a.member.text.length));
         BoundInputs.requirePhase(t, claim.phase, a.phase);
         BoundInputs.requireSource(claim, a.phase.phase.slots, a.source);
         BoundInputs.requireRule(a.phase.phase, a.source.slot, a.rule);
@@ -87,16 +98,17 @@ contract RoundDemands is TimedDemands {
         PlanTerms memory t = _termsFor(id, signed.claim.plan);
         bytes32 content = _rosterContent(signed.claim);
         emit RosterDemanded(id, content, signed);
-        return _demand(t, id, signed.author(), content, mostBond);
+        return _demand(t, id, signed.author(), content, mostBond, ROSTER_ANSWER_GAS);
     }
 
     /// @notice Shows it, to all: the coordinator has signed it for the claim's round, and the claim's author is a
     /// member. Anybody, for the author.
     function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, MemberProof calldata member) external {
-        (bytes32 document,) = RosterMembers.requireMember(bonds.terms(d.id), claim.round, claim.worker, member);
+        PlanTerms memory t = bonds.terms(d.id);
+        (bytes32 document,) = RosterMembers.requireMember(t, claim.round, claim.worker, member);
         if (document != claim.roster) revert OtherRoster(document);
         emit RosterShown(d.id, document, claim.round, member.text, member.signature);
-        _answer(d, _rosterContent(claim));
+        _answer(d, _rosterContent(claim), _owed(t, d, member.text.length));
     }
 
     /// @notice Demands the entry of a claim whose receipt the keeper has signed. The claim comes with it, so a keeper
@@ -187,6 +199,12 @@ contract RoundDemands is TimedDemands {
             RosterMembers.requireMember(t, named.round, author, a.member);
         }
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);
+    }
+
+    /// @dev What an answer that shows so many bytes of a roster has cost, at the base fee of the demand.
+    function _owed(PlanTerms memory t, RoundDemand calldata d, uint256 shown) private pure returns (uint256) {
+        uint256 paidFor = ANSWER_GAS + ROSTER_BYTE_GAS * (shown < ROSTER_BYTES ? shown : ROSTER_BYTES);
+        return t.price + (d.bond - t.price) * paidFor / ROSTER_ANSWER_GAS;
     }
 
     function _sourceContent(RoundClaim calldata claim, uint32 slot) private pure returns (bytes32) {

@@ -15,7 +15,7 @@ struct RoundDemand {
     address accused;
     address demander;
     uint64 deadline; // last second for an answer
-    uint256 bond; // the price of the answer
+    uint256 bond; // the price of the longest answer
     bytes32 content; // hash of what is demanded
 }
 
@@ -29,7 +29,7 @@ struct LoggedClaim {
 }
 
 /// @title TimedDemands
-/// @notice Demands with a clock (docs/spec/rounds.md, "On a chain"): an answer earns the bond, silence loses the stake.
+/// @notice Demands with a clock (docs/spec/rounds.md, "On a chain"): an answer earns its price, silence loses the stake.
 /// @dev One word for each open demand. Bonds are locked under the plan's id.
 abstract contract TimedDemands is RoundDesk {
     using RoundSignatures for SignedHead;
@@ -76,7 +76,7 @@ abstract contract TimedDemands is RoundDesk {
 
     /// @notice The bond of a demand now.
     function bondOf(bytes32 id) external view returns (uint256) {
-        return _bond(bonds.terms(id));
+        return _bond(bonds.terms(id), ANSWER_GAS);
     }
 
     /// @notice Is this demand open?
@@ -89,7 +89,19 @@ abstract contract TimedDemands is RoundDesk {
         internal
         returns (bytes32 key)
     {
-        uint256 bond = _bond(t);
+        return _demand(t, id, accused, content, mostBond, ANSWER_GAS);
+    }
+
+    /// @dev The same, for answers that may take `answerGas`.
+    function _demand(
+        PlanTerms memory t,
+        bytes32 id,
+        address accused,
+        bytes32 content,
+        uint256 mostBond,
+        uint256 answerGas
+    ) internal returns (bytes32 key) {
+        uint256 bond = _bond(t, answerGas);
         if (bond > mostBond) revert BondTooHigh(bond);
         RoundDemand memory d =
             RoundDemand(id, accused, _party(), uint64(block.timestamp) + t.answerWindow, bond, content);
@@ -103,15 +115,21 @@ abstract contract TimedDemands is RoundDesk {
         vault.lock(id, d.demander, bond);
     }
 
-    /// @dev Ends a demand for `content` that the caller answers, for the accused: reverts if what is shown is wrong.
+    /// @dev Ends a demand for `content` that the caller answers, for the accused, who earns the bond.
     function _answer(RoundDemand calldata d, bytes32 content) internal {
+        _answer(d, content, d.bond);
+    }
+
+    /// @dev The same, where the answer has cost `owed` of the bond; the rest goes back.
+    function _answer(RoundDemand calldata d, bytes32 content, uint256 owed) internal {
         if (d.content != content) revert OtherDemand(d.content);
         if (block.timestamp > d.deadline) revert DeadlinePassed(d.deadline);
         bytes32 key = keccak256(abi.encode(d));
         emit Answered(d.id, key);
         _take(d, key);
-        vault.forfeit(d.id, d.demander, d.bond);
-        vault.pay(d.id, d.accused, d.bond);
+        vault.forfeit(d.id, d.demander, owed);
+        vault.pay(d.id, d.accused, owed);
+        vault.unlock(d.id, d.demander, d.bond - owed);
     }
 
     /// @dev Reverts unless the log holds the claim with this digest, signed by this worker.
@@ -131,8 +149,8 @@ abstract contract TimedDemands is RoundDesk {
         if (signer != worker) revert OtherSigner(signer);
     }
 
-    function _bond(PlanTerms memory t) private view returns (uint256) {
-        return t.price + (paysGas ? ANSWER_GAS * block.basefee : 0);
+    function _bond(PlanTerms memory t, uint256 answerGas) internal view returns (uint256) {
+        return t.price + (paysGas ? answerGas * block.basefee : 0);
     }
 
     /// @dev Ends an open demand; whatever reverts later brings it back.

@@ -13,7 +13,17 @@ from pol.chain.rounds.signed_structs import claim_struct, logged_claim, member_p
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import DeliveryEntry, encode_entry
+from pol.rounds.roster import SHOWN_LIMIT, Member
 from pol.rounds.round_claim import sources_root, start_of
+
+# As contracts/rounds/RoundDemands.sol has them.
+ANSWER_GAS, ROSTER_BYTE_GAS = 400_000, 45
+ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * SHOWN_LIMIT
+
+
+def price_of(demand: RoundDemand, shown: int) -> int:
+    """Wei of the bond that an answer with so many bytes of a roster earns."""
+    return MONEY.price + (demand.bond - MONEY.price) * (ANSWER_GAS + ROSTER_BYTE_GAS * shown) // ROSTER_ANSWER_GAS
 
 
 def expire(toy: ToyRounds, demand: RoundDemand, name: str, before: int) -> None:
@@ -88,17 +98,16 @@ def test_a_source_of_a_member_without_a_stake_is_shown(toy: ToyRounds) -> None:
     of_ann = member_proof(roster, keeper.sign(roster.digest), ann.worker)
     with pytest.raises(Reverted, match="OtherText"):
         demands.answer_source(toy.wallets["ann"], demand, *answer, of_ann)
+    member = member_proof(roster, keeper.sign(roster.digest), stranger)
     before = toy.free("ann")
-    demands.answer_source(
-        toy.wallets["ann"], demand, *answer, member_proof(roster, keeper.sign(roster.digest), stranger)
-    )
-    assert toy.free("ann") == before + demand.bond
+    demands.answer_source(toy.wallets["ann"], demand, *answer, member)
+    assert toy.free("ann") == before + price_of(demand, len(roster.encode()))
     toy.check_books()
 
 
 def test_a_roster_is_shown_to_all(toy: ToyRounds) -> None:
     demands, challenger, entry = toy.contracts.demands, toy.wallets["challenger"], toy.made["ann", STEP].entry
-    roster, before = toy.rosters[0], toy.free("ann")
+    roster, before = toy.rosters[0], {name: toy.free(name) for name in ("ann", "challenger")}
     assert demands.shown_roster(toy.plan_id, roster.document) is None
     demand = demands.demand_roster(challenger, toy.plan_id, entry)
     signature = toy.keys["keeper"].sign(roster.digest)
@@ -106,7 +115,28 @@ def test_a_roster_is_shown_to_all(toy: ToyRounds) -> None:
         demands.answer_roster(toy.wallets["bob"], demand, toy.made["bob", STEP].entry, roster, signature)
     demands.answer_roster(toy.wallets["bob"], demand, entry, roster, signature)
     assert demands.shown_roster(toy.plan_id, roster.document) == roster
-    assert toy.free("ann") == before + demand.bond
+    price = price_of(demand, len(roster.encode()))
+    assert price - MONEY.price < (demand.bond - MONEY.price) // 10  # the rest returns
+    assert toy.free("ann") == before["ann"] + price
+    assert toy.free("challenger") == before["challenger"] - price
+    toy.check_books()
+
+
+@pytest.mark.parametrize("members", [2, 100, 600, 1000])
+def test_an_answer_of_any_size_is_paid_for(toy: ToyRounds, members: int) -> None:
+    """Nobody makes an honest worker poorer by demanding rosters: the bond has the gas of the answer."""
+    demands, bob = toy.contracts.demands, toy.wallets["bob"]
+    ann, *_ = toy.rosters[0].members
+    others = tuple(Member(f"0x{number:040x}", number) for number in range(1, members))
+    roster = replace(toy.rosters[0], members=(ann, *others), partners=(), routes=())
+    assert len(roster.encode()) <= SHOWN_LIMIT
+    entry = toy.signed("ann", toy.made["ann", STEP].entry, roster=roster.document)
+    demand = demands.demand_roster(toy.wallets["challenger"], toy.plan_id, entry)
+    before = toy.free("ann")
+    receipt = demands.answer_roster(bob, demand, entry, roster, toy.keys["keeper"].sign(roster.digest))
+    gas_part = toy.free("ann") - before - MONEY.price
+    fee = (demand.bond - MONEY.price) // ROSTER_ANSWER_GAS  # at the demand
+    assert receipt["gasUsed"] * fee <= gas_part
     toy.check_books()
 
 

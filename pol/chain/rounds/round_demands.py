@@ -56,13 +56,17 @@ class TimedDemands(LeafDemands[RoundDemand]):
 class RoundDemands(TimedDemands):
     """The desk of demands for sources, rosters, entries of the log and consistency paths."""
 
+    def roster_bond(self, plan_id: bytes) -> int:
+        """The bond of a demand whose answer may show a roster, now; what the answer doesn't cost goes back."""
+        return int(self.read("rosterBondOf", plan_id))
+
     def demand_source(self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, slot: int) -> RoundDemand:
         """Demand the claim behind a slot of a claim's start from its author.
 
         Raises:
             Reverted: the worker can't be accused (any more), or the vault holds too little of the wallet's money.
         """
-        most = 2 * self.bond(plan_id)
+        most = 2 * self.roster_bond(plan_id)
         return self._demanded(self.transact(wallet, "demandSource", plan_id, signed_claim(entry), slot, most))
 
     def answer_source(
@@ -105,7 +109,7 @@ class RoundDemands(TimedDemands):
 
     def demand_roster(self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry) -> RoundDemand:
         """Demand the roster that a claim names from its author. Raises as `demand_source`."""
-        most = 2 * self.bond(plan_id)
+        most = 2 * self.roster_bond(plan_id)
         return self._demanded(self.transact(wallet, "demandRoster", plan_id, signed_claim(entry), most))
 
     def answer_roster(

@@ -88,7 +88,7 @@ contract RoundsGas is RoundsBase {
         vm.pauseGasMetering();
         MemberProof memory proof = _last(100, _party(1));
         SignedClaim memory signed = _signedUnder(1, proof.text);
-        uint256 bond = demands.bondOf(id);
+        uint256 bond = demands.rosterBondOf(id);
         vm.prank(_party(2));
         demands.demandRoster(id, signed, bond);
         bytes32 content = keccak256(abi.encode("roster", _digestOf(signed.claim)));

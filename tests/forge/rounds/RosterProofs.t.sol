@@ -34,13 +34,17 @@ contract RosterProofsTest is RoundsBase {
         RoundDemand memory d = _demanded(signed);
         vm.assertEq(bonds.bond(id, _party(1)).open, 1);
         vm.assertEq(vault.locked(address(demands), id, _party(3)), d.bond);
-        uint256 before = vault.free(_party(1));
+        (uint256 before, uint256 demander) = (vault.free(_party(1)), vault.free(_party(3)));
         vm.expectEmit(address(demands));
         emit RoundDemands.RosterShown(id, keccak256(_text), 0, _text, _signatureOfIt);
         vm.expectEmit(address(demands));
         emit TimedDemands.Answered(id, keccak256(abi.encode(d)));
         demands.answerRoster(d, signed.claim, _proof());
-        vm.assertEq(vault.free(_party(1)), before + d.bond);
+        // The price, and at the demand's base fee the gas for this text; the rest returns.
+        uint256 owed = 0.01 ether + (400_000 + 45 * _text.length) * 1 gwei;
+        vm.assertEq(d.bond, 0.01 ether + (400_000 + 45 * 124_000) * 1 gwei);
+        vm.assertEq(vault.free(_party(1)), before + owed);
+        vm.assertEq(vault.free(_party(3)), demander + d.bond - owed);
         vm.assertEq(bonds.bond(id, _party(1)).open, 0);
         _checkBooks();
     }
@@ -158,7 +162,7 @@ contract RosterProofsTest is RoundsBase {
     /// @dev By the third worker.
     function _demanded(SignedClaim memory signed) private returns (RoundDemand memory d) {
         bytes32 content = keccak256(abi.encode("roster", _digestOf(signed.claim)));
-        uint256 bond = demands.bondOf(id);
+        uint256 bond = demands.rosterBondOf(id);
         uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
         d = RoundDemand(id, signed.claim.worker, _party(3), deadline, bond, content);
         bytes32 key = keccak256(abi.encode(d));
