@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,14 +79,22 @@ def push_to_hub(
     return commit
 
 
-def pull_from_hub(repo_id: str, folder: Path | str, *, revision: str = "main", api: HfApi | None = None) -> Path:
+def pull_from_hub(
+    repo_id: str,
+    folder: Path | str,
+    *,
+    revision: str = "main",
+    limit: int | None = None,
+    api: HfApi | None = None,
+) -> Path:
     """Fetch a record into a folder, which is then a store; `pol check` says whether it is what it claims.
 
-    Only files with names of a store are fetched, and compared with the sizes and hashes in the hub's list.
+    Only files with names of a store are fetched, and compared with the sizes and hashes in the hub's list. limit: the
+    most bytes to fetch; by default what is free on the folder's disk. Nothing is fetched if the list has more.
 
     Raises:
-        ProtocolError: the repository has no record, or the folder holds another or a longer one.
-        OperationalError: the hub failed, or gave other bytes than it lists.
+        ProtocolError: the repository has no record or more than the limit, or the folder holds another or a longer one.
+        OperationalError: the hub failed, gave other bytes than it lists, or the disk lacks room for them.
     """
     place, api = Path(folder), api or HfApi()
     with _hub(f"pull {repo_id}"):
@@ -95,12 +104,21 @@ def pull_from_hub(repo_id: str, folder: Path | str, *, revision: str = "main", a
             raise ProtocolError(f"{repo_id} has no {HEAD}, so it is no learning record: ask for its right name")
         if (place / HEAD).exists() and not _continues(_published(api, repo_id, commit), _record_in(place)):
             raise ProtocolError(f"{place} holds another record, or more of this one: pull into another folder")
-        for name in sorted(held, key=lambda name: name == HEAD):  # the record last, as it is written
-            if not _is_same(place / name, held[name]):
-                api.hf_hub_download(repo_id, name, revision=commit, local_dir=place)
+        missing = [name for name, entry in held.items() if not _is_same(place / name, entry)]
+        _require_room(repo_id, place, sum(held[name].size for name in missing), limit)
+        for name in sorted(missing, key=lambda name: name == HEAD):  # the record last, as it is written
+            api.hf_hub_download(repo_id, name, revision=commit, local_dir=place)
             if not _is_same(place / name, held[name]):
                 raise OperationalError(f"{repo_id} gave other bytes for {name} than it lists: pull again")
     return place
+
+
+def _require_room(repo_id: str, place: Path, size: int, limit: int | None) -> None:
+    if limit is not None and size > limit:
+        raise ProtocolError(f"{repo_id} has {size} bytes to fetch, more than {limit}: raise limit= if you want them")
+    there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
+    if size > (free := shutil.disk_usage(there).free):
+        raise OperationalError(f"{repo_id} has {size} bytes to fetch, and {there} has {free} free: make room first")
 
 
 def _commit(api: HfApi, repo_id: str, revision: str, files: Mapping[str, Path], message: str) -> None:

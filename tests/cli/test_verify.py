@@ -146,6 +146,8 @@ def test_usage(case: Case, tmp_path: Path) -> None:
         assert pol("verify", tmp_path / "nowhere", *proof, "--exact") == Said(3, match="no store")
     # A bad profile is nothing that the solver has done.
     assert pol("verify", case.folder, case.honest, "--profile", case.honest) == Said(3, match="profile can't be used")
+    unknown = pol("verify", case.folder, case.honest, "--profile", "00" * 32)
+    assert unknown == Said(3, match=f"the store has no profile {'00' * 32}: give the digest that `pol profile` printed")
 
 
 def record(store: Store, task: LoadedTask) -> Recorder:

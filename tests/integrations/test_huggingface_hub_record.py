@@ -127,6 +127,23 @@ def test_only_files_of_a_store_are_fetched(tmp_path: Path, server: Hub, api: HfA
         pull_from_hub("me/empty", tmp_path / "empty", api=api)
 
 
+def test_nothing_is_fetched_beyond_the_limit(
+    tmp_path: Path, server: Hub, api: HfApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = train(tmp_path / "first", 4)
+    push_to_hub(first, "me/first", api=api)
+    size = sum(map(len, contents(first).values()))
+    with pytest.raises(ProtocolError, match=f"me/first has {size} bytes to fetch, more than {size - 1}: raise limit="):
+        pull_from_hub("me/first", tmp_path / "fetched", limit=size - 1, api=api)
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda place: shutil._ntuple_diskusage(size, 1, size - 1))
+        with pytest.raises(OperationalError, match=f"{size - 1} free: make room first"):
+            pull_from_hub("me/first", tmp_path / "fetched", api=api)
+    assert not (tmp_path / "fetched").exists()
+    pull_from_hub("me/first", tmp_path / "fetched", limit=size, api=api)
+    pull_from_hub("me/first", tmp_path / "fetched", limit=0, api=api)  # all is there
+
+
 def test_nothing_but_the_store_is_pushed(tmp_path: Path, server: Hub, api: HfApi) -> None:
     """A keystore beside it, or a stranger's link to a private file under a name of the store."""
     first = train(tmp_path / "first", 2)

@@ -69,6 +69,17 @@ def test_a_loop_of_ones_own_gives_a_proof_that_is_accepted() -> None:
     assert profiled().thresholds
 
 
+def test_a_step_beyond_the_task_is_refused() -> None:
+    store = own_store("beyond")
+    recorder = train(store)
+    digest, _ = recorder.learning_proof()
+    with pytest.raises(ProtocolError, match=f"the task ends after {recorder.steps} steps: leave the loop there"):
+        recorder.step()
+    recorder.close()
+    assert recorder.learning_proof()[0] == digest
+    assert recorder.record.checkpoints[-1].step == loaded().document.steps
+
+
 def test_a_run_that_was_cut_gives_the_same_roots() -> None:
     whole = train(own_store("whole")).learning_proof()[1]
     cut = own_store("cut")

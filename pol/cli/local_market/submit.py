@@ -61,11 +61,16 @@ def submit(
     if not function:
         raise click.UsageError(f"name the function that returns the task: {path}:make_task")
     submission.wei_of(price)
+    quiet = Console(stderr=True, quiet=as_json)
+    quiet.print(f"running {path}", markup=False, highlight=False)
     with as_script(path):
         made = run_script(path, function)
     desks, show = place.deployment.market(place.connection), _Lines(as_json)
     free = 0 if place.signer is None else desks.vault.free(place.signer.address)
-    sent = submission.submit(made, price, place, steps=steps, batch=batch, interval=interval, draws=draws, seed=seed)
+    with quiet.status("capturing a step, storing what others need, and announcing the task"):
+        sent = submission.submit(
+            made, price, place, steps=steps, batch=batch, interval=interval, draws=draws, seed=seed
+        )
     terms = desks.registry.terms(sent.task_id)
     show.submitted(sent.id, terms, desks.settlement.escrow_of(terms))
     if not is_test_net(place.connection.chain_id) and not as_json:

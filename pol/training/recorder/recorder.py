@@ -165,12 +165,17 @@ class Recorder:
         """End a step, after the optimizer and the scheduler; records a checkpoint if one is due.
 
         Raises:
+            ProtocolError: it isn't resumed yet, or its task has ended.
             OperationalError: an earlier checkpoint, or this one, could not be stored and is missing from the record.
                 Earlier ones and the training in memory are whole: catch the error to go on training.
         """
         if self._recorded < 0:
             raise ProtocolError(
                 "call resume() before the first step: it records the start, or goes on from a checkpoint"
+            )
+        if self._task is not None and self.steps == self._task.task.document.steps:
+            raise ProtocolError(
+                f"the task ends after {self.steps} steps: leave the loop there; its checkpoints and proof are whole"
             )
         self.steps += 1
         with self._reporting():

@@ -137,6 +137,10 @@ def _thresholds(subject: ExaminedProof, digest: str | None) -> Three:
     # A bad profile is not the solver's fault: it keeps the verifier from looking.
     if digest is None:
         return EXACT
+    if not subject.store.exists(digest):
+        raise OperationalError(
+            f"the store has no profile {digest}: give the digest that `pol profile` printed, or put that profile there"
+        )
     try:
         return load_profile(subject.store, digest, subject.task).thresholds
     except ProtocolError as error:
