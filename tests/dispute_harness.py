@@ -27,7 +27,7 @@ from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import Lie, LyingTrace, lied_result
 from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim, ReplayClaim, SumClaim
-from pol.dispute.move_encoding import encode
+from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer

@@ -8,7 +8,6 @@ from .deployments.deployment import deploy as deploy
 from .deployments.rounds_deployment import RoundsDeployment as RoundsDeployment
 from .deployments.rounds_layout import deploy_rounds as deploy_rounds
 from .node.connection import Connection as Connection
-from .node.node_provider import Endpoints as Endpoints
 from .records.learning_log import LearningLog as LearningLog
 from .records.record_publisher import RecordPublisher as RecordPublisher
 from .records.record_publisher import Schedule as Schedule
@@ -17,3 +16,4 @@ from .rounds.plan_terms import PlanCommitment as PlanCommitment
 from .rounds.plan_terms import PlanMoney as PlanMoney
 from .rounds.plan_terms import PlanTerms as PlanTerms
 from .rounds.plan_terms import require_terms as require_terms
+from .rpc.node_provider import Endpoints as Endpoints

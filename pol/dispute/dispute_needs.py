@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pol.dispute.move_gas import gas_of
-from pol.dispute.move_sizes import (
+from pol.dispute.encoding.move_gas import gas_of
+from pol.dispute.encoding.move_sizes import (
     MoveSize,
     dearest_proof,
     moves_in_node,

@@ -93,7 +93,7 @@ def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
             "there is no node: install the embedded one by pip install 'pol[embedded]', or anvil by npm install "
             "@foundry-rs/anvil"
         )
-    server = ["-P", "-m", "pol.chain.node.embedded_server"]
+    server = ["-P", "-m", "pol.chain.embedded.embedded_server"]
     return [sys.executable, *server, "--port", str(port), "--journal", str(journal)]
 
 

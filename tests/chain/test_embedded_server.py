@@ -18,7 +18,7 @@ import pytest
 from web3.types import RPCEndpoint
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.node.chain_journal import ChainJournal
+from pol.chain.embedded.chain_journal import ChainJournal
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 
@@ -29,7 +29,7 @@ SECONDS = 60
 @contextmanager
 def server(journal: Path, ending: signal.Signals = signal.SIGTERM) -> Iterator[str]:
     """URL of a server with a journal; it gets a signal at the end."""
-    command = [sys.executable, "-m", "pol.chain.node.embedded_server", "--journal", str(journal)]
+    command = [sys.executable, "-m", "pol.chain.embedded.embedded_server", "--journal", str(journal)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -26,11 +26,11 @@ from pol.chain.account.remote_signer import RemoteSigner
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import deploy
 from pol.chain.node.connection import Connection
-from pol.chain.node.http_endpoint import public_name
-from pol.chain.node.latest_block import HeadWatch
-from pol.chain.node.node_provider import Endpoints, NoQuorum, StaleHead
-from pol.chain.node.quorum import agreed, at_least
-from pol.chain.node.retry_policy import RetryPolicy
+from pol.chain.rpc.http_endpoint import public_name
+from pol.chain.rpc.latest_block import HeadWatch
+from pol.chain.rpc.node_provider import Endpoints, NoQuorum, StaleHead
+from pol.chain.rpc.quorum import agreed, at_least
+from pol.chain.rpc.retry_policy import RetryPolicy
 from pol.errors import OperationalError
 
 KEY = b"\x31" * 32
@@ -238,7 +238,7 @@ def test_the_others_of_a_quorum_go_on(gateways: list[Gateway]) -> None:
 @pytest.mark.parametrize("encoding", [None, "gzip"])
 def test_an_answer_without_an_end(node: str, encoding: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes are counted as they come out of their encoding."""
-    monkeypatch.setattr("pol.chain.node.http_endpoint.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("pol.chain.rpc.http_endpoint.MOST_BYTES", 1 << 20)
     body = b" " * (64 << 20)
     raw = Raw(200, gzip.compress(body, 1), {"Content-Encoding": "gzip"}) if encoding else Raw(200, body)
     told = "answered with more than 1048576 bytes"

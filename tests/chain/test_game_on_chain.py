@@ -17,7 +17,7 @@ from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.claims.distance import UNEQUAL
 from pol.demo.lying_players import Lie, LyingTrace, draw_lie
-from pol.dispute.move_encoding import encode
+from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep
 from pol.dispute.one_step import disputed
 from pol.dispute.play.distance_evidence import SumEvidence

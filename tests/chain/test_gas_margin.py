@@ -7,7 +7,7 @@ from anvil_node import anvil_node
 from node_snapshots import order
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
-from pol.dispute.move_gas import BLOCK_GAS
+from pol.dispute.encoding.move_gas import BLOCK_GAS
 
 LOOP = "0x5f355b60019003806002570000"
 """Counts its argument down to zero; 26 gas each time."""

@@ -7,7 +7,7 @@ from pol.chain.account.gas_fees import GWEI, Budget, FeePolicy, Fees, InclusionP
 from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.node.connection import Connection
-from pol.chain.node.refused_transactions import Refusal
+from pol.chain.rpc.refused_transactions import Refusal
 from pol.errors import OperationalError
 
 

@@ -15,7 +15,7 @@ from pol.chain.court.move_from_transaction import sent_move
 from pol.chain.node.connection import Connection
 from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import LyingTrace, draw_lie
-from pol.dispute.move_encoding import FUNCTIONS, encode
+from pol.dispute.encoding.move_encoding import FUNCTIONS, encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer

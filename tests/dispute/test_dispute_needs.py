@@ -24,9 +24,9 @@ from pol.demo import digits
 from pol.dispute.agreed_facts import AtSlot, node_of
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.disputed_claim import DisputedClaim, SumClaim
-from pol.dispute.move_encoding import encode
-from pol.dispute.move_gas import EXECUTION, gas_of
-from pol.dispute.move_sizes import MoveSize, dearest_proof
+from pol.dispute.encoding.move_encoding import encode
+from pol.dispute.encoding.move_gas import EXECUTION, gas_of
+from pol.dispute.encoding.move_sizes import MoveSize, dearest_proof
 from pol.dispute.moves import Move, ProveStep, ProveSum
 from pol.dispute.one_step import disputed
 from pol.dispute.play.distance_evidence import SumEvidence

@@ -22,7 +22,7 @@ from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import SumClaim
-from pol.dispute.move_encoding import encode
+from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer, SumPlayer

@@ -18,7 +18,7 @@ import toy_program
 from dispute_harness import MOVE_GRACE, REPLAY_GRACE, Court, court, params_of, sides
 from lab.disputes.dispute_match import Match, play
 from pol.demo.lying_players import Lie, LyingTrace
-from pol.dispute.move_encoding import encode
+from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor

@@ -19,9 +19,9 @@ from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.agreed_facts import AtNode, AtTrace
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.move_decoding import LEVELS, PackedMove, StoredPlace, decode
-from pol.dispute.move_encoding import FUNCTIONS, encode, selector
-from pol.dispute.move_fields import _NOTHING, _STEP
+from pol.dispute.encoding.move_decoding import LEVELS, PackedMove, StoredPlace, decode
+from pol.dispute.encoding.move_encoding import FUNCTIONS, encode, selector
+from pol.dispute.encoding.move_fields import _NOTHING, _STEP
 from pol.dispute.moves import Describe, DescribeSlot, Move, OpenState, ProveSlot, ProveStep, ProveSum
 from pol.dispute.one_step import executed
 from pol.dispute.openings import Opening

@@ -11,7 +11,7 @@ from dispute_harness import CLOCK, ENOUGH_GAS, Court, court, params_of
 from lab.disputes.dispute_match import Match, play
 from pol.commitments.keccak import keccak256
 from pol.dispute.disputed_claim import DisputedClaim
-from pol.dispute.move_encoding import encode
+from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.play.honest_players import Player
 from pol.dispute.position import Position, Side
 

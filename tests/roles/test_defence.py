@@ -15,7 +15,7 @@ from anvil_node import anvil_node
 from cli_runner import Said, pol
 from pol.chain.node.connection import Connection
 from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.move_gas import gas_of
+from pol.dispute.encoding.move_gas import gas_of
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
 from pol.roles.party.machine import MachineSpeeds

@@ -16,7 +16,7 @@ from web3.types import TxParams, TxReceipt, Wei
 from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, OutgoingCall
 from pol.chain.node.connection import Connection, operational
-from pol.chain.node.refused_transactions import Refusal
+from pol.chain.rpc.refused_transactions import Refusal
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 

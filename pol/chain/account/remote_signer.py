@@ -19,8 +19,8 @@ from web3.types import TxParams
 
 from pol.chain.account.signers import hexadecimal_key, read_private
 from pol.chain.account.typed_data import signed_struct
-from pol.chain.node.http_deadline import body_of, bounded_session, within
-from pol.chain.node.http_endpoint import public_name
+from pol.chain.rpc.http_deadline import body_of, bounded_session, within
+from pol.chain.rpc.http_endpoint import public_name
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError

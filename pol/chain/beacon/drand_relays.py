@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from pol.chain.node.http_deadline import TooLong, body_of, bounded_session, is_timeout, within
+from pol.chain.rpc.http_deadline import TooLong, body_of, bounded_session, is_timeout, within
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.verification.beacon.drand import QUICKNET, DrandNetwork, Round, verify_round

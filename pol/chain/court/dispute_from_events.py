@@ -9,9 +9,9 @@ from pol.commitments.merkle import depth
 from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import DisputedClaim
+from pol.dispute.encoding.packed_bytes import PackedReader
 from pol.dispute.moves import Answer, Describe, DescribeSlot, DisputeEnded, Move, OpenBody, OpenState, Show, Unfold
 from pol.dispute.openings import ShownLeaf
-from pol.dispute.packed_bytes import PackedReader
 from pol.dispute.position import Position
 from pol.dispute.rules import apply
 from pol.errors import OperationalError

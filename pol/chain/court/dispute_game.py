@@ -20,7 +20,7 @@ from pol.chain.node.connection import operational
 from pol.commitments.keccak import keccak256
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim, ReplayClaim, SumClaim
-from pol.dispute.move_encoding import FUNCTIONS, encode, selector
+from pol.dispute.encoding.move_encoding import FUNCTIONS, encode, selector
 from pol.dispute.moves import DisputeEnded, Move, Proof
 from pol.dispute.position import ClaimKind, Position, Side
 from pol.dispute.rules import apply
@@ -191,7 +191,7 @@ class DisputeGame(Binding):
     def sign(self, wallet: Wallet, position: Position, content: bytes) -> bytes:
         """The signature (r, s, v) by which the side on turn lets anybody relay a move for it.
 
-        ``content`` is `pol.dispute.move_encoding.encode` of the move, or `resignation`.
+        ``content`` is `pol.dispute.encoding.move_encoding.encode` of the move, or `resignation`.
         """
         message = {"head": state_hash(position, packed(wallet.address)), "content": keccak256(content)}
         return wallet.sign_typed(self.signing_domain("pol dispute"), MOVE_TYPE, message)

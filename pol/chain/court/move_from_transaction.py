@@ -13,7 +13,7 @@ from web3.types import TxData
 
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.node.connection import Connection, operational
-from pol.dispute.move_decoding import PackedMove, StoredPlace, decode
+from pol.dispute.encoding.move_decoding import PackedMove, StoredPlace, decode
 from pol.dispute.position import Level
 from pol.errors import OperationalError, ProtocolError
 

@@ -1,1 +1,1 @@
-"""Ethereum nodes: endpoints, quorum, logs, caches, and an embedded chain."""
+"""Connections to Ethereum nodes: networks, their settings, and logs that are kept."""

@@ -13,9 +13,9 @@ from web3 import Web3
 from web3.exceptions import BlockNotFound, Web3Exception, Web3RPCError
 from web3.types import RPCEndpoint
 
-from pol.chain.node.node_provider import Endpoints
-from pol.chain.node.refused_transactions import Refusal
-from pol.chain.node.rpc_cache import RpcCache
+from pol.chain.rpc.node_provider import Endpoints
+from pol.chain.rpc.refused_transactions import Refusal
+from pol.chain.rpc.rpc_cache import RpcCache
 from pol.errors import OperationalError
 
 POLL_SECONDS = 0.5
@@ -61,7 +61,7 @@ class Connection:
         Raises:
             OperationalError: the extra ``pol[embedded]`` isn't installed.
         """
-        from pol.chain.node.embedded_chain import embedded_web3
+        from pol.chain.embedded.embedded_chain import embedded_web3
 
         return cls(embedded_web3(seed), "embedded chain")
 

@@ -18,7 +18,7 @@ from pol.cli.examples import example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market import explain_dispute
 from pol.cli.market.party_options import MarketAccess, optional_market_options
-from pol.dispute.move_decoding import PackedMove, decode
+from pol.dispute.encoding.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.report.disputes.packed_move_lines import lines

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from pol.chain.node.connection import Connection
-from pol.chain.node.node_provider import Endpoints
+from pol.chain.rpc.node_provider import Endpoints
 from pol.errors import OperationalError, reason_of
 
 STALE_SECONDS = 600.0

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from pol.dispute.dispute_needs import DisputeNeeds, element_work
 from pol.dispute.dispute_seconds import DisputeSeconds
-from pol.dispute.move_gas import gas_of
-from pol.dispute.move_sizes import MoveSize
+from pol.dispute.encoding.move_gas import gas_of
+from pol.dispute.encoding.move_sizes import MoveSize
 
 LABELS = {
     "state": "one state",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pol.dispute.move_encoding import encode
+from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.moves import DisputeEnded, Move, OpenState, Show
 from pol.dispute.position import TREES, Level, Position, Side
 from pol.graph.tensor_type import LEAF_WORDS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pol.dispute.move_decoding import PICKLESS, PackedMove
-from pol.dispute.move_fields import Value
+from pol.dispute.encoding.move_decoding import PICKLESS, PackedMove
+from pol.dispute.encoding.move_fields import Value
 from pol.report.disputes.move_descriptions import part
 
 ACTS = {

@@ -10,7 +10,7 @@ from eth_typing import ChecksumAddress
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Terms
 from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.move_gas import BLOCK_GAS, gas_of
+from pol.dispute.encoding.move_gas import BLOCK_GAS, gas_of
 from pol.errors import ProtocolError
 from pol.graph.step_program import StepProgram
 

@@ -19,7 +19,7 @@ from lab.benchmarks.figure import Figure
 from lab.benchmarks.measured_models import next_token_loss
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.dispute_seconds import Speeds, dispute_seconds
-from pol.dispute.move_gas import gas_of
+from pol.dispute.encoding.move_gas import gas_of
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import CapturedShapes, capture_shapes
 from pol.graph.work_estimate import step_work

@@ -21,7 +21,7 @@ from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.disputed_claim import ReplayClaim
-from pol.dispute.move_encoding import encode
+from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import HASH_BITS, ClaimKind, Side

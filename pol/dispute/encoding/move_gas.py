@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pol.dispute.move_sizes import MoveSize
+from pol.dispute.encoding.move_sizes import MoveSize
 
 TRANSACTION = 21_000
 CALLDATA = 16

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pol.commitments.merkle import depth
-from pol.dispute.move_encoding import selector
-from pol.dispute.move_fields import REST, Value, placeholder_facts, read_witness, tree_heights
-from pol.dispute.packed_bytes import PackedReader
+from pol.dispute.encoding.move_encoding import selector
+from pol.dispute.encoding.move_fields import REST, Value, placeholder_facts, read_witness, tree_heights
+from pol.dispute.encoding.packed_bytes import PackedReader
 from pol.dispute.position import HASH_BITS, SUMS, TREES, Level, Position, Side
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import LEAF_WORDS

@@ -11,12 +11,12 @@ from eth_utils.conversions import to_bytes
 from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from pol.chain.node.http_endpoint import Endpoint, Health, Trouble
-from pol.chain.node.latest_block import STALL_SECONDS, HeadWatch
-from pol.chain.node.quorum import agreed, at_least, comparable, reduced
-from pol.chain.node.refused_transactions import Refusal
-from pol.chain.node.retry_policy import RetryPolicy
-from pol.chain.node.rpc_methods import LOCAL, ORDERS, READS, pinned, quantity, varies
+from pol.chain.rpc.http_endpoint import Endpoint, Health, Trouble
+from pol.chain.rpc.latest_block import STALL_SECONDS, HeadWatch
+from pol.chain.rpc.quorum import agreed, at_least, comparable, reduced
+from pol.chain.rpc.refused_transactions import Refusal
+from pol.chain.rpc.retry_policy import RetryPolicy
+from pol.chain.rpc.rpc_methods import LOCAL, ORDERS, READS, pinned, quantity, varies
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 

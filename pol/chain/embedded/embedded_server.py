@@ -1,4 +1,4 @@
-"""The embedded chain behind a local JSON-RPC port, for several processes: ``python -m pol.chain.node.embedded_server``.
+"""The embedded chain behind a local port, for several processes: ``python -m pol.chain.embedded.embedded_server``.
 
 Every transaction gets a block at once. After ``evm_setIntervalMining`` there is a block in every interval, and after
 ``anvil_setBlockTimestampInterval`` the chain's clock runs faster than this machine's.
@@ -20,8 +20,8 @@ from aiohttp import web
 from web3.middleware.base import MiddlewareOnion
 from web3.types import RPCEndpoint
 
-from pol.chain.node.chain_journal import ChainJournal
-from pol.chain.node.embedded_chain import embedded_web3
+from pol.chain.embedded.chain_journal import ChainJournal
+from pol.chain.embedded.embedded_chain import embedded_web3
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pol.arithmetic.primitives import ARITY, Op
 from pol.commitments.array import LEAF_SIZE
 from pol.commitments.merkle import depth
-from pol.dispute.move_encoding import reads_constants
+from pol.dispute.encoding.move_encoding import reads_constants
 from pol.dispute.position import CHUNK_TERMS, VALUE_BITS, Level, share
 from pol.graph.node import InputKind, Node, Operand, Source
 from pol.graph.step_program import StepProgram

@@ -15,7 +15,7 @@ import requests
 from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from pol.chain.node.http_deadline import TooLong, body_of, is_timeout, session_to, within
+from pol.chain.rpc.http_deadline import TooLong, body_of, is_timeout, session_to, within
 
 LIMIT_EXCEEDED = (-32005, 429)
 """JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status)."""

@@ -1,0 +1,1 @@
+"""An Ethereum chain in this process, and one behind a local port with a journal."""

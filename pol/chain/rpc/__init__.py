@@ -1,0 +1,1 @@
+"""JSON-RPC over HTTP: deadlines, retries, a quorum of nodes, and answers that are kept."""
