@@ -104,13 +104,15 @@ POL_INLINE void contract(Word* POL_RESTRICT out, const Word* POL_RESTRICT sx, co
     // Terms that don't exist are left out: adding a zero would change the sign of -0.
     constexpr int kRest = int(Node::kTerms % kDepth);
     constexpr Index kWhole = Node::kTerms - kRest;
+    // In a loop of one turn the compiler would load all lines first, into more registers than there are.
+    constexpr int kLines = kWhole > kDepth ? kDepth : kDepth / 2;
     int half = 0;
     for (Index k = 0; k < kWhole; k += kDepth) {
         POL_PHASE(t) {
             const bool more = kRest != 0 || k + kDepth < kWhole;
             Word x[kRowLoads], y[kColumnLoads];
             if (more) read(t, k + kDepth, x, y);
-            POL_UNROLL for (int depth = 0; depth < kDepth; ++depth) { multiply(t, half * kDepth + depth); }
+            POL_UNROLL_BY(kLines) for (int depth = 0; depth < kDepth; ++depth) { multiply(t, half * kDepth + depth); }
             if (more) store(t, 1 - half, x, y);
         }
         half = 1 - half;

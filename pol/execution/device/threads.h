@@ -34,7 +34,9 @@ typedef long long Long;
 #define POL_SHARED(type, name, count) __shared__ __align__(16) type name[count]
 #define POL_REGISTERS(type, name, count) type name[1][count]
 #define POL_SLOT(t) 0
+#define POL_PRAGMA(text) _Pragma(#text)
 #define POL_UNROLL _Pragma("unroll")
+#define POL_UNROLL_BY(count) POL_PRAGMA(unroll (count))
 #define POL_UNROLL_FEW _Pragma("unroll 2")
 #define POL_RESTRICT __restrict__
 #define POL_CONSTANT(type, name, count) static __constant__ const type name[count]
@@ -60,6 +62,7 @@ typedef long long Long;
 #define POL_REGISTERS(type, name, count) type name[kThreads][count]
 #define POL_SLOT(t) t
 #define POL_UNROLL _Pragma("GCC unroll 32")
+#define POL_UNROLL_BY(count) POL_UNROLL
 #define POL_UNROLL_FEW _Pragma("GCC unroll 2")
 #define POL_RESTRICT __restrict__
 #define POL_CONSTANT(type, name, count) static const type name[count]
