@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.auditing.claim_replay import load_phase
-from pol.rounds.log.log_entries import encode_entry
-from pol.rounds.message import decode_message, slots_of
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry, encode_entry
+from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
+from pol.rounds.log.rounds_log import load_head
+from pol.rounds.message import decode_message, encode_message, slots_of
+from pol.rounds.published_claim import published_claim
 
 _PAUSE = 0.005
 
@@ -32,7 +36,7 @@ def coordinate(
     patience: Patience,
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """All rounds of a plan. ``shared`` are the phase whose messages end a round, and the slots that a message brings.
+    """All rounds of a plan that are left. ``shared`` are the phase whose messages end a round, and a message's slots.
 
     ``between`` is called whenever the loop has waited a little.
 
@@ -57,16 +61,19 @@ def coordinate(
         return is_settled and enough and coordinator.ready > 0
 
     def may_end(waited: float) -> bool:
-        return post.delivered > 0 and (not coordinator.owing or waited > patience.members)
+        return coordinator.delivered > 0 and (not coordinator.owing or waited > patience.members)
 
-    for _ in range(coordinator.round + 1, coordinator.plan.rounds):
-        wait(may_begin, f"round {coordinator.round + 1} has too few members")
-        mailbox.announce(coordinator.round + 1, encode_entry(coordinator.begin_round()), final=False)
-        post.begin()
+    post.restore()
+    while coordinator.is_begun or coordinator.round + 1 < coordinator.plan.rounds:
+        if not coordinator.is_begun:
+            wait(may_begin, f"round {coordinator.round + 1} has too few members")
+            mailbox.announce(coordinator.round + 1, encode_entry(coordinator.begin_round()), final=False)
+            post.begin()
         wait(may_end, f"no message has come in round {coordinator.round}")
         mailbox.announce(coordinator.round, encode_entry(coordinator.end_round()), final=True)
     wait(lambda waited: waited > patience.members or not coordinator.silent, "members are silent")
     coordinator.publish()
+    mailbox.close()
 
 
 class Reception:
@@ -78,20 +85,53 @@ class Reception:
         self._index = next(at for at, one in enumerate(plan.phases) if one.name == phase)
         self._slots = slots_of(load_phase(coordinator.store, plan.phases[self._index]).names, slots)
         self._refused: set[str] = set()
-        self.delivered = 0
 
     def begin(self) -> None:
         """A new round."""
-        self._refused, self.delivered = set(), 0
+        self._refused = set()
+
+    def restore(self) -> None:
+        """Show what workers need of the last two rounds: a mailbox is empty when its coordinator was started again.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        coordinator, mailbox = self._coordinator, self._mailbox
+        if coordinator.roster is None:
+            mailbox.open()
+            return
+        plan, head = load_head(coordinator.store)
+        rounds = read_rounds(coordinator.store, plan, head, max(0, coordinator.round - 1))
+        receipts = (entry for entry in rounds.entries if isinstance(entry, DeliveryEntry))
+        for receipt in receipts:
+            if receipt.receiver == coordinator.key.name and receipt.round >= coordinator.round - 1:
+                mailbox.acknowledge(receipt.claim, encode_entry(receipt))
+                self._send_again(rounds, rounds.claims[receipt.claim])
+        rosters = {roster.document.hex(): roster for rosters in rounds.rosters.values() for roster in rosters}
+        for entry in rounds.entries:
+            if isinstance(entry, RosterEntry) and entry.document in rosters:
+                roster = rosters[entry.document]
+                mailbox.announce(roster.round, encode_entry(entry), final=not roster.provisional)
+
+    def _send_again(self, rounds: LoggedRounds, entry: ClaimEntry) -> None:
+        """Show the message of an acknowledged claim: who has sent it may be gone."""
+        with suppress(OperationalError):  # its author doesn't publish: only the author can show it again
+            made = published_claim(rounds, entry)
+            if all(slot in made.words for slot in self._slots):
+                message = encode_message(rounds.store, rounds.plan, made, self._slots)
+                self._mailbox.send(entry.claim.round, self._phase, entry.worker, message)
 
     def read(self) -> None:
         """Take in all that has come; a message that isn't what its sender has signed counts as none."""
         coordinator, mailbox = self._coordinator, self._mailbox
-        for data in mailbox.handed_in():
-            coordinator.take(data)
-        for worker in set(coordinator.owing) - self._refused:
-            if not mailbox.has_message(coordinator.round, self._phase, worker):
-                continue
+        owing = sorted(set(coordinator.owing) - self._refused)
+        # Looked for first: what a message follows from is handed in before it is sent.
+        senders = [worker for worker in owing if mailbox.has_message(coordinator.round, self._phase, worker)]
+        if handed_in := mailbox.handed_in():
+            for data in handed_in:
+                coordinator.take(data)
+            coordinator.keep()
+        for worker in senders:
             try:
                 data = mailbox.message(coordinator.round, self._phase, worker)
                 message = decode_message(coordinator.store, coordinator.plan, data, self._slots)
@@ -104,5 +144,4 @@ class Reception:
             if receipt is None:
                 self._refused.add(worker)
             else:
-                self.delivered += 1
                 mailbox.acknowledge(claim.digest, encode_entry(receipt))

@@ -65,7 +65,7 @@ class ElasticWorker:
                     change = Change.LEAVE if self.round + 1 == leaves else Change.HEARTBEAT
                     self.tell(self.round + 1, change)
                     if change is Change.LEAVE:
-                        return
+                        break
                 except LeftOutError:
                     self.tell(self.round + 1, Change.JOIN)
                     has_asked = True
@@ -73,6 +73,8 @@ class ElasticWorker:
                 self.tell(self.round + 1, Change.JOIN)
                 has_asked = True
             self.round += 1
+        following = self.round + 1
+        self.mailbox.depart(self.author.name, following if following < self.author.plan.rounds else None)
 
     def begin(self, roster: Roster) -> None:
         """Know what a round's claims start from: one's own claims of the round before, or the first member's.
@@ -85,6 +87,7 @@ class ElasticWorker:
         author, before = self.author, self.round - 1
         author.rosters[self.round] = roster
         author.forget(before)
+        self.mailbox.forget(self.round)
         if before < 0:
             return
         author.rosters[before] = self._roster(before, final=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from torch.distributed import DistStoreError
+from torch.distributed import DistNetworkError, DistStoreError
 
 from pol.errors import OperationalError
 
-INBOX, ROUND = "inbox", "round"
+LOG = logging.getLogger(__name__)
+INBOX, ROUND, END = "inbox", "round", "end"
+_T = TypeVar("_T")
 
 
 class KeyValueStore(Protocol):
@@ -45,16 +49,21 @@ class Mailbox:
     """Messages by round, phase and sender; the coordinator's inbox, and its notices of rosters.
 
     Who can reach the store can put anything into it: what is read is checked by its signature. ``patience`` is how many
-    seconds a reader waits.
+    seconds a reader waits. The store dies with the coordinator's process. ``connect`` waits for the one of a
+    coordinator that was started again; what this mailbox has posted since `forget` is then posted again.
     """
 
-    def __init__(self, store: KeyValueStore, patience: float) -> None:
-        self._store, self._patience = store, patience
+    def __init__(
+        self, store: KeyValueStore, patience: float, connect: Callable[[], KeyValueStore] | None = None
+    ) -> None:
+        self._store, self._patience, self._connect = store, patience, connect
+        self._posts: list[tuple[int, Callable[[KeyValueStore], None]]] = []
+        self._round = -1
         self.sent = 0
 
     def hand_in(self, entry: bytes) -> None:
         """Bring an entry to the coordinator."""
-        self._store.queue_push(INBOX, entry)
+        self._post(lambda store: store.queue_push(INBOX, entry))
         self.sent += len(entry)
 
     def handed_in(self) -> list[bytes]:
@@ -63,7 +72,7 @@ class Mailbox:
 
     def send(self, round_: int, phase: str, sender: str, message: bytes) -> None:
         """Show a message to all."""
-        self._store.set(f"message/{round_}/{phase}/{sender}", message)
+        self._post(lambda store: store.set(f"message/{round_}/{phase}/{sender}", message))
         self.sent += len(message)
 
     def message(self, round_: int, phase: str, sender: str) -> bytes:
@@ -76,7 +85,7 @@ class Mailbox:
 
     def has_message(self, round_: int, phase: str, sender: str) -> bool:
         """Whether a message is there."""
-        return self._store.check([f"message/{round_}/{phase}/{sender}"])
+        return self._has(f"message/{round_}/{phase}/{sender}")
 
     def acknowledge(self, claim: bytes, receipt: bytes) -> None:
         """Show the receipt of a claim to its author."""
@@ -85,12 +94,20 @@ class Mailbox:
     def receipt(self, claim: bytes) -> bytes | None:
         """The receipt of a claim, if it is there."""
         key = f"receipt/{claim.hex()}"
-        return bytes(self._store.get(key)) if self._store.check([key]) else None
+        return self._ask(lambda store: bytes(store.get(key)) if store.check([key]) else None)
+
+    def open(self) -> None:
+        """Say that a training begins, which has no round yet."""
+        self._store.set(ROUND, "-1")
 
     def announce(self, round_: int, roster: bytes, final: bool) -> None:
         """Show the roster of a round to all."""
         self._store.set(_notice(round_, final), roster)
         self._store.set(ROUND, str(round_))
+
+    def close(self) -> None:
+        """Say that the training is over, and its log published."""
+        self._store.set(END, "")
 
     def roster(self, round_: int, final: bool) -> bytes:
         """The roster of a round, waited for.
@@ -102,20 +119,90 @@ class Mailbox:
 
     def has_roster(self, round_: int, final: bool) -> bool:
         """Whether the roster of a round is there."""
-        return self._store.check([_notice(round_, final)])
+        return self._has(_notice(round_, final))
 
     @property
     def round(self) -> int:
-        """The newest round, -1 before the first."""
-        return int(self._store.get(ROUND)) if self._store.check([ROUND]) else -1
+        """The newest round, -1 before the first; waits for a coordinator that shows what was before a restart.
+
+        Raises:
+            OperationalError: no coordinator is there.
+        """
+        return int(self._wait(ROUND, "the coordinator's newest round"))
+
+    def forget(self, round_: int) -> None:
+        """This round begins: what was posted before the round before is in the log, and isn't posted again."""
+        self._round = round_
+        self._posts = [(posted, post) for posted, post in self._posts if posted >= round_ - 1]
+
+    def depart(self, worker: str, round_: int | None) -> None:
+        """Stay until the coordinator has what was handed in: it has begun this round, or without one has ended.
+
+        Raises:
+            OperationalError: it doesn't.
+        """
+        if round_ is None:
+            self._wait(END, "the end of the training")
+        else:
+            self.roster(round_, final=False)
+        self._ask(lambda store: store.set(_departure(worker), ""))
+
+    def await_departures(self, workers: list[str], seconds: float) -> bool:
+        """Whether all these workers have departed; waited for."""
+        try:
+            self._store.wait([_departure(worker) for worker in workers], timedelta(seconds=seconds))
+        except DistStoreError:
+            return False
+        return True
+
+    def _has(self, key: str) -> bool:
+        return self._ask(lambda store: store.check([key]))
 
     def _wait(self, key: str, what: str) -> bytes:
+        def found(store: KeyValueStore) -> bytes:
+            store.wait([key], timedelta(seconds=self._patience))
+            return bytes(store.get(key))
+
         try:
-            self._store.wait([key], timedelta(seconds=self._patience))
+            return self._ask(found)
         except (DistStoreError, RuntimeError) as error:
             raise OperationalError(f"{what} hasn't come in {self._patience} s: is its sender alive?") from error
-        return bytes(self._store.get(key))
+
+    def _post(self, post: Callable[[KeyValueStore], None]) -> None:
+        if self._connect is not None:
+            self._posts.append((self._round, post))
+        self._ask(post)
+
+    def _ask(self, question: Callable[[KeyValueStore], _T]) -> _T:
+        """Ask the store; if it is gone, the next one, as soon as that is there and has got the posts of before."""
+        is_new = False
+        while True:
+            try:
+                if is_new:
+                    self._post_again()
+                    is_new = False
+                return question(self._store)
+            except DistNetworkError as error:
+                if self._connect is None:
+                    raise OperationalError(f"the coordinator can't be reached: is it alive? ({error})") from error
+                LOG.warning(
+                    "the coordinator can't be reached: waiting up to %.0f s until it is started again", self._patience
+                )
+                self._store, is_new = self._connect(), True
+
+    def _post_again(self) -> None:
+        try:
+            self._store.wait([ROUND], timedelta(seconds=self._patience))
+        except DistStoreError as error:
+            raise OperationalError(f"a coordinator is there again, but shows no round in {self._patience} s") from error
+        for _, post in self._posts:
+            post(self._store)
+        LOG.warning("the coordinator is back: going on")
 
 
 def _notice(round_: int, final: bool) -> str:
     return f"roster/{round_}/{'final' if final else 'begun'}"
+
+
+def _departure(worker: str) -> str:
+    return f"departed/{worker}"

@@ -1,10 +1,16 @@
-"""Elastic workers as processes of this machine, which meet in a TCPStore; killed ones are started again."""
+"""Elastic workers as processes of this machine, which meet in a TCPStore; killed ones are started again.
+
+The store of the meeting stands in the coordinator's process. When that is killed, workers wait for one on its port.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import socket
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -12,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch exports it without a list
+from torch.distributed import DistNetworkError, TCPStore  # type: ignore[attr-defined]  # torch exports it without a list
 
 from pol.decentralised.elastic.coordination import Patience, coordinate
 from pol.decentralised.elastic.elastic_worker import ElasticWorker
@@ -26,6 +32,7 @@ from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.training.storage.store import Store
 
 LOOPBACK = "127.0.0.1"
+_PAUSE = 0.1
 ElasticRound = Callable[[ElasticWorker], None]
 """What a worker does in a round, such as `pol.decentralised.diloco.diloco_round`."""
 
@@ -60,19 +67,16 @@ def run_members(
 ) -> None:
     """Train all rounds of a plan in ``folder/store``; this process coordinates. ``shared`` is as in `coordinate`.
 
-    ``restarted`` hears of each worker that was killed and is started again.
+    If the process is killed, its workers end; called again, it goes on where it was. ``restarted`` hears of each worker
+    that was killed and is started again.
 
     Raises:
         ProtocolError, OperationalError: as `coordinate`; a worker has failed.
     """
-    wait = timedelta(seconds=patience.limit)
-    listening = socket.create_server((LOOPBACK, 0))  # by itself a TCPStore listens on all interfaces
-    port, handle = listening.getsockname()[1], listening.detach()
-    meeting = TCPStore(LOOPBACK, port, is_master=True, wait_for_workers=False, timeout=wait, master_listen_fd=handle)
-    store = Store(f"file://{folder}/store")
+    meeting, store = open_meeting(0, patience.limit), Store(f"file://{folder}/store")
     keeper = coordinator(store, plan, local_key(-1), seats)
-    work = (str(folder.resolve()), plan.digest.hex(), meeting.port, do_round, patience.limit)
-    processes = _Processes(work, members, keeper, restarted)
+    expect_members(keeper, {member.number: member.joins for member in members})
+    processes = MemberProcesses(folder, plan, meeting.port, do_round, members, patience, keeper, restarted)
     try:
         coordinate(keeper, Mailbox(meeting, patience.limit), shared, patience, processes.look)
         processes.join(patience.limit)
@@ -80,15 +84,88 @@ def run_members(
         processes.stop()
 
 
-class _Processes:
+def keep_rounds(
+    folder: Path,
+    plan: RoundsPlan,
+    shared: tuple[str, Sequence[str]],
+    joins: Mapping[int, int],
+    port: int,
+    *,
+    seats: int,
+    patience: Patience,
+    coordinator: type[RosterCoordinator] = RosterCoordinator,
+) -> None:
+    """As `run_members`, the coordinator alone: workers are processes of others that meet at ``port``.
+
+    If the process is killed, workers wait; called again, it goes on where it was. ``joins`` are the rounds from which
+    workers take part.
+
+    Raises:
+        ProtocolError, OperationalError: as `coordinate`; the port isn't free.
+    """
+    store = Store(f"file://{folder}/store")
+    keeper = coordinator(store, plan, local_key(-1), seats)
+    expect_members(keeper, joins)
+    mailbox = Mailbox(open_meeting(port, patience.limit), patience.limit)
+    coordinate(keeper, mailbox, shared, patience)
+    members = () if keeper.roster is None else keeper.roster.members
+    mailbox.await_departures([member.worker for member in members], patience.members)
+
+
+def open_meeting(port: int, seconds: float) -> TCPStore:
+    """A store in this process, at a port of this machine, 0 for any that is free.
+
+    Raises:
+        OperationalError: the port isn't free.
+    """
+    try:
+        listening = socket.create_server((LOOPBACK, port))  # by itself a TCPStore listens on all interfaces
+    except OSError as error:
+        raise OperationalError(f"can't listen at port {port} ({error}): does another coordinator run?") from error
+    port, handle, wait = listening.getsockname()[1], listening.detach(), timedelta(seconds=seconds)
+    return TCPStore(LOOPBACK, port, is_master=True, wait_for_workers=False, timeout=wait, master_listen_fd=handle)
+
+
+def join_meeting(port: int, seconds: float) -> TCPStore:
+    """The store that a coordinator has opened at a port, waited for.
+
+    Raises:
+        OperationalError: none is there in so many seconds.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((LOOPBACK, port), timeout=seconds).close()
+            return TCPStore(LOOPBACK, port, is_master=False, timeout=timedelta(seconds=seconds))
+        except (OSError, DistNetworkError) as error:
+            if time.monotonic() > until:
+                problem = f"no coordinator is at port {port} in {seconds:.0f} s: start it again, then this worker"
+                raise OperationalError(problem) from error
+            time.sleep(_PAUSE)
+
+
+def expect_members(keeper: RosterCoordinator, joins: Mapping[int, int]) -> None:
+    """Have a coordinator wait for workers, however slowly they start, before the rounds from which they take part."""
+    for number, round_ in joins.items():
+        keeper.expect(local_key(number).name, round_)
+
+
+class MemberProcesses:
+    """Workers that run, as processes; ``keeper`` is their coordinator, if it is in this process."""
+
     def __init__(
         self,
-        work: tuple[Any, ...],
+        folder: Path,
+        plan: RoundsPlan,
+        port: int,
+        do_round: ElasticRound,
         members: Sequence[ElasticMember],
-        keeper: RosterCoordinator,
-        restarted: Callable[[int], None],
+        patience: Patience,
+        keeper: RosterCoordinator | None = None,
+        restarted: Callable[[int], None] = lambda number: None,
     ) -> None:
-        self._work, self._keeper, self._restarted = work, keeper, restarted
+        self._work = (str(folder.resolve()), plan.digest.hex(), port, do_round, patience.limit)
+        self._keeper, self._restarted = keeper, restarted
         self._context = multiprocessing.get_context("forkserver")  # imports torch once
         self._context.set_forkserver_preload([__name__])
         self._members = {member.number: member for member in members}
@@ -96,20 +173,27 @@ class _Processes:
         self._killed_in: dict[int, int] = {}
 
     def look(self) -> None:
-        """Start those again that were killed."""
+        """Start those again that were killed.
+
+        Raises:
+            OperationalError: one has failed by itself.
+        """
         for number, process in self._running.items():
             if process.exitcode is None or process.exitcode == 0:
                 continue
             if process.exitcode > 0:
                 raise OperationalError(f"worker {number} has failed with status {process.exitcode}: see its output")
-            member, roster = self._members[number], self._keeper.roster
-            died = self._killed_in.setdefault(number, self._keeper.round)
-            is_over = roster is None or roster.round > died or not roster.provisional
-            if member.absent:
-                self._keeper.lose(local_key(number).name)
-            if not member.absent or is_over:
-                self._running[number] = self._start(member, is_first=False)
+            if self._may_return(number):
+                self._running[number] = self._start(self._members[number], is_first=False)
                 self._restarted(number)
+
+    def _may_return(self, number: int) -> bool:
+        keeper = self._keeper
+        if keeper is None or not self._members[number].absent:
+            return True
+        died = self._killed_in.setdefault(number, keeper.round)
+        keeper.lose(local_key(number).name)
+        return keeper.roster is None or keeper.roster.round > died or not keeper.is_begun
 
     def join(self, seconds: float) -> None:
         """Wait for all."""
@@ -133,10 +217,19 @@ def _work(
     folder: str, digest: str, port: int, do_round: ElasticRound, seconds: float, member: ElasticMember, is_first: bool
 ) -> None:
     torch.set_num_threads(1)
-    meeting = TCPStore(LOOPBACK, port, is_master=False, timeout=timedelta(seconds=seconds))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    connect = partial(join_meeting, port, seconds)
     store = Store(f"file://{folder}/store")
     plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     kind = member.author if is_first else ClaimAuthor
     author = kind(store, plan, local_key(member.number), partial(CpuExecutor, threads=1))
-    worker = (member.worker if is_first else ElasticWorker)(author, Mailbox(meeting, seconds))
+    worker = (member.worker if is_first else ElasticWorker)(author, Mailbox(connect(), seconds, connect))
     worker.take_part(do_round, member.joins if is_first else 0, member.leaves)
+
+
+def _end_with_parent() -> None:
+    """End when the process is gone that has started this one: started again, that starts another worker of this key."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 
 from pol.errors import ProtocolError
 from pol.rounds.claim_author import MadeClaim
+from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import (
     Change,
     ClaimEntry,
@@ -17,23 +19,28 @@ from pol.rounds.log.log_entries import (
     encode_entry,
     require_author,
 )
-from pol.rounds.log.rounds_log import LogKeeper
 from pol.rounds.plan.rounds_plan import RoundsPlan
-from pol.rounds.roster import MAX_SEATS, Member, Roster
+from pol.rounds.roster import MAX_SEATS, ROSTER_LIMIT, Member, Roster
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
+
+LOG = logging.getLogger(__name__)
 
 
 class RosterCoordinator:
     """Begins a round with those who have answered, and ends it with those whose messages have come.
+
+    All that it has signed or acknowledged stands in its journal before anybody sees it. One that was killed at any
+    point goes on from the log and the journal of its store, and says so in one line. One that has raised is of no use
+    any more. No two may run at the same time.
 
     ``seats`` is the number of seats with data; who joins while all are taken waits. Who falls out may join again.
     ``has_stake`` says whether a worker has joined the plan on its chain: a member that hasn't costs the coordinator its
     own stake. Without it anybody may join, so give it for every plan that is on a chain.
 
     Raises:
-        ProtocolError: too many seats, or the store has a log with entries: what was signed for its rounds can't be
-            signed anew.
+        ProtocolError: too many seats, or the log in the store isn't this key's, or doesn't fit its journal: what was
+            signed for its rounds isn't known.
         OperationalError: the store failed.
     """
 
@@ -51,12 +58,7 @@ class RosterCoordinator:
                 f"{seats} seats: members couldn't show their roster on a chain; give {MAX_SEATS} at most"
             )
         self._has_stake = has_stake
-        self._keeper = LogKeeper(store, plan.digest, key)
-        if len(self._keeper):
-            raise ProtocolError(
-                f"the training in {store.url} has begun already, and a second roster of a round would be an "
-                "equivocation: begin a new one in an empty store"
-            )
+        self._keeper = JournaledKeeper(store, plan.digest, key)
         self.roster: Roster | None = None
         """The newest roster."""
         self._joining: dict[str, MembershipEntry] = {}
@@ -69,6 +71,10 @@ class RosterCoordinator:
         """All rosters, by their documents: a claim that names another one has no place in the log."""
         self._joins_from: dict[str, int] = {}
         """The first round that a worker may ask for: anybody can hand in again what it has asked for before."""
+        self._expected: dict[str, int] = {}
+        """The rounds from which workers will take part that haven't asked to yet."""
+        if len(self._keeper) or self._keeper.notices:
+            self._resume()
 
     @property
     def round(self) -> int:
@@ -76,9 +82,20 @@ class RosterCoordinator:
         return -1 if self.roster is None else self.roster.round
 
     @property
+    def is_begun(self) -> bool:
+        """Whether the newest round has begun, and hasn't ended."""
+        return self.roster is not None and self.roster.provisional
+
+    @property
     def silent(self) -> list[str]:
-        """The members that haven't said yet whether they stay."""
-        return self._without(self._answers)
+        """The members that haven't said yet whether they stay, and who is expected and hasn't asked to join yet."""
+        late = [worker for worker, first in self._expected.items() if first <= self.round + 1]
+        return self._without(self._answers) + [worker for worker in late if worker not in self._joining]
+
+    @property
+    def delivered(self) -> int:
+        """How many messages have come in this round."""
+        return len(self._delivered)
 
     @property
     def owing(self) -> list[str]:
@@ -94,6 +111,11 @@ class RosterCoordinator:
     def ready(self) -> int:
         """How many members the next round would have."""
         return len(self._next_members())
+
+    def expect(self, worker: str, round_: int) -> None:
+        """Wait for a worker that is known to join from a round on, as for a silent member, before this begins."""
+        if self.round < round_ < self.plan.rounds and worker not in self._workers:
+            self._expected[worker] = round_
 
     def lose(self, worker: str) -> None:
         """Wait no longer for a worker that is known to be dead, until it joins again."""
@@ -123,7 +145,11 @@ class RosterCoordinator:
                 self._enter(entry)
 
     def deliver(self, message: MadeClaim) -> DeliveryEntry | None:
-        """The signed receipt of a member's checked message; nothing if it comes too late."""
+        """The signed receipt of a member's checked message, which is on disk with it; nothing if it comes too late.
+
+        Raises:
+            OperationalError: the store failed.
+        """
         entry, roster = message.entry, self.roster
         if roster is None or not roster.provisional or entry.claim.round != roster.round:
             return None
@@ -133,6 +159,7 @@ class RosterCoordinator:
         self._enter(entry)
         receipt = DeliveryEntry.signed(self.key, self.plan.digest, roster.round, entry.claim.digest)
         self._enter(receipt)
+        self.keep()
         return receipt
 
     def begin_round(self) -> RosterEntry:
@@ -147,7 +174,6 @@ class RosterCoordinator:
             raise ProtocolError(f"nobody takes part in round {self.round + 1}: start workers, or be more patient")
         roster = Roster(self.plan.digest, self.round + 1, members, provisional=True)
         self._enter_memberships(roster)
-        self._delivered = set()
         return self._sign(roster)
 
     def end_round(self) -> RosterEntry:
@@ -161,13 +187,55 @@ class RosterCoordinator:
             raise ProtocolError(f"nobody has sent a message in round {self.round}: be more patient, or begin again")
         return self._sign(Roster(self.plan.digest, self.round, self._final_members(self.roster)))
 
+    def keep(self) -> None:
+        """Write to disk what was taken in.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        self._keeper.keep([*self._joining.values(), *self._answers.values()])
+
     def publish(self) -> None:
         """Show the log as it is now.
 
         Raises:
             OperationalError: the store failed.
         """
-        self._keeper.publish()
+        self._keeper.publish([*self._joining.values(), *self._answers.values()])
+
+    def _resume(self) -> None:
+        """Take up what was signed and taken in before a restart, and publish what is in the journal alone."""
+        authors: dict[bytes, str] = {}
+        for entry in self._keeper.entries():
+            self._entered.add(encode_entry(entry))
+            match entry:
+                case RosterEntry():
+                    self._know(self._own_roster(entry))
+                case ClaimEntry():
+                    authors[entry.claim.digest] = entry.worker
+                case DeliveryEntry() if entry.receiver == self.key.name and entry.round == self.round:
+                    self._delivered.add(authors[entry.claim])
+        for notice in self._keeper.notices:
+            if isinstance(notice, MembershipEntry):
+                (self._joining if notice.change is Change.JOIN else self._answers)[notice.worker] = notice
+        state = "before its first round" if self.roster is None else f"in round {self.round}"
+        LOG.warning(
+            "the coordinator goes on %s%s: %d entries in its log, %d of them from its journal alone, and %d notices",
+            state,
+            f", begun, with {self.delivered} messages" if self.is_begun else "",
+            len(self._keeper),
+            self._keeper.unpublished,
+            len(self._keeper.notices),
+        )
+        if self._keeper.unpublished:
+            self.publish()
+
+    def _own_roster(self, entry: RosterEntry) -> Roster:
+        data = self.store.get(entry.document, limit=ROSTER_LIMIT)
+        roster = Roster.decode_signed(data, self.plan.digest, self.key.name, entry.signature)
+        if roster is None:
+            raise ProtocolError(f"the log in {self.store.url} has a roster of another coordinator: give its key")
+        return roster
 
     def _has_signed(self, entry: ClaimEntry) -> bool:
         """Whether a claim names a roster of its round that has its author."""
@@ -205,16 +273,23 @@ class RosterCoordinator:
             join = self._joining.pop(member.worker, None)
             if join is not None and member.joined == roster.round:
                 self._enter(join)
-                self._joins_from[member.worker] = roster.round + 1
         self._answers = {}
 
     def _sign(self, roster: Roster) -> RosterEntry:
         entry = RosterEntry(self.store.put(roster.encode()), self.key.sign(roster.digest))
-        self.roster = self._signed[roster.document] = roster
-        self._workers.update(member.worker for member in roster.members)
+        self._know(roster)
         self._enter(entry)
         self.publish()
         return entry
+
+    def _know(self, roster: Roster) -> None:
+        """Go on from a signed roster, the newest."""
+        if roster.round > self.round:
+            self._delivered = set()
+        self.roster = self._signed[roster.document] = roster
+        self._workers.update(member.worker for member in roster.members)
+        self._joins_from |= {m.worker: m.joined + 1 for m in roster.members if m.joined == roster.round}
+        self._expected = {worker: first for worker, first in self._expected.items() if first > roster.round}
 
     def _enter(self, entry: LogEntry) -> None:
         """Append an entry once: a worker that was killed hands in again what it has signed before."""

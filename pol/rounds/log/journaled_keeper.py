@@ -1,0 +1,130 @@
+"""A keeper's log whose entries stand in a journal before anybody hears of them: who starts again signs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from pol.commitments import canonical_json
+from pol.errors import ProtocolError
+from pol.rounds.log.log_entries import LogEntry, decode_entry, encode_entry
+from pol.rounds.log.rounds_log import HEAD, PAGE, LogHead, LogKeeper, read_pages
+from pol.rounds.worker_key import WorkerKey, require_signed
+from pol.training.storage.store import Store
+
+KIND, VERSION = "pol/keeper-journal", 1
+_LIMIT = 1 << 28
+
+
+class JournaledKeeper:
+    """A `LogKeeper` with a journal: a file of the store with the entries that follow the newest head, and notices.
+
+    An entry stands in the journal before its page is stored and before a head over it is signed. So a keeper that was
+    killed goes on with the same entries, and each of its heads extends those before. ``notices`` are entries that
+    aren't in the log yet. There may be one keeper at a time; one that has raised is started again.
+
+    Raises:
+        ProtocolError: the store has a log without its journal, another key's, or one that the journal doesn't fit.
+        OperationalError: the store failed.
+    """
+
+    def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
+        self._store, self._file = store, f"keeper-{plan.hex()}.json"
+        self._log = LogKeeper(store, plan, key)
+        self._first = len(self._log)
+        """Where the journal's entries begin in the log."""
+        self._entries: list[tuple[int, bytes]] = []
+        """Those behind, with the round in which each was appended."""
+        self._written = b""
+        self.notices: list[LogEntry] = []
+        """Those that were kept last before a restart."""
+        if len(self._log):
+            head = LogHead.decode(store.read(HEAD))
+            require_signed(head.digest, head.signature, key.name, f"the head of the log in {store.url}")
+        if store.holds(self._file):
+            self._recover()
+        elif len(self._log):
+            raise ProtocolError(
+                f"the training in {store.url} has begun already, and {self._file}, which says what was signed, isn't "
+                "there: put it back, or begin a new training in an empty store"
+            )
+
+    def __len__(self) -> int:
+        return len(self._log) + len(self._entries)
+
+    @property
+    def unpublished(self) -> int:
+        """How many entries follow the newest head."""
+        return len(self._entries)
+
+    def entries(self) -> Iterator[LogEntry]:
+        """All entries, published or not, in order.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        for data in self._published():
+            yield decode_entry(data)
+        for _, data in self._entries:
+            yield decode_entry(data)
+
+    def append(self, entry: LogEntry, round_: int) -> None:
+        """Add an entry of a round; nobody may hear of it before `keep` or `publish` has returned."""
+        self._entries.append((round_, encode_entry(entry)))
+
+    def keep(self, notices: Sequence[LogEntry]) -> None:
+        """Write the journal: what was appended, and these notices instead of those before, are on disk.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        document = {
+            "kind": KIND,
+            "version": VERSION,
+            "first": self._first,
+            "entries": [{"round": round_, "entry": data.decode()} for round_, data in self._entries],
+            "notices": [encode_entry(notice).decode() for notice in notices],
+        }
+        data = canonical_json.encode(document)
+        if data != self._written:
+            self._store.replace(self._file, data)
+            self._written = data
+        if len(self._entries) >= PAGE:  # keeps the journal short
+            self._sign_head()
+
+    def publish(self, notices: Sequence[LogEntry]) -> None:
+        """As `keep`; then store what was appended, and the signed head.
+
+        Raises:
+            ProtocolError: the log is empty.
+            OperationalError: the store failed.
+        """
+        self.keep(notices)
+        self._sign_head()
+
+    def _sign_head(self) -> None:
+        for round_, data in self._entries:
+            self._log.append(decode_entry(data), round_)
+        self._log.publish()
+        self._first, self._entries = len(self._log), []
+
+    def _published(self) -> Iterator[bytes]:
+        if len(self._log):
+            yield from read_pages(self._store, LogHead.decode(self._store.read(HEAD)))
+
+    def _recover(self) -> None:
+        """Take up the journal: its first entries may stand in the log already."""
+        self._written = self._store.read(self._file, limit=_LIMIT)
+        names = ["first", "entries", "notices"]
+        given = canonical_json.Fields.of_document(self._written, f"the journal {self._file}", KIND, VERSION, names)
+        items = [canonical_json.Fields(item, "an entry", ["round", "entry"]) for item in given.items("entries")]
+        entries = [(item.integer("round"), item.text("entry").encode()) for item in items]
+        self._first, done = given.integer("first"), len(self._log) - given.integer("first")
+        logged = list(islice(self._published(), self._first, None))
+        if done < 0 or logged != [data for _, data in entries[:done]]:
+            raise ProtocolError(
+                f"the log in {self._store.url} has {len(self._log)} entries that don't fit {self._file}: put back the "
+                "newest state of both, or begin a new training in an empty store"
+            )
+        self._first, self._entries = len(self._log), entries[done:]
+        self.notices = [decode_entry(str(item).encode()) for item in given.items("notices")]
