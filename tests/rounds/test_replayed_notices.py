@@ -63,17 +63,6 @@ def test_who_has_no_stake_gets_no_seat(tmp_path: Path) -> None:
     assert [member.worker for member in begun.members] == [key(1).name]
 
 
-def test_a_coordinator_that_is_started_again_signs_no_second_roster_of_a_round(tmp_path: Path) -> None:
-    """Two rosters of one round cost it its stake."""
-    store = Store(f"file://{tmp_path}/store")
-    plan = tiny_plan(store)
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
-    coordinator.take(encode_entry(MembershipEntry.signed(key(0), plan.digest, 0, Change.JOIN)))
-    coordinator.begin_round()
-    with pytest.raises(ProtocolError, match="has begun already"):
-        RosterCoordinator(store, plan, COORDINATOR, SEATS)
-
-
 def test_members_can_show_their_roster_on_a_chain(tmp_path: Path) -> None:
     store = Store(f"file://{tmp_path}/store")
     plan = tiny_plan(store)

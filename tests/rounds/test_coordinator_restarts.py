@@ -1,0 +1,174 @@
+"""A coordinator that is killed at any write, and started again: it goes on, and nothing that it has shown is lost."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lab.rounds.restart_drill import RestartDrill
+from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
+from pol.commitments.checkpoint_log import LogEdge
+from pol.commitments.keccak import keccak256
+from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
+from pol.errors import ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.drawn_audit import audit, open_rounds
+from pol.rounds.auditing.round_audit import findings_by_roots
+from pol.rounds.log.journaled_keeper import JournaledKeeper
+from pol.rounds.log.log_entries import Change, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.rounds_log import HEAD, PAGE, load_head, require_whole
+from pol.training.storage.store import Store
+
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A training without a death: the ends of its last merges, and how often its coordinator writes."""
+
+    ends: frozenset[bytes]
+    writes: int
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> Undisturbed:
+    drill = RestartDrill.of(ROUNDS)
+    drill.play()
+    require_honest(drill)
+    require_accepted(drill)
+    return Undisturbed(last_ends(drill), drill.writes[0])
+
+
+def last_ends(drill: RestartDrill) -> frozenset[bytes]:
+    """The ends of all claims of the last round."""
+    claims = open_rounds(Store(drill.url)).claims.values()
+    return frozenset(entry.claim.end for entry in claims if entry.claim.round == ROUNDS - 1)
+
+
+def require_honest(drill: RestartDrill) -> None:
+    """The log has all that anybody has seen, and roots show nothing that anybody could be accused of."""
+    rounds = open_rounds(Store(drill.url))
+    roots, edge = {}, LogEdge()
+    for entry in rounds.entries:
+        edge = edge.append(keccak256(encode_entry(entry)))
+        roots[edge.size] = edge.root()
+    assert all(roots[head.size] == head.root for head in drill.heads)
+    assert all(before.size <= after.size for before, after in pairwise(drill.heads))
+    assert len({where for where, _ in drill.rosters}) == len(drill.rosters) == 2 * ROUNDS
+    logged = set(map(encode_entry, rounds.entries))
+    assert {data for _, data in drill.rosters} <= logged
+    held = [receipt for worker in drill.workers for receipt in worker.journal.receipts]
+    for receipt in [*drill.receipts, *held]:
+        assert encode_entry(receipt) in logged
+        assert receipt.claim in rounds.claims
+    assert len({receipt.claim for receipt in drill.receipts}) == 7  # three workers in three rounds, two of them in two
+    assert not list(findings_by_roots(rounds, receipts=held))
+
+
+def require_accepted(drill: RestartDrill) -> None:
+    """An audit passes, and a replay of all claims shows no lie."""
+    store = Store(drill.url)
+    rounds = open_rounds(store)
+    require_whole(store, load_head(store)[1])
+    assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    assert audit(store, is_all_roots=True).outcome == "accepted"
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+def test_a_coordinator_killed_at_any_write_goes_on(is_done: bool, undisturbed: Undisturbed) -> None:
+    assert undisturbed.writes > 30
+    for write in range(undisturbed.writes):
+        drill = RestartDrill.of(ROUNDS, [(write, is_done)])
+        drill.play()
+        require_honest(drill)
+        assert last_ends(drill) == undisturbed.ends, f"write {write}"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_coordinator_killed_again_and_again_goes_on(seed: int, undisturbed: Undisturbed) -> None:
+    """Also when it is killed while it takes up what was before."""
+    drawn = random.Random(seed)
+    deaths = [(drawn.randrange(12), drawn.random() < 0.5) for _ in range(6)]
+    drill = RestartDrill.of(ROUNDS, deaths)
+    drill.play()
+    require_honest(drill)
+    require_accepted(drill)
+    assert last_ends(drill) == undisturbed.ends
+
+
+def begun(store: Store) -> RosterCoordinator:
+    """A coordinator of two workers in round 0."""
+    coordinator = RosterCoordinator(store, tiny_plan(store), COORDINATOR, SEATS)
+    for number in range(2):
+        join = MembershipEntry.signed(key(number), coordinator.plan.digest, 0, Change.JOIN)
+        coordinator.take(encode_entry(join))
+    coordinator.begin_round()
+    return coordinator
+
+
+def test_what_it_goes_on_from_is_said_in_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(f"file://{tmp_path}")
+    before = begun(store)
+    caplog.clear()
+    join = MembershipEntry.signed(key(2), before.plan.digest, 1, Change.JOIN)
+    before.take(encode_entry(join))
+    before.keep()
+    after = RosterCoordinator(store, before.plan, COORDINATOR, SEATS)
+    assert after.roster == before.roster
+    assert caplog.messages == [
+        "the coordinator goes on in round 0, begun, with 0 messages: 3 entries in its log, 0 of them from its journal "
+        "alone, and 1 notices"
+    ]
+
+
+def test_a_coordinator_that_is_started_again_signs_no_second_roster_of_a_round(tmp_path: Path) -> None:
+    """Two rosters of one round cost it its stake, and so would those of a log whose journal is gone."""
+    store = Store(f"file://{tmp_path}")
+    plan = begun(store).plan
+    again = RosterCoordinator(store, plan, COORDINATOR, SEATS)
+    assert (again.round, again.is_begun) == (0, True)
+    rosters = [entry for entry in open_rounds(store).entries if isinstance(entry, RosterEntry)]
+    assert len(rosters) == 1
+    store.remove(f"keeper-{plan.digest.hex()}.json")
+    with pytest.raises(ProtocolError, match="has begun already"):
+        RosterCoordinator(store, plan, COORDINATOR, SEATS)
+
+
+def test_another_key_and_an_older_log_are_refused(tmp_path: Path) -> None:
+    store, plan = Store(f"file://{tmp_path}"), bytes([1]) * 32
+    notices = [MembershipEntry.signed(key(0), plan, round_, Change.JOIN) for round_ in range(3)]
+    keeper, older = JournaledKeeper(store, plan, COORDINATOR), b""
+    for notice in notices[:2]:
+        keeper.append(notice, 0)
+        keeper.publish([])
+        older = older or store.read(HEAD)
+    newest = store.read(HEAD)
+    with pytest.raises(ProtocolError, match="head of the log"):
+        JournaledKeeper(store, plan, key(0))
+    store.replace(HEAD, older)  # the journal has what follows
+    assert list(JournaledKeeper(store, plan, COORDINATOR).entries()) == notices[:2]
+    store.replace(HEAD, newest)
+    keeper.append(notices[2], 0)
+    keeper.keep([])
+    store.replace(HEAD, older)
+    with pytest.raises(ProtocolError, match="don't fit"):
+        JournaledKeeper(store, plan, COORDINATOR)
+
+
+def test_a_journal_is_never_longer_than_a_page(tmp_path: Path) -> None:
+    store, plan = Store(f"file://{tmp_path}"), bytes([1]) * 32
+    keeper = JournaledKeeper(store, plan, COORDINATOR)
+    notices = [MembershipEntry.signed(key(0), plan, round_, Change.JOIN) for round_ in range(PAGE + 44)]
+    for notice in notices:
+        keeper.append(notice, notice.round)
+        keeper.keep([])
+    assert keeper.unpublished == 44
+    again = JournaledKeeper(store, plan, COORDINATOR)
+    assert list(again.entries()) == notices
+    again.publish([])
+    assert list(JournaledKeeper(store, plan, COORDINATOR).entries()) == notices
