@@ -8,20 +8,26 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
 
-from lab.rounds.restart_drill import RestartDrill
+from lab.rounds.restart_drill import SHARED, RestartDrill
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.commitments.checkpoint_log import LogEdge
 from pol.commitments.keccak import keccak256
+from pol.decentralised.elastic.coordination import Reception
+from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.auditing.claim_replay import findings_by_replay
+from pol.rounds.auditing.claim_replay import findings_by_replay, load_phase
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.auditing.round_audit import findings_by_roots
+from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import Change, MembershipEntry, RosterEntry, encode_entry
 from pol.rounds.log.rounds_log import HEAD, PAGE, load_head, require_whole
+from pol.rounds.message import decode_message, slots_of
+from pol.rounds.roster import Roster
 from pol.training.storage.store import Store
 
 ROUNDS = 3
@@ -137,6 +143,30 @@ def test_a_coordinator_that_is_started_again_signs_no_second_roster_of_a_round(t
     store.remove(f"keeper-{plan.digest.hex()}.json")
     with pytest.raises(ProtocolError, match="has begun already"):
         RosterCoordinator(store, plan, COORDINATOR, SEATS)
+
+
+def test_an_acknowledged_message_is_there_whoever_is_gone(tmp_path: Path) -> None:
+    """Neither its author nor the meeting is there any more: receipt, claim and message come from log and store."""
+    store = Store(f"file://{tmp_path}")
+    before = begun(store)
+    author = ClaimAuthor(store, before.plan, key(1), CpuExecutor)
+    store.put(before.plan.encode())
+    assert before.roster is not None
+    author.rosters[0] = before.roster
+    made = author.make(0, "work")
+    receipt = before.deliver(made)
+    assert receipt is not None
+    after = RosterCoordinator(store, before.plan, COORDINATOR, SEATS)
+    assert after.owing == [key(0).name]
+    mailbox = Mailbox(HashStore(), 1.0)
+    Reception(after, mailbox, *SHARED).restore()
+    assert mailbox.receipt(made.entry.claim.digest) == encode_entry(receipt)
+    slots = slots_of(load_phase(store, after.plan.phases[0]).names, SHARED[1])
+    message = decode_message(store, after.plan, mailbox.message(0, "work", key(1).name), slots)
+    assert message.entry == made.entry
+    final = Roster.decode(store.get(after.end_round().document))
+    assert [member.worker for member in final.members] == [key(1).name]
+    assert {made.entry, receipt} <= set(open_rounds(store).entries)
 
 
 def test_another_key_and_an_older_log_are_refused(tmp_path: Path) -> None:

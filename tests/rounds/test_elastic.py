@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,11 +14,13 @@ import pytest
 
 from dispute_harness import court
 from lab.rounds.claim_dispute import sides
+from lab.rounds.coordinator_process import Interrupted, train_apart
 from lab.rounds.diloco_cheats import Magnifier
 from lab.rounds.elastic_cheats import Equivocator, Forgetful, IdleJoiner, TwoFaced
 from pol.decentralised.diloco import MESSAGE, SENT, DiLoCo, diloco_plan, diloco_round
 from pol.decentralised.elastic.coordination import Patience
-from pol.decentralised.elastic.member_processes import ElasticMember, run_members
+from pol.decentralised.elastic.elastic_worker import ElasticWorker
+from pol.decentralised.elastic.member_processes import ElasticMember, ElasticRound, run_members
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.decentralised.parts.small_gpt import Shape
 from pol.decentralised.processes.local_processes import local_key
@@ -25,6 +28,7 @@ from pol.demo.cheating_workers import Mortal, Sandbagger
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.claim_replay import findings_by_replay, load_start
+from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
@@ -126,6 +130,44 @@ def _require_joined(rounds: LoggedRounds, number: int, round_: int) -> None:
         else:
             assert not start[slot].any()
     assert sum(rule.inherits for rule in rules) * 3 <= len(rules)
+
+
+class LateStarter(ElasticWorker):
+    """Its process is slower to start than all rounds of the others take, as one on a busy machine."""
+
+    def take_part(self, do_round: ElasticRound, joins: int = 0, leaves: int | None = None) -> None:
+        time.sleep(4)
+        super().take_part(do_round, joins, leaves)
+
+
+def test_a_worker_that_starts_late_is_waited_for(train: Train) -> None:
+    rounds = train([ElasticMember(0), ElasticMember(1, joins=1, worker=LateStarter)], 2, least=1)
+    assert members_of(rounds, 1, provisional=False) == {name(0), name(1)}
+
+
+@pytest.mark.long
+def test_a_coordinator_killed_in_a_round_goes_on(captured: tuple[Path, RoundsPlan], tmp_path: Path) -> None:
+    """Its workers wait for it; the training comes to the same weights as one in which nobody dies."""
+    members = [ElasticMember(0), ElasticMember(1, joins=1), ElasticMember(2, joins=2)]
+    ends = []
+    for deaths in (0, 1):
+        folder = tmp_path / str(deaths)
+        shutil.copytree(captured[0], folder / "store")
+        store, plan = Store(f"file://{folder}/store"), replace(captured[1], rounds=4)
+        store.put(plan.encode())
+        kinds = [*[Interrupted] * deaths, RosterCoordinator]
+        patience, shared = replace(PATIENCE, least=1), (MESSAGE, SENT)
+        killed = train_apart(folder, plan, diloco_round, members, shared, kinds, seats=4, patience=patience)
+        assert killed == deaths
+        assert audit(store, is_all_roots=True).outcome == "accepted"
+        rounds = open_rounds(store)
+        held = [receipt for number in range(3) for receipt in receipts(rounds, number)]
+        assert len(held) == 1 + 2 + 3 + 3
+        assert not list(findings_by_roots(rounds, receipts=held))
+        assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+        ends.append({entry.claim.end for entry in rounds.claims.values() if entry.claim.round == 3 and _merges(entry)})
+    assert len(ends[0]) == 1
+    assert ends[0] == ends[1]
 
 
 def test_lies_of_workers(train: Train) -> None:

@@ -52,7 +52,7 @@ class MortalStore(Store):
         self.heads: list[LogHead] = []
 
     def put(self, data: bytes | bytearray) -> str:
-        return self._write(partial(super().put, data))
+        return str(self._write(partial(super().put, data)))
 
     def replace(self, name: str, data: bytes) -> None:
         def write() -> None:
