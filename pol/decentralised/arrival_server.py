@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pol.decentralised.processes.exchange import Exchange
 from pol.errors import OperationalError, ProtocolError
+from pol.rounds.admission import HasStake, anybody, require_showable, sign_roster
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.log.log_entries import (
@@ -59,7 +60,7 @@ class ArrivalServer:
     """The first process, which is the coordinator: it promises each arrival a round, and a round takes ``quorum``.
 
     What started more than ``staleness`` rounds before isn't taken. ``merge`` and ``message`` are the phases of server
-    and workers with the slots of their ends that the others get.
+    and workers with the slots of their ends that the others get. ``has_stake`` is as in `RosterCoordinator`.
     """
 
     def __init__(
@@ -71,10 +72,11 @@ class ArrivalServer:
         message: Sent,
         quorum: int,
         staleness: int,
+        has_stake: HasStake = anybody,
     ) -> None:
         self.author, self._exchange, self._members = author, exchange, tuple(members)
         self._merge, self._message = merge, message
-        self._quorum, self._staleness = quorum, staleness
+        self._quorum, self._staleness, self._has_stake = quorum, staleness, has_stake
         self._keeper = LogKeeper(author.store, author.plan.digest, author.key)
         self._working = exchange.size - 1
         self._round = 0
@@ -83,6 +85,7 @@ class ArrivalServer:
         """Train all rounds of the plan.
 
         Raises:
+            ProtocolError: a member has no stake, or too many are there to show their roster on a chain.
             OperationalError: too few workers are left, or the store failed.
         """
         waiting = list(range(1, self._exchange.size))
@@ -118,7 +121,7 @@ class ArrivalServer:
         """The round's roster and merge, which go into the log; what a worker gets of them."""
         author = self.author
         roster = Roster(author.plan.digest, self._round, self._members, arrivals=arrivals)
-        signature = author.key.sign(roster.digest)
+        signature = sign_roster(roster, author.key, self._has_stake)
         author.rosters[self._round] = roster
         author.forget(self._round - max(1, self._staleness))
         self._enter(RosterEntry(author.store.put(roster.encode()), signature))
@@ -196,6 +199,7 @@ class ArrivalWorker:
         author = self.author
         roster = Roster.decode(document)
         require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
+        require_showable(roster)
         made = self._merge.decode(author, merge)
         if made.entry.worker != author.plan.coordinator or made.entry.claim.roster != roster.document:
             raise ProtocolError("the server has sent another merge than that of its roster: keep both, and stop")

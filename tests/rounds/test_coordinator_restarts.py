@@ -127,8 +127,8 @@ def test_what_it_goes_on_from_is_said_in_one_line(tmp_path: Path, caplog: pytest
     after = RosterCoordinator(store, before.plan, COORDINATOR, SEATS)
     assert after.roster == before.roster
     assert caplog.messages == [
-        "the coordinator goes on in round 0, begun, with 0 messages: 3 entries in its log, 0 of them from its journal "
-        "alone, and 1 notices"
+        "the coordinator goes on in round 0, which has begun (messages: 0); entries in its log: 3, of them from its "
+        "journal alone: 0; notices: 1"
     ]
 
 

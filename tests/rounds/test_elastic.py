@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -42,6 +44,10 @@ from pol.training.storage.store import Store
 Train = Callable[..., LoggedRounds]
 COORDINATOR = local_key(-1).name
 PATIENCE = Patience(members=120, least=3, limit=240)  # none of it passes in a test: processes are known to be dead
+
+ANY = replace(PATIENCE, least=1)
+ONE_AFTER_ANOTHER = (ElasticMember(0), ElasticMember(1, joins=1), ElasticMember(2, joins=2))
+"""Workers whose places in rosters, and so whose seats, depend on nobody's speed."""
 
 
 @pytest.fixture(scope="module")
@@ -145,29 +151,63 @@ def test_a_worker_that_starts_late_is_waited_for(train: Train) -> None:
     assert members_of(rounds, 1, provisional=False) == {name(0), name(1)}
 
 
+@pytest.fixture(scope="module")
+def undisturbed(captured: tuple[Path, RoundsPlan], tmp_path_factory: pytest.TempPathFactory) -> set[bytes]:
+    """The end of a training of `ONE_AFTER_ANOTHER` in which nobody dies."""
+    folder, plan = copied(captured, tmp_path_factory.mktemp("undisturbed"))
+    run_members(folder, plan, diloco_round, ONE_AFTER_ANOTHER, (MESSAGE, SENT), seats=4, patience=ANY)
+    return honest_ends(folder)
+
+
+def copied(captured: tuple[Path, RoundsPlan], folder: Path) -> tuple[Path, RoundsPlan]:
+    """A folder with a training of four rounds that hasn't begun."""
+    shutil.copytree(captured[0], folder / "store")
+    plan = replace(captured[1], rounds=4)
+    Store(f"file://{folder}/store").put(plan.encode())
+    return folder, plan
+
+
+def honest_ends(folder: Path) -> set[bytes]:
+    """The ends of the last merges; nobody can be accused of anything."""
+    store = Store(f"file://{folder}/store")
+    assert audit(store, is_all_roots=True).outcome == "accepted"
+    rounds = open_rounds(store)
+    held = [receipt for member in ONE_AFTER_ANOTHER for receipt in receipts(rounds, member.number)]
+    assert len(held) == 1 + 2 + 3 + 3
+    assert not list(findings_by_roots(rounds, receipts=held))
+    assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    ends = {entry.claim.end for entry in rounds.claims.values() if entry.claim.round == 3 and _merges(entry)}
+    assert len(ends) == 1
+    return ends
+
+
 @pytest.mark.long
-def test_a_coordinator_killed_in_a_round_goes_on(captured: tuple[Path, RoundsPlan], tmp_path: Path) -> None:
+def test_a_coordinator_killed_in_a_round_goes_on(
+    undisturbed: set[bytes], captured: tuple[Path, RoundsPlan], tmp_path: Path
+) -> None:
     """Its workers wait for it; the training comes to the same weights as one in which nobody dies."""
-    members = [ElasticMember(0), ElasticMember(1, joins=1), ElasticMember(2, joins=2)]
-    ends = []
-    for deaths in (0, 1):
-        folder = tmp_path / str(deaths)
-        shutil.copytree(captured[0], folder / "store")
-        store, plan = Store(f"file://{folder}/store"), replace(captured[1], rounds=4)
-        store.put(plan.encode())
-        kinds = [*[Interrupted] * deaths, RosterCoordinator]
-        patience, shared = replace(PATIENCE, least=1), (MESSAGE, SENT)
-        killed = train_apart(folder, plan, diloco_round, members, shared, kinds, seats=4, patience=patience)
-        assert killed == deaths
-        assert audit(store, is_all_roots=True).outcome == "accepted"
-        rounds = open_rounds(store)
-        held = [receipt for number in range(3) for receipt in receipts(rounds, number)]
-        assert len(held) == 1 + 2 + 3 + 3
-        assert not list(findings_by_roots(rounds, receipts=held))
-        assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
-        ends.append({entry.claim.end for entry in rounds.claims.values() if entry.claim.round == 3 and _merges(entry)})
-    assert len(ends[0]) == 1
-    assert ends[0] == ends[1]
+    folder, plan = copied(captured, tmp_path)
+    kinds, shared = (Interrupted, RosterCoordinator), (MESSAGE, SENT)
+    killed = train_apart(folder, plan, diloco_round, ONE_AFTER_ANOTHER, shared, kinds, seats=4, patience=ANY)
+    assert killed == 1
+    assert honest_ends(folder) == undisturbed
+
+
+@pytest.mark.long
+def test_a_training_killed_as_a_whole_goes_on(
+    undisturbed: set[bytes], captured: tuple[Path, RoundsPlan], tmp_path: Path
+) -> None:
+    """Workers end with the process that has started them, and are started again with it."""
+    folder, plan = copied(captured, tmp_path)
+    given = (folder, plan, diloco_round, ONE_AFTER_ANOTHER, (MESSAGE, SENT))
+    options = {"seats": 4, "patience": ANY}
+    context = multiprocessing.get_context("forkserver")
+    first = context.Process(target=run_members, args=given, kwargs=options | {"coordinator": Interrupted})
+    first.start()
+    first.join()
+    assert first.exitcode == -signal.SIGKILL
+    run_members(*given, seats=4, patience=ANY)
+    assert honest_ends(folder) == undisturbed
 
 
 def test_lies_of_workers(train: Train) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from lab.rounds.claim_dispute import sides
 from lab.rounds.pipeline_cheats import GradientReplacer, GradientScaler, IdentityActivations, cosine
 from lab.rounds.pipeline_runs import trained
 from pol.decentralised.pipelines.pipeline import HEAD, Pipeline, forward, pipeline_plan, pipeline_round, staged_roster
+from pol.decentralised.pipelines.pipeline_processes import run_pipeline
 from pol.decentralised.processes.local_processes import Author, local_key
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.claim_replay import findings_by_replay, load_end, load_phase, replay_claim
+from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.auditing.round_audit import Lie, findings_by_roots
 from pol.rounds.message import slots_of
 from pol.rounds.plan.rounds_plan import RoundsPlan
@@ -44,6 +47,19 @@ def test_a_killed_worker_is_led_around(tmp_path: Path) -> None:
     ends = {(e.claim.round, e.claim.phase): e.claim.end for e in rounds.claims.values() if e.claim.phase >= 3}
     for entry in rounds.claims.values():  # all workers of a stage hold the same
         assert ends.get((entry.claim.round, entry.claim.phase), entry.claim.end) == entry.claim.end
+
+
+def has_joined(worker: str) -> bool:
+    return worker != local_key(1).name
+
+
+def test_who_has_no_stake_is_led_around(tmp_path: Path) -> None:
+    store = Store(f"file://{tmp_path}/store")
+    plan = pipeline_plan(store, replace(OPTIONS, rounds=2), local_key(-1).name, bytes(32))
+    run_pipeline(tmp_path, plan, pipeline_round, 4, ROSTERS, has_stake=has_joined)
+    assert audit(store).outcome == "accepted"
+    members = {member.worker for (roster,) in open_rounds(store).rosters.values() for member in roster.members}
+    assert members == {local_key(number).name for number in (0, 2, 3)}
 
 
 def test_lies_of_stages_end_at_one_scalar(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from pol.errors import ProtocolError
+from pol.rounds.admission import HasStake, anybody, require_seats, sign_roster
 from pol.rounds.claim_author import MadeClaim
 from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import (
@@ -20,7 +21,7 @@ from pol.rounds.log.log_entries import (
     require_author,
 )
 from pol.rounds.plan.rounds_plan import RoundsPlan
-from pol.rounds.roster import MAX_SEATS, ROSTER_LIMIT, Member, Roster
+from pol.rounds.roster import ROSTER_LIMIT, Member, Roster
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 
@@ -50,13 +51,10 @@ class RosterCoordinator:
         plan: RoundsPlan,
         key: WorkerKey,
         seats: int,
-        has_stake: Callable[[str], bool] = lambda worker: True,
+        has_stake: HasStake = anybody,
     ) -> None:
         self.store, self.plan, self.key, self.seats = store, plan, key, seats
-        if seats > MAX_SEATS:
-            raise ProtocolError(
-                f"{seats} seats: members couldn't show their roster on a chain; give {MAX_SEATS} at most"
-            )
+        require_seats(seats)
         self._has_stake = has_stake
         self._keeper = JournaledKeeper(store, plan.digest, key)
         self.roster: Roster | None = None
@@ -220,9 +218,9 @@ class RosterCoordinator:
                 (self._joining if notice.change is Change.JOIN else self._answers)[notice.worker] = notice
         state = "before its first round" if self.roster is None else f"in round {self.round}"
         LOG.warning(
-            "the coordinator goes on %s%s: %d entries in its log, %d of them from its journal alone, and %d notices",
+            "the coordinator goes on %s%s; entries in its log: %d, of them from its journal alone: %d; notices: %d",
             state,
-            f", begun, with {self.delivered} messages" if self.is_begun else "",
+            f", which has begun (messages: {self.delivered})" if self.is_begun else "",
             len(self._keeper),
             self._keeper.unpublished,
             len(self._keeper.notices),
@@ -276,7 +274,7 @@ class RosterCoordinator:
         self._answers = {}
 
     def _sign(self, roster: Roster) -> RosterEntry:
-        entry = RosterEntry(self.store.put(roster.encode()), self.key.sign(roster.digest))
+        entry = RosterEntry(self.store.put(roster.encode()), sign_roster(roster, self.key))  # stakes: `take` asks
         self._know(roster)
         self._enter(entry)
         self.publish()

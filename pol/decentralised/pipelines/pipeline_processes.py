@@ -24,6 +24,7 @@ from pol.decentralised.processes.local_processes import Author, Round, local_key
 from pol.decentralised.processes.round_worker import RoundWorker
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
+from pol.rounds.admission import HasStake, anybody
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import Change, MembershipEntry, decode_entry, encode_entry
 from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
@@ -43,10 +44,12 @@ def run_pipeline(
     rosters: RosterOf,
     cheats: Mapping[int, Author] | None = None,
     killed: Mapping[int, int] | None = None,
+    has_stake: HasStake = anybody,
 ) -> None:
     """Train all rounds of a plan in ``folder/store``; ``killed`` says before which round a worker gets a SIGKILL.
 
-    Functions and classes are given to processes by name: they stand in a module.
+    Functions and classes are given to processes by name: they stand in a module. Who has no stake counts as not there
+    (``has_stake`` as in `RosterCoordinator`).
 
     Raises:
         OperationalError: a process has failed.
@@ -66,6 +69,7 @@ def run_pipeline(
             rosters,
             author,
             dying.get(number, -1),
+            has_stake,
         )
         processes.append(context.Process(target=_work, args=arguments))
         processes[-1].start()
@@ -87,6 +91,7 @@ def _work(
     rosters: RosterOf,
     author: Author,
     dies_before: int,
+    has_stake: HasStake,
 ) -> None:
     torch.set_num_threads(1)
     meeting = _Meeting(Path(folder), workers, number)
@@ -94,13 +99,13 @@ def _work(
     plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     key = local_key(number)
     made = author(store, plan, key, partial(CpuExecutor, threads=1))
-    worker = RoundWorker(made, Exchange(), None if number else local_key(-1))
+    worker = RoundWorker(made, Exchange(), None if number else local_key(-1), has_stake)
     for round_ in range(plan.rounds):
         if round_ == dies_before:
             os.kill(os.getpid(), signal.SIGKILL)
         meeting.come(MembershipEntry.signed(key, plan.digest, round_, Change.JOIN))
         if number == 0:
-            present = meeting.present(round_)
+            present = [one for one in meeting.present(round_) if has_stake(local_key(one).name)]
             drawn = rosters(plan, round_, present)
             new = {member.worker for member in drawn.members if member.joined == round_ > 0}
             for notice in meeting.notices(round_, present):

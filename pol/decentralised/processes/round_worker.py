@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pol.decentralised.processes.exchange import Exchange
 from pol.errors import ProtocolError
+from pol.rounds.admission import HasStake, anybody, require_showable, sign_roster
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.log.log_entries import (
@@ -39,12 +40,19 @@ class PhaseWorker(Protocol):
 class RoundWorker:
     """The claims of ``author`` in a group of processes, one a worker, all at the same round.
 
-    The first process has the coordinator's key: it signs rosters and keeps the log.
+    The first process has the coordinator's key: it signs rosters and keeps the log. ``has_stake`` is as in
+    `RosterCoordinator`.
     """
 
-    def __init__(self, author: ClaimAuthor, exchange: Exchange, coordinator: WorkerKey | None = None) -> None:
+    def __init__(
+        self,
+        author: ClaimAuthor,
+        exchange: Exchange,
+        coordinator: WorkerKey | None = None,
+        has_stake: HasStake = anybody,
+    ) -> None:
         self.author, self.exchange = author, exchange
-        self._coordinator = coordinator
+        self._coordinator, self._has_stake = coordinator, has_stake
         self._keeper = None if coordinator is None else LogKeeper(author.store, author.plan.digest, coordinator)
         self._entries: list[LogEntry] = []
         self._received: list[LogEntry] = []
@@ -55,10 +63,12 @@ class RoundWorker:
         """Take part in a round; every process gives the same roster, and the coordinator signs it.
 
         Raises:
-            ProtocolError: the coordinator has signed another one.
+            ProtocolError: the coordinator has signed another one; members couldn't show it on a chain, or one of them
+                has no stake.
         """
         author, self.round = self.author, roster.round
-        own = b"" if self._coordinator is None else self._coordinator.sign(roster.digest)
+        require_showable(roster)
+        own = b"" if self._coordinator is None else sign_roster(roster, self._coordinator, self._has_stake)
         signature = self.exchange.gather(own)[0]
         require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
         author.rosters[roster.round] = roster
