@@ -17,7 +17,7 @@ from pol.commitments.keccak import keccak256
 from pol.decentralised.elastic.coordination import Reception
 from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.claim_replay import findings_by_replay, load_phase
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
@@ -169,6 +169,16 @@ def test_an_acknowledged_message_is_there_whoever_is_gone(tmp_path: Path) -> Non
     assert {made.entry, receipt} <= set(open_rounds(store).entries)
 
 
+def test_a_coordinator_stops_beside_which_another_was_started(tmp_path: Path) -> None:
+    """It was taken for dead, and only slept: the roster that it would sign is another one's."""
+    store = Store(f"file://{tmp_path}")
+    before = begun(store)
+    RosterCoordinator(store, before.plan, COORDINATOR, SEATS)
+    before.take(encode_entry(MembershipEntry.signed(key(2), before.plan.digest, 1, Change.JOIN)))
+    with pytest.raises(OperationalError, match="another coordinator was started"):
+        before.keep()
+
+
 def test_another_key_and_an_older_log_are_refused(tmp_path: Path) -> None:
     store, plan = Store(f"file://{tmp_path}"), bytes([1]) * 32
     notices = [MembershipEntry.signed(key(0), plan, round_, Change.JOIN) for round_ in range(3)]
@@ -183,6 +193,7 @@ def test_another_key_and_an_older_log_are_refused(tmp_path: Path) -> None:
     store.replace(HEAD, older)  # the journal has what follows
     assert list(JournaledKeeper(store, plan, COORDINATOR).entries()) == notices[:2]
     store.replace(HEAD, newest)
+    keeper = JournaledKeeper(store, plan, COORDINATOR)
     keeper.append(notices[2], 0)
     keeper.keep([])
     store.replace(HEAD, older)

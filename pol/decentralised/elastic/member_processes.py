@@ -75,8 +75,9 @@ def run_members(
     """
     meeting, store = open_meeting(0, patience.limit), Store(f"file://{folder}/store")
     keeper = coordinator(store, plan, local_key(-1), seats)
-    expect_members(keeper, {member.number: member.joins for member in members})
-    processes = MemberProcesses(folder, plan, meeting.port, do_round, members, patience, keeper, restarted)
+    present = [member for member in members if member.leaves is None or keeper.round < member.leaves]
+    expect_members(keeper, {member.number: member.joins for member in present})
+    processes = MemberProcesses(folder, plan, meeting.port, do_round, present, patience, keeper, restarted)
     try:
         coordinate(keeper, Mailbox(meeting, patience.limit), shared, patience, processes.look)
         processes.join(patience.limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from itertools import islice
 
 from pol.errors import ProtocolError
 from pol.rounds.admission import HasStake, anybody, require_seats, sign_roster
@@ -21,7 +22,7 @@ from pol.rounds.log.log_entries import (
     require_author,
 )
 from pol.rounds.plan.rounds_plan import RoundsPlan
-from pol.rounds.roster import ROSTER_LIMIT, Member, Roster
+from pol.rounds.roster import MAX_MEMBERS, ROSTER_LIMIT, Member, Roster
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 
@@ -33,7 +34,7 @@ class RosterCoordinator:
 
     All that it has signed or acknowledged stands in its journal before anybody sees it. One that was killed at any
     point goes on from the log and the journal of its store, and says so in one line. One that has raised is of no use
-    any more. No two may run at the same time.
+    any more, and one stops beside which another was started.
 
     ``seats`` is the number of seats with data; who joins while all are taken waits. Who falls out may join again.
     ``has_stake`` says whether a worker has joined the plan on its chain: a member that hasn't costs the coordinator its
@@ -191,7 +192,7 @@ class RosterCoordinator:
         Raises:
             OperationalError: the store failed.
         """
-        self._keeper.keep([*self._joining.values(), *self._answers.values()])
+        self._keeper.keep(self._notices)
 
     def publish(self) -> None:
         """Show the log as it is now.
@@ -199,7 +200,12 @@ class RosterCoordinator:
         Raises:
             OperationalError: the store failed.
         """
-        self._keeper.publish([*self._joining.values(), *self._answers.values()])
+        self._keeper.publish(self._notices)
+
+    @property
+    def _notices(self) -> list[MembershipEntry]:
+        """What is kept beside the log; of joins no more than may wait: anybody can send any number of them."""
+        return [*islice(self._joining.values(), MAX_MEMBERS), *self._answers.values()]
 
     def _resume(self) -> None:
         """Take up what was signed and taken in before a restart, and publish what is in the journal alone."""

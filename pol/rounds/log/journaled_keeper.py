@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from pol.commitments import canonical_json
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.rounds.log.log_entries import LogEntry, decode_entry, encode_entry
 from pol.rounds.log.rounds_log import HEAD, PAGE, LogHead, LogKeeper, read_pages
 from pol.rounds.worker_key import WorkerKey, require_signed
@@ -21,7 +21,8 @@ class JournaledKeeper:
 
     An entry stands in the journal before its page is stored and before a head over it is signed. So a keeper that was
     killed goes on with the same entries, and each of its heads extends those before. ``notices`` are entries that
-    aren't in the log yet. There may be one keeper at a time; one that has raised is started again.
+    aren't in the log yet. One that has raised is started again; one beside which another was started raises at its next
+    write.
 
     Raises:
         ProtocolError: the store has a log without its journal, another key's, or one that the journal doesn't fit.
@@ -36,6 +37,8 @@ class JournaledKeeper:
         self._entries: list[tuple[int, bytes]] = []
         """Those behind, with the round in which each was appended."""
         self._written = b""
+        self._starts = 0
+        """How often a keeper was started on this journal: who isn't the newest one stops."""
         self.notices: list[LogEntry] = []
         """Those that were kept last before a restart."""
         if len(self._log):
@@ -48,6 +51,8 @@ class JournaledKeeper:
                 f"the training in {store.url} has begun already, and {self._file}, which says what was signed, isn't "
                 "there: put it back, or begin a new training in an empty store"
             )
+        self._starts += 1
+        self.keep(self.notices)
 
     def __len__(self) -> int:
         return len(self._log) + len(self._entries)
@@ -76,16 +81,19 @@ class JournaledKeeper:
         """Write the journal: what was appended, and these notices instead of those before, are on disk.
 
         Raises:
-            OperationalError: the store failed.
+            OperationalError: another keeper was started on this log, or the store failed.
         """
         document = {
             "kind": KIND,
             "version": VERSION,
+            "starts": self._starts,
             "first": self._first,
             "entries": [{"round": round_, "entry": data.decode()} for round_, data in self._entries],
             "notices": [encode_entry(notice).decode() for notice in notices],
         }
         data = canonical_json.encode(document)
+        if self._written and self._store.read(self._file, limit=_LIMIT) != self._written:
+            raise OperationalError(f"another coordinator was started on the log in {self._store.url}: this one stops")
         if data != self._written:
             self._store.replace(self._file, data)
             self._written = data
@@ -97,7 +105,7 @@ class JournaledKeeper:
 
         Raises:
             ProtocolError: the log is empty.
-            OperationalError: the store failed.
+            OperationalError: as `keep`.
         """
         self.keep(notices)
         self._sign_head()
@@ -115,11 +123,12 @@ class JournaledKeeper:
     def _recover(self) -> None:
         """Take up the journal: its first entries may stand in the log already."""
         self._written = self._store.read(self._file, limit=_LIMIT)
-        names = ["first", "entries", "notices"]
+        names = ["starts", "first", "entries", "notices"]
         given = canonical_json.Fields.of_document(self._written, f"the journal {self._file}", KIND, VERSION, names)
         items = [canonical_json.Fields(item, "an entry", ["round", "entry"]) for item in given.items("entries")]
         entries = [(item.integer("round"), item.text("entry").encode()) for item in items]
-        self._first, done = given.integer("first"), len(self._log) - given.integer("first")
+        self._starts, self._first = given.integer("starts"), given.integer("first")
+        done = len(self._log) - self._first
         logged = list(islice(self._published(), self._first, None))
         if done < 0 or logged != [data for _, data in entries[:done]]:
             raise ProtocolError(
