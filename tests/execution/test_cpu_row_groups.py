@@ -114,7 +114,21 @@ def batch_norm(shape: Shape) -> list[Operation]:
     ]  # fmt: skip
 
 
+def sums_of_maps(shape: Shape) -> list[Operation]:
+    """The folds are the last to read what the maps have computed."""
+    axis, kept = len(shape) - 1, shape[:-1]
+    return [
+        ("tanh.default", (Ref(0),), (shape,)),
+        ("sum.dim_IntList", (Ref(3), (axis,)), (kept,)),
+        ("log.default", (Ref(4),), (kept,)),
+        ("sub.Tensor", (Ref(0), Ref(1)), (shape,)),
+        ("amax.default", (Ref(6), (axis,)), (kept,)),
+        ("add.Tensor", (Ref(5), Ref(7)), (kept,)),
+    ]
+
+
 CASES = {
+    "sums_of_maps": sums_of_maps,
     "softmax": softmax,
     "softmax_backward": softmax_backward,
     "log_softmax": log_softmax_and_back,

@@ -13,6 +13,7 @@ namespace pol {
 namespace {
 
 constexpr int64_t kAligned = 16;  // words of a cache line
+constexpr size_t kMostJoined = 2;  // members after a fold that it may compute too
 
 int64_t aligned(int64_t words) { return (words + kAligned - 1) / kAligned * kAligned; }
 
@@ -88,10 +89,13 @@ void GroupedNodes::place(const std::vector<StepNode>& nodes) {
     const int64_t rows = rows_of_chunk(group_.length);
     const auto words = [&](size_t m) { return aligned(rows * group_.axes[m].before * group_.axes[m].after); };
     ArenaPlan plan;
+    // By member, what can be given back after it. A fold that computes members after it writes their output while it
+    // reads its own operands.
+    std::vector<std::vector<size_t>> ended(members_.size() + kMostJoined);
     for (size_t m = 0; m < members_.size(); ++m) {
         const StepNode& node = nodes[group_.nodes[m]];
         if (!node.kept && node.last_reader <= group_.nodes.back()) members_[m].offset = plan.take(words(m));
-        std::vector<size_t> ended;
+        std::vector<size_t>& ends = ended[m + (fused_ && !node.descriptor->fold.empty() ? kMostJoined : 0)];
         for (size_t o = 0; o < node.descriptor->operands.size(); ++o) {
             const Operand& operand = node.descriptor->operands[o];
             if (operand.source != kNode || !group_.has(operand.index)) continue;
@@ -99,9 +103,9 @@ void GroupedNodes::place(const std::vector<StepNode>& nodes) {
             if (members_[source].offset < 0) continue;
             members_[m].in_chunk |= 1u << o;
             members_[m].sources[o] = members_[source].offset;
-            if (nodes[operand.index].last_reader == group_.nodes[m] && std::find(ended.begin(), ended.end(), source) == ended.end()) ended.push_back(source);
+            if (nodes[operand.index].last_reader == group_.nodes[m] && std::find(ends.begin(), ends.end(), source) == ends.end()) ends.push_back(source);
         }
-        for (const size_t source : ended) plan.give(members_[source].offset, words(source));
+        for (const size_t source : ended[m]) plan.give(members_[source].offset, words(source));
         if (members_[m].offset >= 0 && node.last_reader == group_.nodes[m]) plan.give(members_[m].offset, words(m));
     }
     memory_ = plan.size();
