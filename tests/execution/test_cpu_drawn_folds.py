@@ -39,6 +39,12 @@ def test_drawn(kind: str, group: int) -> None:
         check(FormDraw(seed).drawn(kind), 3)
 
 
+@pytest.mark.parametrize("group", range(4))
+def test_drawn_scans(group: int) -> None:
+    for seed in range(group * 40, (group + 1) * 40):
+        check(FormDraw(seed).scan(), 3)
+
+
 @pytest.mark.parametrize("rows", [1, 5, 8, 21])
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 70, 128])
 def test_product_of_rows_with_a_row_in_lanes(rows: int, count: int) -> None:

@@ -4,10 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 
 from lab.arithmetic.adversarial_words import SPECIALS
+from lab.benchmarks.operation_speed import program_of as program_of_call
 from pol.arithmetic.primitives import Words
 from pol.execution import _kernels
+from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.aten_graph import AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref
 from pol.graph.lowering import lower
@@ -187,6 +190,40 @@ def test_losses_have_the_bits_of_the_reference(shape: tuple[int, int], hostile: 
 @pytest.mark.parametrize("shape", [(9, 70, 15, 15), (4, 131, 17, 8)], ids=str)
 def test_channels_have_the_bits_of_the_reference(shape: Shape) -> None:
     check([shape, shape, shape[1:2]], batch_norm(shape), 0.001)
+
+
+JOINED = (
+    "prod.dim_int",
+    "max.dim",
+    "min.dim",
+    "any.dim",
+    "all.dim",
+    "sum.dim_IntList",
+    "cumprod.default",
+    "cummin.default",
+)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("operation", JOINED)
+@pytest.mark.parametrize("shape", [(701, 160), (1501, 65), (640, 128), (3, 9000)], ids=str)
+def test_other_joins_have_the_bits_of_the_reference(operation: str, shape: tuple[int, int]) -> None:
+    """Products, integers and truth values, along both dimensions, by rows and by nodes."""
+    numbers = torch.from_numpy(words(shape, 1, 0.001).view(np.float32))
+    values = {"any": numbers > 3, "all": numbers < 3, "sum": (numbers > 0).long()}.get(operation[:3], numbers)
+    for axis in (0, 1):
+        program, constants, observed = program_of_call(
+            f"aten.{operation}", (values, [axis] if "List" in operation else axis)
+        )
+        state = [CONSTANTS[0]]
+        reference = ReferenceExecutor(program, constants).run(state, 0)
+        for threads in (1, 2):
+            for got, wanted in zip(CpuExecutor(program, constants, threads).run(state, 0), reference, strict=True):
+                np.testing.assert_array_equal(got, wanted)
+            found = [np.full(reference[node].shape, 0xDEADBEEF, np.uint32) for node in observed]
+            by_rows(program, observed).advance(0, state, constants, found, threads)
+            for got, node in zip(found, observed, strict=True):
+                np.testing.assert_array_equal(got, reference[node])
 
 
 def test_a_node_that_cannot_be_fused_ends_a_group() -> None:

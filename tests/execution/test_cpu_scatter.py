@@ -72,6 +72,11 @@ SCATTERED: dict[str, tuple[str, Call]] = {
         "index_put.default",
         (floats(9, 8, 20), [places(9, 6, 5), places(8, 6, 5)], floats(6, 5, 20), False),
     ),
+    "lines interpolated": ("upsample_linear1d_backward.default", (floats(2, 3, 14), [14], [2, 3, 7], False, 2.0)),
+    "planes interpolated": (
+        "upsample_bilinear2d_backward.default",
+        (floats(2, 2, 9, 25), [9, 25], [2, 2, 5, 11], True),
+    ),
     "a table": ("embedding_dense_backward.default", (floats(60, 19), places(12, 60), 12, -1, False)),
     "a table with padding": ("embedding_dense_backward.default", (floats(60, 19), places(12, 60), 12, 3, False)),
 }

@@ -23,13 +23,30 @@ ONE, INFINITY, NEGATIVE_ZERO, NAN = 0x3F800000, 0x7F800000, 0x80000000, 0x7FC123
 # By input: accumulator, x, y. The first two are contractions, the others rows and blocks of elements.
 PRODUCTS = [ScalarProgram(3, (), (Instruction(Op.FFMA, *order, 0),)) for order in ((1, 2), (2, 1))]
 SUMS = [
-    *(ScalarProgram(3, (), (Instruction(op, 0, 1),)) for op in (Op.FADD, Op.FMAX, Op.FMIN)),
+    *(ScalarProgram(3, (), (Instruction(op, 0, 1),)) for op in (Op.FADD, Op.FMAX, Op.FMIN, Op.FMUL)),
+    *(ScalarProgram(3, (), (Instruction(op, 1, 0),)) for op in (Op.ADD, Op.MUL, Op.AND, Op.OR)),
+    *(ScalarProgram(3, (), (Instruction(Op.LTS, *pair), Instruction(Op.SELECT, 3, 1, 0))) for pair in ((0, 1), (1, 0))),
+    ScalarProgram(3, (), (Instruction(Op.XOR, 1, 2), Instruction(Op.LTS, 3, 0), Instruction(Op.SELECT, 4, 0, 3))),
+    ScalarProgram(3, (), (Instruction(Op.FADD, 1, 2), Instruction(Op.OR, 0, 3))),
+    ScalarProgram(3, (), (Instruction(Op.LTS, 1, 2), Instruction(Op.SELECT, 3, 1, 0))),
     ScalarProgram(3, (), (Instruction(Op.FADD, 1, 0),)),
     ScalarProgram(3, (), (Instruction(Op.FFMA, 1, 1, 0),)),
     ScalarProgram(3, (), (Instruction(Op.FFMA, 1, 2, 0),)),
     ScalarProgram(3, (), (Instruction(Op.FMUL, 1, 2), Instruction(Op.FADD, 0, 3))),
     ScalarProgram(3, (), (Instruction(Op.FSUB, 1, 2), Instruction(Op.FFMA, 3, 3, 0))),
     ScalarProgram(3, (), (Instruction(Op.FABS, 1), Instruction(Op.FMAX, 3, 0))),
+]
+# With the word that joins without effect; inputs: accumulator, x.
+SCANS = [
+    *(
+        (ScalarProgram(2, (), (Instruction(op, 0, 1),)), neutral)
+        for op, neutral in (
+            *((Op.FADD, 0), (Op.FADD, NEGATIVE_ZERO), (Op.FMUL, ONE), (Op.FMAX, INFINITY | NEGATIVE_ZERO)),
+            *((Op.FMIN, INFINITY), (Op.ADD, 0), (Op.MUL, 1), (Op.AND, 0xFFFFFFFF), (Op.OR, 0)),
+        )
+    ),
+    (ScalarProgram(2, (), (Instruction(Op.LTS, 0, 1), Instruction(Op.SELECT, 2, 1, 0))), 0x80000000),
+    (ScalarProgram(2, (), (Instruction(Op.LTS, 1, 0), Instruction(Op.SELECT, 2, 1, 0))), 0x7FFFFFFF),
 ]
 MAPS = [
     ScalarProgram(2, (), (Instruction(Op.FADD, 0, 1),)),
@@ -135,6 +152,30 @@ class FormDraw:
             inputs = (Input(InputKind.ACCUMULATOR), *inputs)
             init = self.random.choice([0, 0, 0, NEGATIVE_ZERO, ONE, INFINITY | NEGATIVE_ZERO, NAN])
         return Node(TensorType(DType.F32, shape), operands, inputs, body, fold, init)
+
+    def scan(self) -> Drawn:
+        """Element i along one dimension joins the terms 0 .. i, or almost; the others read a fill."""
+        count = self.random.choice([1, 2, 5, 16, 64, 70])
+        shape = list(self.sizes(self.random.randrange(3), 300, [9, 16, 33]))
+        axis = self.random.choice([len(shape), len(shape), self.random.randrange(len(shape) + 1)])
+        shape.insert(axis, count)
+        sizes = (*shape, count)
+        used = [i for i in range(len(sizes)) if i != axis]
+        read = self.operand(0, sizes, used)
+        parts = [0] * len(sizes)
+        parts[axis], parts[-1] = 1, -1
+        base, limit = self.random.choice([0] * 8 + [1]), count + self.random.choice([0] * 8 + [3, -1])
+        bounds = [Bound(Affine(base, (0, *parts)), limit)]
+        if self.random.random() < 0.4:
+            cut = [0] * len(sizes)
+            cut[-1], cut[self.random.choice(used)] = 1, self.random.choice([1, 3])
+            bounds.insert(self.random.randrange(2), Bound(Affine(self.random.choice([0, -2]), (0, *cut)), count))
+        body, neutral = self.random.choice(SCANS)
+        fill, init = (self.random.choice([neutral] * 6 + [0, NEGATIVE_ZERO, ONE, NAN]) for _ in range(2))
+        operand = Operand(read.source, 0, read.type, read.address, fill, tuple(bounds))
+        inputs = (Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0))
+        node = Node(TensorType(DType.F32, tuple(shape)), (operand,), inputs, body, (count,), init)
+        return Drawn(node, [self.tensor(read.type.shape[0])])
 
     def tensor(self, size: int) -> Words:
         """Ordinary numbers, none, few or many of them replaced by special words; or such that products underflow."""

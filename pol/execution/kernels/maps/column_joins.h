@@ -2,6 +2,7 @@
 // through registers less often. A NaN may have any bits here. Included by elements.cpp.
 #pragma once
 #include "arithmetic/primitives.h"
+#include "plan/plan.h"
 
 namespace pol::POL_ISA {
 namespace {
@@ -15,7 +16,19 @@ struct ColumnTerm {
 
 template <uint8_t op>
 [[gnu::always_inline]] inline uint32_t join_word(uint32_t acc, uint32_t x, uint32_t y) {
-    return op == FADD ? fadd<true>(acc, x) : op == FMAX ? fmax(acc, x) : op == FMIN ? fmin<true>(acc, x) : ffma<true>(x, y, acc);
+    switch (op) {
+        case FADD: return fadd<true>(acc, x);
+        case FMUL: return fmul<true>(acc, x);
+        case FMAX: return fmax(acc, x);
+        case FMIN: return fmin<true>(acc, x);
+        case ADD: return add(acc, x);
+        case MUL: return mul(acc, x);
+        case AND: return and_(acc, x);
+        case OR: return or_(acc, x);
+        case kGreatest: return select(lts(acc, x), x, acc);
+        case kLeast: return select(lts(acc, x), acc, x);
+        default: return ffma<true>(x, y, acc);
+    }
 }
 
 enum class Factor { none, words, word, centered, scaled };
@@ -54,12 +67,20 @@ void join_terms(uint32_t* acc, const ColumnTerm* term, int terms, int count) {
     for (int t = 0; t < terms; ++t) join_terms<op, factor, 1>(acc, term + t, count);
 }
 
-inline void join_terms(const ColumnPlan& columns, bool is_word, uint32_t* acc, const ColumnTerm* term, int terms, int count) {
-    switch (columns.join) {
+inline void join_terms(const Plan& plan, bool is_word, uint32_t* acc, const ColumnTerm* term, int terms, int count) {
+    switch (plan.join.op) {
         case FADD: return join_terms<FADD, Factor::none>(acc, term, terms, count);
+        case FMUL: return join_terms<FMUL, Factor::none>(acc, term, terms, count);
         case FMAX: return join_terms<FMAX, Factor::none>(acc, term, terms, count);
         case FMIN: return join_terms<FMIN, Factor::none>(acc, term, terms, count);
+        case ADD: return join_terms<ADD, Factor::none>(acc, term, terms, count);
+        case MUL: return join_terms<MUL, Factor::none>(acc, term, terms, count);
+        case AND: return join_terms<AND, Factor::none>(acc, term, terms, count);
+        case OR: return join_terms<OR, Factor::none>(acc, term, terms, count);
+        case kGreatest: return join_terms<kGreatest, Factor::none>(acc, term, terms, count);
+        case kLeast: return join_terms<kLeast, Factor::none>(acc, term, terms, count);
     }
+    const ColumnPlan& columns = plan.columns;
     if (columns.scale >= 0) return join_terms<FFMA, Factor::scaled>(acc, term, terms, count);
     if (columns.mean >= 0) return join_terms<FFMA, Factor::centered>(acc, term, terms, count);
     if (is_word) return join_terms<FFMA, Factor::word>(acc, term, terms, count);

@@ -146,10 +146,11 @@ struct Engine : Block {
                     const int64_t* by = moved[t];
                     term[t] = {at[0] + by[0], at[1] + by[1], at[2] + by[2], at[3] + by[3]};
                 }
-                join_terms(shape, is_word, run.out + blocks[b].first, term, terms, blocks[b].count);
+                join_terms(plan, is_word, run.out + blocks[b].first, term, terms, blocks[b].count);
             }
         }
-        for (int b = 0; b < count; ++b) make_nans_canonical(run.out + blocks[b].first, blocks[b].count);
+        if (plan.join.of_numbers())
+            for (int b = 0; b < count; ++b) make_nans_canonical(run.out + blocks[b].first, blocks[b].count);
         return true;
     }
 

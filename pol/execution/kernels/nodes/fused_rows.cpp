@@ -141,7 +141,7 @@ struct Stage : Registers {
 
     void compute_terms(int n) {
         for (int i = 0; i < plan.once_count; ++i) execute(plan.once[i], buffer[plan.once[i].result], n);
-        for (int i = 0; i < plan.each_count - 1; ++i) execute(plan.each[i], buffer[plan.each[i].result], n);
+        for (int i = 0; i < plan.each_count - plan.join.instructions; ++i) execute(plan.each[i], buffer[plan.each[i].result], n);
     }
 
     bool term_is_read() const { return !plan.row.programmed; }
@@ -186,7 +186,7 @@ struct Stage : Registers {
             }
             fill(acc, plan.init, kTileRows);
             join_rows<Join>(acc, xs, ys, static_cast<int>(stage.width));
-            for (int r = 0; r < kTileRows; ++r) acc[r] = is_nan(acc[r]) ? kNan : acc[r];
+            for (int r = 0; r < kTileRows; ++r) acc[r] = settled<Join>(acc[r]);
             __builtin_memcpy(fused.out + first, acc, size_t(n) * sizeof(uint32_t));
         }
     }
@@ -249,14 +249,14 @@ struct Stage : Registers {
                 if (done > 0) join_part<Join>(acc, r, first, done);
                 for (; done < piece; done += kFoldLanes) join_padded<Join>(acc, r, here > done ? first + done : 0, here > done ? static_cast<int>(here - done) : 0);
                 if (!joins)
-                    for (int l = 0; l < kFoldLanes; ++l) fused.out[(l * stage.pieces + p) * stage.capacity + r] = is_nan(acc[l]) ? kNan : acc[l];
+                    for (int l = 0; l < kFoldLanes; ++l) fused.out[(l * stage.pieces + p) * stage.capacity + r] = settled<Join>(acc[l]);
                 else if (stage.pieces > 1)
                     join_lanes<Half, 4>(total, acc, acc, 1);
             }
             if (!joins) continue;
             uint32_t four[kVector];
             join_halves<Half>(four, stage.pieces > 1 ? total : acc);
-            for (int l = 0; l < kJoinedLanes; ++l) fused.out[l * stage.capacity + r] = is_nan(four[l]) ? kNan : four[l];
+            for (int l = 0; l < kJoinedLanes; ++l) fused.out[l * stage.capacity + r] = settled<Join>(four[l]);
         }
     }
 
@@ -271,12 +271,7 @@ struct Stage : Registers {
     void compute_stage() {
         if (stage.kind == FusedKind::scalars) return compute_scalars();
         if (stage.kind == FusedKind::wide) return compute_wide();
-        switch (plan.row.join) {
-            case FADD: return compute_fold<Add, Add>();
-            case FMAX: return compute_fold<Greatest, Greatest>();
-            case FMIN: return compute_fold<Least, Least>();
-            default: return compute_fold<Fuse, Add>();
-        }
+        with_join(plan.join.op, [&](auto join, auto half) { compute_fold<decltype(join), decltype(half)>(); });
     }
 };
 

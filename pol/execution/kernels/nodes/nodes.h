@@ -25,6 +25,10 @@ size_t rank_tasks(const Plan& plan, size_t threads);
 size_t rank_scratch(const Plan& plan);
 void compute_ranks(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
 
+size_t scan_tasks(const Plan& plan, size_t threads);
+size_t scan_scratch(const Plan& plan);
+void compute_scan(const Plan& plan, const Run& run, size_t task, size_t tasks, void* scratch);
+
 size_t fused_scratch(const FusedStage& stage);
 void compute_fused(const FusedStage& stage, const FusedRun& run, void* scratch);
 

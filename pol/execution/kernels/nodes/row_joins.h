@@ -16,6 +16,7 @@ constexpr int kTileRows = 16, kTileLanes = 32, kVector = 8;
 
 typedef float Floats __attribute__((vector_size(32)));
 typedef uint32_t Words __attribute__((vector_size(32)));
+typedef int32_t Integers __attribute__((vector_size(32)));
 typedef Floats FloatsAnywhere __attribute__((aligned(4), may_alias));
 
 [[gnu::always_inline]] inline Floats load(const uint32_t* p) { return *reinterpret_cast<const FloatsAnywhere*>(p); }
@@ -24,11 +25,15 @@ typedef Floats FloatsAnywhere __attribute__((aligned(4), may_alias));
 
 // How a term joins an accumulator; a NaN stays a NaN.
 struct Add {
-    static constexpr bool pair = false;
+    static constexpr bool pair = false, numbers = true;
     [[gnu::always_inline]] static Floats join(Floats acc, Floats x, Floats) { return acc + x; }
 };
+struct Multiply {
+    static constexpr bool pair = false, numbers = true;
+    [[gnu::always_inline]] static Floats join(Floats acc, Floats x, Floats) { return acc * x; }
+};
 struct Fuse {
-    static constexpr bool pair = true;
+    static constexpr bool pair = true, numbers = true;
     [[gnu::always_inline]] static Floats join(Floats acc, Floats x, Floats y) {
 #if defined(__AVX2__)
         return (Floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)acc);
@@ -39,7 +44,7 @@ struct Fuse {
     }
 };
 struct Least {
-    static constexpr bool pair = false;
+    static constexpr bool pair = false, numbers = true;
     [[gnu::always_inline]] static Floats join(Floats a, Floats b, Floats) {
         const Words u = (Words)a, v = (Words)b;
         return (Floats)(a < b ? u : b < a ? v : u | v);  // equal: -0 if either is; one is NaN: so is u | v
@@ -47,12 +52,52 @@ struct Least {
 };
 // Both orders of the operands give the same word but for zeros and NaNs (arithmetic/primitives.h).
 struct Greatest {
-    static constexpr bool pair = false;
+    static constexpr bool pair = false, numbers = true;
     [[gnu::always_inline]] static Floats join(Floats a, Floats b, Floats) {
         const Words greatest = (Words)(a > b ? a : b) & (Words)(b > a ? b : a);
         return (Floats)(greatest | (Words)(a != a) | (Words)(b != b));
     }
 };
+// Joins of integers; vectors of floats hold their words.
+#define POL_INTEGERS(name, type, expression)                                    \
+    struct name {                                                               \
+        static constexpr bool pair = false, numbers = false;                    \
+        [[gnu::always_inline]] static Floats join(Floats acc, Floats x, Floats) { \
+            const type a = (type)acc, b = (type)x;                              \
+            return (Floats)(expression);                                        \
+        }                                                                       \
+    };
+POL_INTEGERS(AddIntegers, Words, a + b)
+POL_INTEGERS(MultiplyIntegers, Words, a* b)
+POL_INTEGERS(Both, Words, a& b)
+POL_INTEGERS(Either, Words, a | b)
+POL_INTEGERS(LeastInteger, Integers, a < b ? a : b)
+POL_INTEGERS(GreatestInteger, Integers, a > b ? a : b)
+#undef POL_INTEGERS
+
+// Calls `run` with how terms are joined and how accumulators are joined to each other.
+template <class Run>
+void with_join(uint8_t join, const Run& run) {
+    switch (join) {
+        case FADD: return run(Add{}, Add{});
+        case FMUL: return run(Multiply{}, Multiply{});
+        case FMAX: return run(Greatest{}, Greatest{});
+        case FMIN: return run(Least{}, Least{});
+        case ADD: return run(AddIntegers{}, AddIntegers{});
+        case MUL: return run(MultiplyIntegers{}, MultiplyIntegers{});
+        case AND: return run(Both{}, Both{});
+        case OR: return run(Either{}, Either{});
+        case kLeast: return run(LeastInteger{}, LeastInteger{});
+        case kGreatest: return run(GreatestInteger{}, GreatestInteger{});
+        default: return run(Fuse{}, Add{});
+    }
+}
+
+// What an accumulator is in the output.
+template <class Join>
+[[gnu::always_inline]] inline uint32_t settled(uint32_t word) {
+    return Join::numbers && is_nan(word) ? kNan : word;
+}
 
 // Joins `rounds` times `width` words of a row to as many accumulators.
 template <class Join, int vectors>

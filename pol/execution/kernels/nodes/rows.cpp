@@ -100,7 +100,7 @@ struct Rows : Registers {
     void compute_terms(const int64_t* place, int64_t first, int count) {
         for (int o = 0; o < plan.operands; ++o) value[o] = read(o, place, first, count, buffer[o]);
         for (int i = 0; i < plan.once_count; ++i) execute(plan.once[i], buffer[plan.once[i].result], count);
-        for (int i = 0; i < plan.each_count - 1; ++i) execute(plan.each[i], buffer[plan.each[i].result], count);
+        for (int i = 0; i < plan.each_count - plan.join.instructions; ++i) execute(plan.each[i], buffer[plan.each[i].result], count);
     }
 
     // How many words from the beginning of a row can be read where they are.
@@ -217,7 +217,7 @@ struct Rows : Registers {
         for (int l = 0; l < row.width; ++l) {
             uint32_t words[kTileRows];
             for (int r = 0; r < kTileRows; ++r) words[r] = tile[r][l];
-            for (int r = 0; r < kTileRows; ++r) words[r] = is_nan(words[r]) ? kNan : words[r];
+            for (int r = 0; r < kTileRows; ++r) words[r] = settled<Join>(words[r]);
             __builtin_memcpy(run.out + l * all + first, words, size_t(count) * sizeof(uint32_t));
         }
     }
@@ -245,12 +245,7 @@ void compute_rows(const Plan& plan, const Run& run, size_t task, size_t tasks, v
     const int64_t first = count * static_cast<int64_t>(task) / static_cast<int64_t>(tasks) * kTileRows;
     int64_t end = count * static_cast<int64_t>(task + 1) / static_cast<int64_t>(tasks) * kTileRows;
     if (end > all) end = all;
-    switch (plan.row.join) {
-        case FADD: rows.compute<Add>(first, end); break;
-        case FMAX: rows.compute<Greatest>(first, end); break;
-        case FMIN: rows.compute<Least>(first, end); break;
-        default: rows.compute<Fuse>(first, end); break;
-    }
+    with_join(plan.join.op, [&](auto join, auto) { rows.compute<decltype(join)>(first, end); });
 }
 
 }  // namespace pol::POL_ISA

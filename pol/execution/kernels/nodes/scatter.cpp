@@ -10,11 +10,11 @@ namespace {
 constexpr size_t kTasksPerThread = 4;
 constexpr int kChunk = 1024;           // terms that are read at once
 constexpr int64_t kShortestRow = 8;
-constexpr int kBuffers = kMaxScatterKeys + 1;
+constexpr int kTermBuffer = kMaxScatterKeys, kFactorBuffer = kTermBuffer + 1, kBuffers = kFactorBuffer + 1;
 
 template <uint8_t op>
-[[gnu::always_inline]] inline uint32_t joined(uint32_t before, uint32_t term) {
-    return op == FADD ? fadd<false>(before, term) : op == ADD ? before + term : term;
+[[gnu::always_inline]] inline uint32_t joined(uint32_t before, uint32_t term, uint32_t factor) {
+    return op == FADD ? fadd<false>(before, term) : op == ADD ? before + term : op == FFMA ? ffma<false>(term, factor, before) : term;
 }
 
 bool is_key(const ScatterPlan& scatter, int axis) {
@@ -71,6 +71,7 @@ struct Scatter {
         switch (scatter.join) {
             case FADD: width > 1 ? join_all_rows<FADD>() : join_words<FADD>(); break;
             case ADD: width > 1 ? join_all_rows<ADD>() : join_words<ADD>(); break;
+            case FFMA: width > 1 ? join_all_rows<FFMA>() : join_words<FFMA>(); break;
             default: width > 1 ? join_all_rows<MOV>() : join_words<MOV>(); break;
         }
     }
@@ -179,24 +180,25 @@ struct Scatter {
         each_run([&](const int64_t* at, int count) {
             Line keys[kMaxScatterKeys];
             for (int i = 0; i < scatter.keys; ++i) keys[i] = line(scatter.key[i], at, count, buffers + i * kChunk);
-            const Line terms = line(scatter.term, at, count, buffers + kMaxScatterKeys * kChunk);
+            const Line terms = line(scatter.term, at, count, buffers + kTermBuffer * kChunk);
+            const Line factors = op == FFMA ? line(scatter.factor, at, count, buffers + kFactorBuffer * kChunk) : terms;
             if (scatter.keys == 1) {
                 // All in registers: the compiler can't know that no word of the output is one of these.
                 const uint32_t first = static_cast<uint32_t>(run.bases[scatter.form[0]] + low), size = static_cast<uint32_t>(high - low);
                 const int64_t stride = strides[scatter.axis[0]];
-                const Line key = keys[0], term = terms;
+                const Line key = keys[0], term = terms, factor = factors;
                 uint32_t* const place_of_first = out + low * stride;
                 for (int t = 0; t < count; ++t) {
                     const uint32_t number_of_key = key.words[key.stride * t] - first;
                     if (number_of_key >= size) continue;
                     uint32_t& to = place_of_first[number_of_key * stride];
-                    to = joined<op>(to, term.words[term.stride * t]);
+                    to = joined<op>(to, term.words[term.stride * t], factor.words[factor.stride * t]);
                 }
                 return;
             }
             for (int t = 0; t < count; ++t) {
                 const int64_t to = destination(keys, t);
-                if (to >= 0) out[to] = joined<op>(out[to], terms.words[terms.stride * t]);
+                if (to >= 0) out[to] = joined<op>(out[to], terms.words[terms.stride * t], factors.words[factors.stride * t]);
             }
         });
     }
@@ -212,35 +214,36 @@ struct Scatter {
                 if (to < 0) continue;
                 for (int64_t done = 0; done < width; done += kChunk) {
                     const int n = static_cast<int>(width - done < kChunk ? width - done : kChunk);
-                    join_row<op>(out + to + done, row(at, t, done, n, inner), n);
+                    const uint32_t* const terms = row(scatter.term, at, t, done, n, inner, buffers + kTermBuffer * kChunk);
+                    const uint32_t* const factors = op == FFMA ? row(scatter.factor, at, t, done, n, inner, buffers + kFactorBuffer * kChunk) : terms;
+                    join_row<op>(out + to + done, terms, factors, n);
                 }
             }
         });
     }
 
-    // A part of the row of term t.
-    const uint32_t* row(const int64_t* at, int t, int64_t done, int count, int inner) const {
-        uint32_t* const buffer = buffers + kMaxScatterKeys * kChunk;
+    // A part of the row of a register at term t.
+    const uint32_t* row(int reg, const int64_t* at, int t, int64_t done, int count, int inner, uint32_t* buffer) const {
         const auto value = [&](int f) { return at[f] + term_step(f) * t + plan.form[f].out[inner] * done; };
-        if (scatter.term > plan.accumulator) {
-            fill(buffer, plan.constant[scatter.term - plan.accumulator - 1], count);
+        if (reg > plan.accumulator) {
+            fill(buffer, plan.constant[reg - plan.accumulator - 1], count);
             return buffer;
         }
-        if (scatter.term >= plan.operands) {
-            fill(buffer, static_cast<uint32_t>(value(plan.coordinate[scatter.term - plan.operands].form)), count);
+        if (reg >= plan.operands) {
+            fill(buffer, static_cast<uint32_t>(value(plan.coordinate[reg - plan.operands].form)), count);
             return buffer;
         }
-        const PlannedOperand& operand = plan.operand[scatter.term];
-        if (run.safe[scatter.term] && plan.form[operand.address].out[inner] == 1) return run.sources[scatter.term] + value(operand.address);
+        const PlannedOperand& operand = plan.operand[reg];
+        if (run.safe[reg] && plan.form[operand.address].out[inner] == 1) return run.sources[reg] + value(operand.address);
         int64_t here[kMaxForms];
         for (int f = operand.address; f <= operand.address + operand.bounds; ++f) here[f] = value(f);
-        read(scatter.term, here, [&](int f) { return plan.form[f].out[inner]; }, count, buffer);
+        read(reg, here, [&](int f) { return plan.form[f].out[inner]; }, count, buffer);
         return buffer;
     }
 
     template <uint8_t op>
-    static void join_row(uint32_t* __restrict to, const uint32_t* __restrict terms, int count) {
-        for (int j = 0; j < count; ++j) to[j] = joined<op>(to[j], terms[j]);
+    static void join_row(uint32_t* __restrict to, const uint32_t* __restrict terms, const uint32_t* __restrict factors, int count) {
+        for (int j = 0; j < count; ++j) to[j] = joined<op>(to[j], terms[j], factors[j]);
     }
 };
 

@@ -98,16 +98,27 @@ bool find_lanes(FusedStage& stage, const Descriptor& node, const Layout& layout,
     return true;
 }
 
-uint8_t join_of(const FusedStage& fold) { return fold.plan->row.join == FFMA ? uint8_t{FADD} : fold.plan->row.join; }
+uint8_t join_of(const FusedStage& fold) { return fold.plan->join.op == FFMA ? uint8_t{FADD} : fold.plan->join.op; }
+
+const PlannedInstruction* origin(const Plan& plan, int reg) {
+    const auto gives = [&](const PlannedInstruction& in) { return in.result == reg; };
+    const auto each = std::find_if(plan.each, plan.each + plan.each_count, gives), once = std::find_if(plan.once, plan.once + plan.once_count, gives);
+    return each != plan.each + plan.each_count ? each : once != plan.once + plan.once_count ? once : nullptr;
+}
 
 // The expression that a register is, if all its instructions are `join`.
 std::string joined_text(const Plan& plan, int reg, uint8_t join) {
     if (reg < plan.operands) return std::to_string(reg);
-    const auto ends = [&](const PlannedInstruction& in) { return in.result == reg && (in.op & ~kLazy) == join; };
-    const auto each = std::find_if(plan.each, plan.each + plan.each_count, ends), once = std::find_if(plan.once, plan.once + plan.once_count, ends);
-    if (each == plan.each + plan.each_count && once == plan.once + plan.once_count) return "";
-    const PlannedInstruction& in = each == plan.each + plan.each_count ? *once : *each;
-    return std::string("(") + joined_text(plan, in.a, join) + ',' + joined_text(plan, in.b, join) + ')';
+    const PlannedInstruction* in = origin(plan, reg);
+    const bool compares = join == kGreatest || join == kLeast;
+    if (in == nullptr || (in->op & ~kLazy) != (compares ? uint8_t{SELECT} : join)) return "";
+    // SELECT(LTS(a, b), b, a) or SELECT(LTS(b, a), b, a).
+    const int a = compares ? in->c : in->a, b = in->b;
+    if (compares) {
+        const PlannedInstruction* less = origin(plan, in->a);
+        if (less == nullptr || less->op != LTS || less->a != (join == kLeast ? b : a) || less->b != (join == kLeast ? a : b)) return "";
+    }
+    return std::string("(") + joined_text(plan, a, join) + ',' + joined_text(plan, b, join) + ')';
 }
 
 }  // namespace
@@ -151,9 +162,8 @@ std::optional<FusedStage> fused_stage(const Descriptor& node, const Descriptor& 
 
 bool joins_pieces(const Descriptor& part, const FusedStage& stage, const FusedStage& fold) {
     const Plan& plan = *stage.plan;
-    if (part.fold.size() != 1 || part.fold[0] != fold.pieces || part.operands.size() != 1 || plan.each_count != 1 || plan.once_count != 0 || plan.init != fold.plan->init) return false;
-    const PlannedInstruction& in = plan.each[0];
-    const bool plain = in.op == join_of(fold) && ((in.a == plan.accumulator && in.b == 0) || (in.b == plan.accumulator && in.a == 0));
+    if (part.fold.size() != 1 || part.fold[0] != fold.pieces || part.operands.size() != 1 || plan.each_count != plan.join.instructions || plan.once_count != 0 || plan.init != fold.plan->init) return false;
+    const bool plain = plan.join.op == join_of(fold) && plan.join.x == 0;
     const FusedOperand& o = stage.operand[0];
     return plain && stage.kind == FusedKind::pieces && o.base == 0 && (o.row == 1 || stage.capacity == 1) && o.before == fold.pieces * fold.capacity &&
            part.operands[0].bounds.empty() && part.operands[0].address.strides[1 + part.dims.size()] == fold.capacity;

@@ -55,9 +55,10 @@ PlannedNode::PlannedNode(const Descriptor& descriptor) {
     merge_dimensions(descriptor);
     plan_operands(descriptor);
     schedule(descriptor);
+    plan_.join = find_fold_join();
     // Products of broadcast tensors folded in lanes look like contractions, but rows read them better.
     const bool rows = find_rows();
-    plan_.kind = rows && plan_.row.lanes ? kRowFold : find_contraction() ? kContraction : rows ? kRowFold : kElements;
+    plan_.kind = find_scan(descriptor) ? kScan : rows && plan_.row.lanes ? kRowFold : find_contraction() ? kContraction : rows ? kRowFold : kElements;
     if (plan_.kind == kElements) plan_.kind = find_scatter() ? kScatter : find_ranks(descriptor) ? kRanks : kElements;
     if (plan_.kind == kElements) find_key();
     find_tiles();

@@ -73,8 +73,20 @@ struct PlannedInstruction {
 constexpr int kOutputBuffer = -1;
 constexpr int kMaxPlanRegisters = kMaxOperands + kMaxCoordinates + 1 + kMaxRegisters;
 
+// The greater and the lesser of two integers: LTS and SELECT, as one join.
+constexpr uint8_t kGreatest = 0x3e, kLeast = 0x3f;
+
+// How the body of a fold ends: acc = join(acc, x), or FFMA(x, y, acc).
+struct FoldJoin {
+    uint8_t op;        // FADD, FMUL, FMIN, FMAX, FFMA, ADD, MUL, AND, OR, kGreatest or kLeast
+    int x, y;          // registers; y is x but for FFMA
+    int instructions;  // that join; 0: the body ends in another way
+    // Whether it joins numbers, of which no NaN but the canonical one is left.
+    bool of_numbers() const { return op <= FMAX; }
+};
+
 // Which kernel runs a node; Isa has one row of its table for each.
-enum Kind { kElements, kContraction, kRowFold, kScatter, kRanks, kKinds };
+enum Kind { kElements, kContraction, kRowFold, kScatter, kRanks, kScan, kKinds };
 
 constexpr int kMaxScatterKeys = 4;
 
@@ -84,8 +96,9 @@ struct ScatterPlan {
     int key[kMaxScatterKeys];    // operands
     int form[kMaxScatterKeys];   // of the coordinates that they equal
     int axis[kMaxScatterKeys];   // merged output dimensions that these are; none of them twice
-    uint8_t join;                // FADD, ADD, or MOV, which keeps the last term
+    uint8_t join;                // FADD, ADD, FFMA, or MOV, which keeps the last term
     int term;                    // register: an operand, a coordinate or a constant
+    int factor;                  // of FFMA(term, factor, out[key]): such a register too; else the term
     int before;                  // operand: what the element is before the first term; -1: init
 };
 
@@ -115,8 +128,7 @@ struct RowPlan {
     bool lanes;
     int width;
     int64_t length;   // words of a row
-    uint8_t join;     // FADD, FMAX, FMIN with x, or FFMA with x and y
-    int x, y;         // registers
+    int x, y;         // registers: of the join
     bool programmed;  // the term is computed, not just read
     // A term that nodes/rows.cpp computes in registers: FFMA(x, y - mean), x being an operand, a product or y - mean
     // itself.
@@ -125,12 +137,18 @@ struct RowPlan {
     int exponent, shift;             // operands, if the term is exp(exponent - shift); else -1
 };
 
-// acc = join(acc, x), FFMA(x, y, acc) or FFMA(x, (value - mean) * scale, acc), where x and value lie side by side for
+// The join of a fold with x, FFMA(x, y, acc) or FFMA(x, (value - mean) * scale, acc), where x and value lie side by side for
 // neighboring elements, and mean and scale are the same.
 struct ColumnPlan {
     bool found;
-    uint8_t join;
     int x, y, value, mean, scale;  // operands; -1: there is none
+};
+
+// A fold whose element i along a dimension joins the terms 0 .. i of one line of words: running sums. The terms after
+// these read a fill that joins without effect.
+struct ScanPlan {
+    int axis;   // the output dimension
+    int bound;  // form: 0 <= i - k
 };
 
 // What the body of a map ends in: an expression of operands and computed registers, its leaves.
@@ -152,11 +170,13 @@ struct Plan {
     RowPlan row;
     ScatterPlan scatter;
     RankPlan ranks;
+    ScanPlan scan;
     Space space;      // all output dimensions
     int fold_rank;
     int64_t fold[kMaxFoldRank];
     int64_t terms;
     bool folds;
+    FoldJoin join;
     uint32_t init;
     int forms;
     const Form* form;
@@ -245,12 +265,14 @@ class PlannedNode {
     bool find_taps(int x, int y);
     unsigned bound_axes(int o) const;
     int64_t own_positions(const TapPlan& taps) const;
+    FoldJoin find_fold_join() const;
     bool find_rows();
     void find_centered();
     void find_exponential();
     void find_key();
     bool find_scatter();
     bool find_guards(int reg);
+    bool find_scan(const Descriptor& node);
     bool find_ranks(const Descriptor& node);
     void find_tiles();
     void find_turn();

@@ -47,6 +47,7 @@ double PlannedNode::work() const {
     if (plan_.kind == kScatter)
         for (int i = 0; i < plan_.scatter.keys; ++i) terms /= static_cast<double>(plan_.space.dims[plan_.scatter.axis[i]]);
     if (plan_.kind == kRanks) terms = kSortingWork;
+    if (plan_.kind == kScan) terms = 1;
     return static_cast<double>(plan_.space.size) * std::max(terms, 1.0) * (plan_.operands + plan_.each_count);
 }
 

@@ -13,24 +13,19 @@ constexpr int64_t kMostLanes = 32;
 }  // namespace
 
 bool PlannedNode::find_rows() {
-    if (!plan_.folds || plan_.coordinates != 0 || each_.empty()) return false;
+    const FoldJoin& join = plan_.join;
+    if (join.instructions == 0 || plan_.coordinates != 0) return false;
     RowPlan& row = plan_.row;
-    const PlannedInstruction& last = each_.back();
     const int acc = plan_.accumulator;
-    if (last.op == FFMA && last.c == acc && last.a != acc && last.b != acc)
-        row.x = last.a, row.y = last.b;
-    else if ((last.op == FADD || last.op == FMAX || last.op == FMIN) && (last.a == acc) != (last.b == acc))
-        row.x = row.y = last.a == acc ? last.b : last.a;
-    else
-        return false;
-    row.join = last.op;
+    row.x = join.x, row.y = join.y;
+    const auto terms_end = each_.end() - join.instructions;
     const auto reads_accumulator = [&](const PlannedInstruction& in) {
         return in.a == acc || in.b == acc || in.c == acc || in.d == acc || in.e == acc;
     };
-    if (std::any_of(once_.begin(), once_.end(), reads_accumulator) || std::any_of(each_.begin(), each_.end() - 1, reads_accumulator)) return false;
+    if (std::any_of(once_.begin(), once_.end(), reads_accumulator) || std::any_of(each_.begin(), terms_end, reads_accumulator)) return false;
     if (std::any_of(operands_.begin(), operands_.end(), [](const PlannedOperand& operand) { return operand.gather >= 0; })) return false;
     find_exponential();
-    row.programmed = !once_.empty() || each_.size() > 1;
+    row.programmed = !once_.empty() || terms_end != each_.begin();
 
     const int inner = plan_.fold_rank - 1;
     // Whether an operand that the fold moves through lies along a dimension.
@@ -66,7 +61,7 @@ bool PlannedNode::find_rows() {
 void PlannedNode::find_exponential() {
     RowPlan& row = plan_.row;
     row.exponent = row.shift = -1;
-    if (row.join != FADD || !once_.empty() || each_.size() != 3) return;
+    if (plan_.join.op != FADD || !once_.empty() || each_.size() != 3) return;
     const PlannedInstruction &difference = each_[0], &power = each_[1];
     if (difference.op != FSUB || power.op != kExp || power.a != difference.result || row.x != power.result) return;
     if (difference.a < plan_.operands && difference.b < plan_.operands) row.exponent = difference.a, row.shift = difference.b;
@@ -75,7 +70,7 @@ void PlannedNode::find_exponential() {
 // FFMA(factor * scale, value - mean) or FFMA(value - mean, value - mean), where all is read along the row but the mean.
 void PlannedNode::find_centered() {
     RowPlan& row = plan_.row;
-    if (row.join != FFMA || !once_.empty()) return;
+    if (plan_.join.op != FFMA || !once_.empty()) return;
     const auto moves = [&](int reg, int64_t stride) {
         return reg < plan_.operands && operands_[reg].bounds == 0 && forms_[operands_[reg].address].out[0] == stride;
     };

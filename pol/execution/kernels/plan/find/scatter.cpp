@@ -69,14 +69,22 @@ bool PlannedNode::find_scatter() {
     scatter.join = MOV;
     scatter.term = last.b;
     if (joined != nullptr) {
-        if ((joined->op != FADD && joined->op != ADD) || (joined->a == acc) == (joined->b == acc)) return false;
         scatter.join = joined->op;
-        scatter.term = joined->a == acc ? joined->b : joined->a;
+        if (joined->op == FFMA) {
+            if (joined->c != acc) return false;
+            scatter.term = joined->a;
+        } else {
+            if ((joined->op != FADD && joined->op != ADD) || (joined->a == acc) == (joined->b == acc)) return false;
+            scatter.term = joined->a == acc ? joined->b : joined->a;
+        }
     }
-    if (!is_read(scatter.term) && !is_constant(scatter.term)) return false;
-    for (int i = 0; i < (is_constant(scatter.term) ? 0 : scatter.keys); ++i)
-        if (scatter.term < plan_.operands ? operands_[scatter.term].axes >> scatter.axis[i] & 1 : forms_[coordinates_[scatter.term - plan_.operands].form].out[scatter.axis[i]] != 0)
-            return false;
+    scatter.factor = scatter.join == FFMA ? joined->b : scatter.term;
+    for (const int reg : {scatter.term, scatter.factor}) {
+        if (!is_read(reg) && !is_constant(reg)) return false;
+        for (int i = 0; i < (is_constant(reg) ? 0 : scatter.keys); ++i)
+            if (reg < plan_.operands ? operands_[reg].axes >> scatter.axis[i] & 1 : forms_[coordinates_[reg - plan_.operands].form].out[scatter.axis[i]] != 0)
+                return false;
+    }
     if (last.c == acc) return once_.empty();
     // SELECT(any fold index, accumulator, what was there): the first term begins with the latter.
     const PlannedInstruction* kept = origin(each_, last.c);
