@@ -6,6 +6,8 @@
 namespace pol {
 namespace {
 
+constexpr int64_t kMostScanned = 1 << 30;
+
 // Whether joining a word changes no accumulator that a fold from `init` has, but for which NaN it is.
 bool is_neutral(uint8_t join, uint32_t word, uint32_t init) {
     switch (join) {
@@ -27,6 +29,7 @@ bool is_neutral(uint8_t join, uint32_t word, uint32_t init) {
 bool PlannedNode::find_scan(const Descriptor& node) {
     const FoldJoin& join = plan_.join;
     if (plan_.fold_rank != 1 || plan_.operands != 1 || plan_.coordinates > 0 || !once_.empty()) return false;
+    if (plan_.terms > kMostScanned) return false;
     if (static_cast<int>(each_.size()) != join.instructions || join.x != 0) return false;
     const PlannedOperand& operand = operands_[0];
     if (operand.gather >= 0 || !is_neutral(join.op, operand.fill, plan_.init)) return false;
