@@ -8,6 +8,7 @@ import torch
 
 from lab.arithmetic.adversarial_words import SPECIALS
 from lab.benchmarks.operation_speed import program_of as program_of_call
+from lab.kernels.drawn_row_programs import drawn_rows
 from pol.arithmetic.primitives import Words
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
@@ -224,6 +225,24 @@ def test_other_joins_have_the_bits_of_the_reference(operation: str, shape: tuple
             by_rows(program, observed).advance(0, state, constants, found, threads)
             for got, node in zip(found, observed, strict=True):
                 np.testing.assert_array_equal(got, reference[node])
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("first", [0, 30])
+def test_drawn_rows_have_the_bits_of_the_reference(first: int) -> None:
+    """What a fold reads last lies beside what it writes: each program's values share memory in another way."""
+    for seed in range(first, first + 30):
+        step = drawn_rows(seed)
+        program, last = step.program, [len(step.program.nodes) - 1]
+        state = [words(slot.type.shape, seed + n, 0.01 * (seed % 3 == 0)) for n, slot in enumerate(program.slots)]
+        after, (wanted,) = ReferenceExecutor(program, step.constants, last).advance(state, 0)
+        for threads in (1, 2):
+            found = np.full(wanted.shape, 0xDEADBEEF, np.uint32)
+            by_rows(program, last).advance(0, state, list(step.constants), [found], threads)
+            np.testing.assert_array_equal(found, wanted, err_msg=f"program {seed}")
+            got, _ = CpuExecutor(program, step.constants, threads).advance(state, 0)
+            for mine, own in zip(got, after, strict=True):
+                np.testing.assert_array_equal(mine, own, err_msg=f"program {seed}")
 
 
 def test_a_node_that_cannot_be_fused_ends_a_group() -> None:
