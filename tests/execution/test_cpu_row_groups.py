@@ -228,21 +228,38 @@ def test_other_joins_have_the_bits_of_the_reference(operation: str, shape: tuple
 
 
 @pytest.mark.usefixtures("isa")
-@pytest.mark.parametrize("first", [0, 30])
-def test_drawn_rows_have_the_bits_of_the_reference(first: int) -> None:
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("first", [0, 20])
+def test_drawn_rows_have_the_bits_of_the_reference(first: int, gradients: bool) -> None:
     """What a fold reads last lies beside what it writes: each program's values share memory in another way."""
-    for seed in range(first, first + 30):
-        step = drawn_rows(seed)
-        program, last = step.program, [len(step.program.nodes) - 1]
+    for seed in range(first, first + 20):
+        step = drawn_rows(seed, gradients)
+        program = step.program
+        observed = sorted({slot.producer for slot in program.slots} | {len(program.nodes) - 1})
         state = [words(slot.type.shape, seed + n, 0.01 * (seed % 3 == 0)) for n, slot in enumerate(program.slots)]
-        after, (wanted,) = ReferenceExecutor(program, step.constants, last).advance(state, 0)
+        after, expected = ReferenceExecutor(program, step.constants, observed).advance(state, 0)
         for threads in (1, 2):
-            found = np.full(wanted.shape, 0xDEADBEEF, np.uint32)
-            by_rows(program, last).advance(0, state, list(step.constants), [found], threads)
-            np.testing.assert_array_equal(found, wanted, err_msg=f"program {seed}")
+            found = [np.full(wanted.shape, 0xDEADBEEF, np.uint32) for wanted in expected]
+            by_rows(program, observed).advance(0, state, list(step.constants), found, threads)
             got, _ = CpuExecutor(program, step.constants, threads).advance(state, 0)
-            for mine, own in zip(got, after, strict=True):
-                np.testing.assert_array_equal(mine, own, err_msg=f"program {seed}")
+            for mine, wanted in zip((*found, *got), (*expected, *after), strict=True):
+                np.testing.assert_array_equal(mine, wanted, err_msg=f"program {seed}")
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("shape", [(1501, 16), (701, 64), (640, 128)], ids=str)
+def test_a_constant_factor_of_a_fold_is_no_operand(shape: tuple[int, int]) -> None:
+    """The gradient of a layer norm without weights has the factor 1; words beyond the operands were read for it."""
+    operations: list[Operation] = [
+        ("tanh.default", (Ref(0),), (shape,)),
+        ("native_layer_norm.default", (Ref(2), shape[-1:], None, None, 1e-5), (shape, *2 * [(shape[0], 1)])),
+        (
+            "native_layer_norm_backward.default",
+            (Ref(1), Ref(2), shape[-1:], Ref(3, 1), Ref(3, 2), None, None, (True, False, False)),
+            (shape,),
+        ),
+    ]
+    check([shape, shape], operations, 0.0)
 
 
 def test_a_node_that_cannot_be_fused_ends_a_group() -> None:

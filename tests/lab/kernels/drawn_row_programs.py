@@ -64,14 +64,16 @@ _WITHIN: tuple[Callable[[Tensor], Tensor], ...] = (
 )
 
 
-def drawn_rows(seed: int) -> Capture:
-    """A step program whose last node is a result for each row."""
+def drawn_rows(seed: int, gradients: bool = False) -> Capture:
+    """A step program with a result for each row, or whose step goes along its gradients."""
     dice = random.Random(seed)
     rows, columns = dice.choice(ROWS), dice.choice(COLUMNS)
     drawn = [(dice.random(), dice.getrandbits(20), dice.random(), dice.random()) for _ in range(dice.randint(2, 8))]
 
     def function(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor) -> dict[str, Tensor]:
         del constants, step
+        for tensor in state.values():
+            tensor.requires_grad_(gradients)
         sources, values, results = [state["x"], state["y"]], list[Tensor](), list[Tensor]()
 
         def take(share: float) -> Tensor:
@@ -94,7 +96,11 @@ def drawn_rows(seed: int) -> Capture:
         join = operator.sub if len(results) % 2 else torch.maximum
         for value in (*(value.sum(1) for value in values), *results):
             out = join(out, value)
-        return {"out": out}
+        if not gradients:
+            return {"out": out}
+        found = torch.autograd.grad((out * state["out"]).sum(), sources, allow_unused=True)
+        stepped = zip("xy", sources, found, strict=True)
+        return {name: old - 0.1 * gradient for name, old, gradient in stepped if gradient is not None} | {"out": out}
 
     state = {"x": torch.zeros(rows, columns), "y": torch.zeros(rows, columns), "out": torch.zeros(rows)}
     return capture_function(function, state)

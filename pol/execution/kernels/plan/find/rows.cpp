@@ -25,7 +25,8 @@ bool PlannedNode::find_rows() {
     if (std::any_of(once_.begin(), once_.end(), reads_accumulator) || std::any_of(each_.begin(), terms_end, reads_accumulator)) return false;
     if (std::any_of(operands_.begin(), operands_.end(), [](const PlannedOperand& operand) { return operand.gather >= 0; })) return false;
     find_exponential();
-    row.programmed = !once_.empty() || terms_end != each_.begin();
+    // A factor that is a constant isn't read, either: it fills a register.
+    row.programmed = !once_.empty() || terms_end != each_.begin() || row.x >= plan_.operands || row.y >= plan_.operands;
 
     const int inner = plan_.fold_rank - 1;
     // Whether an operand that the fold moves through lies along a dimension.
