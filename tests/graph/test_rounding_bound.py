@@ -53,6 +53,17 @@ def test_an_order_of_terms_is_explained_and_an_error_is_not(name: str) -> None:
     ]
 
 
+def test_equal_terms_that_cancel_are_explained() -> None:
+    """Of many equal rows the draws moved one by next to nothing, and its rounding seemed too large."""
+    gradient, result = torch.full((100_000, 36), -0.0014089021), torch.full((100_000, 36), 1 / 36)
+    graph, tensors = graph_of("_softmax_backward_data.default", (gradient, result, 1, torch.float32))
+    (node,) = graph.nodes
+    bound = RoundingBound(node, {Ref(number): tensor for number, tensor in enumerate(tensors)}, 36)
+    one, other = torch.full_like(result, -6.4675e-12), torch.full_like(result, 3.2338e-12)
+    assert not bound.is_beyond(0, one, other, is_drawn=True).any()
+    assert bound.is_beyond(0, one * 1000, other, is_drawn=True).all()
+
+
 def test_drawn_errors_are_small_differ_by_place_and_repeat() -> None:
     tensor = torch.ones(3, COUNT - 1000)
     found = DrawnErrors(1, torch.float32).applied(tensor, 2.0**-10) - 1

@@ -30,8 +30,9 @@ BUDGET = 2**28
 LARGE, REPEATED = 1 << 16, 2
 """Of equal operations whose results have LARGE words or more, the first REPEATED are compared."""
 _ULPS = 4
-_LEAST_NORMAL = 2.0**-126
-"""Below it words lose their digits one by one, and torch's vectorized functions give zero earlier than others."""
+_VANISHING = 2.0**-112
+"""Below 2**-126 words lose their digits one by one, and torch's vectorized functions give zero; `silu` and the like
+multiply such a word."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ def _suspects(node: AtenNode, canonical: Tensor, native: Tensor) -> Tensor:
         return ~equal
     one, other = canonical.double(), native.double()
     unit = BFLOAT16_UNIT if native.dtype == torch.bfloat16 else BINARY32_UNIT
-    near = (one - other).abs() <= _ULPS * unit * torch.maximum(one.abs(), other.abs()) + _LEAST_NORMAL
+    near = (one - other).abs() <= _ULPS * unit * torch.maximum(one.abs(), other.abs()) + _VANISHING
     if node.operation in JUMPING:
         # Torch's vectorized fmod gives NaN for quotients beyond about 2^100.
         near = near | (torch.isnan(native) & torch.isfinite(canonical))

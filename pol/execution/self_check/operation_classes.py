@@ -38,6 +38,10 @@ UNSTABLE = frozenset(
 """Sums that cancel within the operation: the error is relative to the operands and to 1, not to the result."""
 LOG_SOFTMAX_BACKWARD = "aten._log_softmax_backward_data.default"
 """g - exp(y) sum(g): where a probability is close to 1, the terms cancel, and their roundings stay."""
+SOFTMAX_BACKWARD = "aten._softmax_backward_data.default"
+"""y (g - sum(g y)): the same."""
+LAYER_NORM_BACKWARD = "aten.native_layer_norm_backward.default"
+"""g - mean(g) - n mean(g n), over the deviation: the same, where g or n has one direction."""
 SUMS = frozenset(
     f"aten.{name}"
     for name in (

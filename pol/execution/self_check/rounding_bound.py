@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pol.execution.self_check.drawn_errors import DrawnErrors
-from pol.execution.self_check.operation_classes import LOG_SOFTMAX_BACKWARD, SHARES, SUMS, UNSTABLE
+from pol.execution.self_check.operation_classes import (
+    LAYER_NORM_BACKWARD,
+    LOG_SOFTMAX_BACKWARD,
+    SHARES,
+    SOFTMAX_BACKWARD,
+    SUMS,
+    UNSTABLE,
+)
 from pol.execution.stock_torch.torch_executor import ALLOWED, resolved, selected
 from pol.graph.aten_graph import Argument, AtenNode, Ref, references
 
@@ -27,7 +34,7 @@ class RoundingBound:
         self._terms = math.sqrt(terms)
         refs = list(references(node.all_arguments))
         wide = {ref: values[ref].double() if values[ref].is_floating_point() else values[ref] for ref in refs}
-        self._reach = _reach(node, [wide[ref] for ref in refs])
+        self._reach = _reach(node, wide)
         self._slope = _slope_of_sums(node, wide) if node.operation in SUMS and not node.keywords else None
         self._slope = self._slope or _drawn_slope(node, wide)
 
@@ -44,7 +51,7 @@ class RoundingBound:
         allowed = _SAFETY * (
             unit * size + BINARY32_UNIT * self._terms * (slope + torch.minimum(one.abs(), other.abs()))
         )
-        if self._reach is not None:
+        if self._reach is not None and output == 0:
             allowed = allowed + _SAFETY * unit * self._reach
         far = ~((one - other).abs() <= allowed)
         # Where the exact result is not finite, torch differs between machines; one finite result of the two is wrong.
@@ -53,14 +60,27 @@ class RoundingBound:
         return torch.where(torch.isfinite(slope), far, mixed & small & is_drawn)
 
 
-def _reach(node: AtenNode, operands: Sequence[Tensor]) -> Tensor | None:
-    """The size of the terms that cancel within an operation; None if none do."""
-    if node.operation == LOG_SOFTMAX_BACKWARD:
-        gradient, result = operands
-        dim = node.arguments[2]
-        assert isinstance(dim, int)
-        return gradient.abs() + result.exp() * gradient.sum(dim, keepdim=True).abs()
-    return sum((operand.abs() for operand in operands), torch.ones(())) if node.operation in UNSTABLE else None
+def _reach(node: AtenNode, operands: Mapping[Ref, Tensor]) -> Tensor | None:
+    """The size of the terms that cancel within an operation, for its first result; None if none do."""
+    given = [operands[argument] if isinstance(argument, Ref) else None for argument in node.arguments]
+    first, second = (*given, None, None)[:2]
+    dim = node.arguments[2] if len(node.arguments) > 2 else None
+    if node.operation == LOG_SOFTMAX_BACKWARD and first is not None and second is not None and isinstance(dim, int):
+        return first.abs() + second.exp() * first.sum(dim, keepdim=True).abs()
+    if node.operation == SOFTMAX_BACKWARD and first is not None and second is not None and isinstance(dim, int):
+        return second.abs() * (first.abs() + (first * second).abs().sum(dim, keepdim=True))
+    if node.operation == LAYER_NORM_BACKWARD and first is not None and second is not None:
+        _, _, _, mean, inverse, weight, *_ = given
+        if mean is None or inverse is None:
+            return None
+        dims = tuple(range(mean.dim() - len(node.arguments[2]), mean.dim()))  # type: ignore[arg-type]  # a shape
+        terms = first.abs() if weight is None else (first * weight).abs()
+        normalized = ((second - mean) * inverse).abs()
+        folded = terms.mean(dims, keepdim=True) + normalized * (terms * normalized).mean(dims, keepdim=True)
+        return inverse * (terms + folded)
+    if node.operation not in UNSTABLE:
+        return None
+    return sum((operand.abs() for operand in operands.values()), torch.ones(()))
 
 
 def _slope_of_sums(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:

@@ -98,9 +98,9 @@ def drawn_rows(seed: int, gradients: bool = False) -> Capture:
             out = join(out, value)
         if not gradients:
             return {"out": out}
-        found = torch.autograd.grad((out * state["out"]).sum(), sources, allow_unused=True)
+        found = torch.autograd.grad((out * state["out"]).sum(), sources, materialize_grads=True)
         stepped = zip("xy", sources, found, strict=True)
-        return {name: old - 0.1 * gradient for name, old, gradient in stepped if gradient is not None} | {"out": out}
+        return {name: old - 0.1 * gradient for name, old, gradient in stepped} | {"out": out}
 
     state = {"x": torch.zeros(rows, columns), "y": torch.zeros(rows, columns), "out": torch.zeros(rows)}
     return capture_function(function, state)
