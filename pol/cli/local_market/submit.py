@@ -62,7 +62,6 @@ def submit(
         raise click.UsageError(f"name the function that returns the task: {path}:make_task")
     submission.wei_of(price)
     quiet = Console(stderr=True, quiet=as_json)
-    quiet.print(f"running {path}", markup=False, highlight=False)
     with as_script(path):
         made = run_script(path, function)
     desks, show = place.deployment.market(place.connection), _Lines(as_json)
