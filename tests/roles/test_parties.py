@@ -23,6 +23,7 @@ from role_market import (
 from anvil_node import anvil_node
 from hostile_players import LyingSums
 from node_snapshots import unchanged
+from pol.chain.account.outbox_journal import OutgoingCall
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
@@ -172,6 +173,33 @@ def test_who_is_right_too_late_gets_its_bond_back(proven: bytes, town: Town) -> 
     assert (gain(first, tickets=1), gain(second, tickets=1)) == (terms.verifier_stake // 2, 0)
     town.connection.wait_until(market.game.deadline(numbers[1]))
     market.game.timeout(first.wallet, numbers[1])
+    assert gain(second, tickets=1) == 0
+
+
+def test_a_dispute_that_another_party_settles_in_the_same_block_is_no_failure(
+    proven: bytes, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifier = town.join(Verifier, "v")
+    (verdict,) = verifier.replay(proven)
+    stated(verifier, proven, [lied(verdict, "distances")])
+    first, second = town.join(Whistleblower, "w"), town.join(Whistleblower, "x")
+    numbers = []
+    for whistleblower in (first, second):
+        (finding,) = whistleblower.check(proven)
+        numbers.append(whistleblower.challenge(proven, finding))
+    assert verifier.sessions(proven)[0].advance() is not None
+    outbox, desk = second.wallet.outbox, second.market.challenges
+    simulated = outbox._simulate
+
+    def overtaken(call: OutgoingCall) -> int:
+        gas = simulated(call)
+        if not desk.dispute(numbers[1]).is_settled:
+            desk.settle(first.wallet, numbers[1])
+        return gas
+
+    monkeypatch.setattr(outbox, "_simulate", overtaken)
+    assert second.reclaim(proven) == numbers[1:]
+    assert desk.dispute(numbers[1]).is_settled
     assert gain(second, tickets=1) == 0
 
 

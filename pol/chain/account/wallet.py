@@ -100,6 +100,10 @@ class Wallet:
         """
         return self._sent(self._call(call, value))
 
+    def send_once(self, call: ContractFunction, done: Callable[[], bool]) -> TxReceipt | None:
+        """As send, unless ``done`` returns that somebody has brought about the call's effect: then None."""
+        return self._receipt(self.outbox.send(self._call(call, 0), done), call.fn_name, done)
+
     def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
         """Send calldata that no ABI describes; ``name`` is for messages. Waits and raises as send."""
         return self._sent(OutgoingCall(name, to, 0, data))

@@ -108,6 +108,10 @@ class DisputeDesk(Announcements):
         """
         return self.transact(wallet, "settleDispute", number)
 
+    def settle_once(self, wallet: Wallet, number: int) -> None:
+        """As `settle`, but it may be settled already, or by another party in the same block."""
+        wallet.send_once(self.function("settleDispute", number), lambda: self.dispute(number).is_settled)
+
     def _opening(self, task_id: bytes, header: bytes, payload: bytes) -> tuple[bytes, bytes, int]:
         """The first move and the highest acceptable bond: other challenges may come first."""
         # A challenger wins more than any bond, so three more doublings still pay.

@@ -62,22 +62,26 @@ class RoundingBound:
 
 def _reach(node: AtenNode, operands: Mapping[Ref, Tensor]) -> Tensor | None:
     """The size of the terms that cancel within an operation, for its first result; None if none do."""
-    given = [operands[argument] if isinstance(argument, Ref) else None for argument in node.arguments]
-    first, second = (*given, None, None)[:2]
-    dim = node.arguments[2] if len(node.arguments) > 2 else None
-    if node.operation == LOG_SOFTMAX_BACKWARD and first is not None and second is not None and isinstance(dim, int):
-        return first.abs() + second.exp() * first.sum(dim, keepdim=True).abs()
-    if node.operation == SOFTMAX_BACKWARD and first is not None and second is not None and isinstance(dim, int):
-        return second.abs() * (first.abs() + (first * second).abs().sum(dim, keepdim=True))
-    if node.operation == LAYER_NORM_BACKWARD and first is not None and second is not None:
-        _, _, _, mean, inverse, weight, *_ = given
-        if mean is None or inverse is None:
-            return None
-        dims = tuple(range(mean.dim() - len(node.arguments[2]), mean.dim()))  # type: ignore[arg-type]  # a shape
-        terms = first.abs() if weight is None else (first * weight).abs()
-        normalized = ((second - mean) * inverse).abs()
-        folded = terms.mean(dims, keepdim=True) + normalized * (terms * normalized).mean(dims, keepdim=True)
-        return inverse * (terms + folded)
+    tensors = [operands[argument] for argument in node.arguments if isinstance(argument, Ref)]
+    extent = node.arguments[2] if len(node.arguments) > 2 else None
+    if node.operation == LOG_SOFTMAX_BACKWARD:
+        gradient, result = tensors
+        assert isinstance(extent, int)
+        return gradient.abs() + result.exp() * gradient.sum(extent, keepdim=True).abs()
+    if node.operation == SOFTMAX_BACKWARD:
+        gradient, result = tensors
+        assert isinstance(extent, int)
+        return result.abs() * (gradient.abs() + (gradient * result).abs().sum(extent, keepdim=True))
+    if node.operation == LAYER_NORM_BACKWARD:
+        weight = node.arguments[5]
+        gradient, x, mean, inverse, *_ = tensors
+        assert isinstance(extent, tuple)
+        dims = tuple(range(-len(extent), 0))
+        terms = (gradient * operands[weight] if isinstance(weight, Ref) else gradient).abs()
+        normalized = ((x - mean) * inverse).abs()
+        return inverse * (
+            terms + terms.mean(dims, keepdim=True) + normalized * (terms * normalized).mean(dims, keepdim=True)
+        )
     if node.operation not in UNSTABLE:
         return None
     return sum((operand.abs() for operand in operands.values()), torch.ones(()))

@@ -105,8 +105,7 @@ class DisputeSession:
     def _settle(self) -> None:
         if self.desk is None or self.game.winner(self.dispute) is Side.NONE:
             return
-        if not self.desk.dispute(self.dispute).is_settled:
-            self.desk.settle(self.wallet, self.dispute)
+        self.desk.settle_once(self.wallet, self.dispute)
 
     def _refutes(self, position: Position, move: Move) -> bool:
         """Whether a proof refutes the opening. Before this side resigns, the contract is asked."""

@@ -73,8 +73,7 @@ def objection_proof(role: StepProver, task_id: bytes, task: MarketTask, number: 
 
     def end(shown: bytes) -> None:
         desk.settle_by_proof(role.wallet, number, role.committed_segment(task_id, segment), shown)
-        if not desk.dispute(number).is_settled:
-            desk.settle(role.wallet, number)
+        desk.settle_once(role.wallet, number)
 
     why = f"segment {segment} of its log is right: a proof ends objection {number}"
     return _ending(role, task_id, segment, pays, until, why, end)
@@ -101,8 +100,7 @@ def challenge_proof(role: StepProver, task_id: bytes, task: MarketTask, number: 
 
     def end(shown: bytes) -> None:
         desk.settle_by_proof(role.wallet, number, charge, placed, shown)
-        if not desk.dispute(number).is_settled:
-            desk.settle(role.wallet, number)
+        desk.settle_once(role.wallet, number)
 
     why = f"segment {segment} of its log is right, and the verdict is false: a proof ends dispute {number}"
     pays = role.market.registry.terms(task_id).solver_stake

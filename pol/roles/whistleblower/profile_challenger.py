@@ -149,7 +149,7 @@ class ProfileChallenger(SecondOpinion):
         """Settle this party's disputes about the profile that are over or moot; returns their numbers."""
         numbers = self.market.profiles.settleable(task_id, self.wallet.address)
         for number in numbers:
-            self.market.profiles.settle(self.wallet, number)
+            self.market.profiles.settle_once(self.wallet, number)
         return numbers
 
     def forget(self, task_id: bytes) -> None:

@@ -225,6 +225,6 @@ class Whistleblower(ProfileChallenger, Objector):
         for matter in (Matter.VERDICT, Matter.OBJECTION, Matter.COUNTERCLAIM):
             desk = self.market.courts[matter].desk
             for number in desk.settleable(task_id, self.wallet.address):
-                desk.settle(self.wallet, number)
+                desk.settle_once(self.wallet, number)
                 settled.append(number)
         return settled
