@@ -156,6 +156,7 @@ def test_an_acknowledged_message_is_there_whoever_is_gone(tmp_path: Path) -> Non
     made = author.make(0, "work")
     receipt = before.deliver(made)
     assert receipt is not None
+    before.keep()
     after = RosterCoordinator(store, before.plan, COORDINATOR, SEATS)
     assert after.owing == [key(0).name]
     mailbox = Mailbox(HashStore(), 1.0)

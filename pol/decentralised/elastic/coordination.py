@@ -131,6 +131,7 @@ class Reception:
             for data in handed_in:
                 coordinator.take(data)
             coordinator.keep()
+        receipts = []
         for worker in senders:
             try:
                 data = mailbox.message(coordinator.round, self._phase, worker)
@@ -144,4 +145,8 @@ class Reception:
             if receipt is None:
                 self._refused.add(worker)
             else:
-                mailbox.acknowledge(claim.digest, encode_entry(receipt))
+                receipts.append(receipt)
+        if receipts:
+            coordinator.keep()  # once for all: it writes the notices of all members
+        for receipt in receipts:
+            mailbox.acknowledge(receipt.claim, encode_entry(receipt))

@@ -144,11 +144,7 @@ class RosterCoordinator:
                 self._enter(entry)
 
     def deliver(self, message: MadeClaim) -> DeliveryEntry | None:
-        """The signed receipt of a member's checked message, which is on disk with it; nothing if it comes too late.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """The signed receipt of a member's checked message, shown after `keep`; nothing if it comes too late."""
         entry, roster = message.entry, self.roster
         if roster is None or not roster.provisional or entry.claim.round != roster.round:
             return None
@@ -158,7 +154,6 @@ class RosterCoordinator:
         self._enter(entry)
         receipt = DeliveryEntry.signed(self.key, self.plan.digest, roster.round, entry.claim.digest)
         self._enter(receipt)
-        self.keep()
         return receipt
 
     def begin_round(self) -> RosterEntry:

@@ -18,8 +18,6 @@ from pol.decentralised.elastic.member_processes import (
     open_meeting,
 )
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
-from pol.rounds.claim_author import MadeClaim
-from pol.rounds.log.log_entries import DeliveryEntry
 from pol.rounds.plan.rounds_plan import RoundsPlan
 
 _PAUSE = 0.05
@@ -28,11 +26,10 @@ _PAUSE = 0.05
 class Interrupted(RosterCoordinator):
     """Honest; its process is killed in round 1, when a receipt is signed and kept, and nobody has it yet."""
 
-    def deliver(self, message: MadeClaim) -> DeliveryEntry | None:
-        receipt = super().deliver(message)
-        if self.round == 1:
+    def keep(self) -> None:
+        super().keep()
+        if self.round == 1 and self.delivered > 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return receipt
 
 
 def train_apart(
