@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -58,10 +58,10 @@ def key_file(file: Path) -> Path:
 class Process:
     """`pol worker` with a key of its own, ready."""
 
-    def __init__(self, case: Case, file: Path, *arguments: str):
-        command = [POL, "worker", case.folder, "--queue", case.queue, "--key", key_file(file), "--threads", "1"]
-        pace = ["--beat", "1", "--poll", "0.05", "--json"]
-        self.process = subprocess.Popen([*command, *pace, *arguments], stdout=subprocess.PIPE, text=True)
+    def __init__(self, case: Case, file: Path, store: str | None = None):
+        command = [POL, "worker", store or case.folder, "--queue", case.queue, "--key", key_file(file), "--json"]
+        pace = ["--threads", "1", "--beat", "1", "--poll", "0.05"]
+        self.process = subprocess.Popen([*map(str, command), *pace], stdout=subprocess.PIPE, text=True)
         self.ready = self.event()
         self.key: str = self.ready["worker"]
 
@@ -106,26 +106,24 @@ def test_two_workers_verify_a_training(case: Case, two: list[Process], tmp_path:
 
 
 def test_a_worker_that_is_interrupted_gives_its_job_back(case: Case, tmp_path: Path) -> None:
-    """Also in the middle of a replay, that of a task whose store doesn't answer."""
+    """Also in the middle of a replay, whose store doesn't answer."""
     queue = ReplayQueue(Store(f"file://{case.queue}"))
-    worker = Process(case, tmp_path / "key.pem")
-    fifo = case.folder / "ab" / ("ab" * 32)
-    fifo.parent.mkdir(exist_ok=True)
-    os.mkfifo(fifo)
-    try:
-        start, end = learning_proof.load(case.store, case.proof, case.task).checkpoints[:2]
-        job = PostedJob(ReplayJob(case.store.url, "ab" * 32, start, end, (0, 0, 0)), b"n" * 32)
-        lease = Lease(queue.post(job), 600)
-        assert queue.grant(bytes.fromhex(worker.key), lease)
-        with fifo.open("wb"):  # opened when the worker reads it
-            assert queue.has_lease(bytes.fromhex(worker.key), lease)
-            worker.process.send_signal(signal.SIGTERM)
-            worker.process.wait(60)
-        assert not queue.has_lease(bytes.fromhex(worker.key), lease)
-        assert not queue.has_answer(lease.job, bytes.fromhex(worker.key))
-    finally:
-        worker.end()
-        fifo.unlink()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        worker = Process(case, tmp_path / "key.pem", store=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        try:
+            start, end = learning_proof.load(case.store, case.proof, case.task).checkpoints[:2]
+            job = PostedJob(ReplayJob(case.store.url, case.task.digest, start, end, (0, 0, 0)), b"n" * 32)
+            lease = Lease(queue.post(job), 600)
+            assert queue.grant(bytes.fromhex(worker.key), lease)
+            with silent.accept()[0]:
+                assert queue.has_lease(bytes.fromhex(worker.key), lease)
+                worker.process.send_signal(signal.SIGTERM)
+                assert worker.process.wait(60) == 130
+            assert not queue.has_lease(bytes.fromhex(worker.key), lease)
+            assert not queue.has_answer(lease.job, bytes.fromhex(worker.key))
+        finally:
+            worker.end()
 
 
 def test_one_job_of_a_cluster(case: Case, tmp_path: Path) -> None:

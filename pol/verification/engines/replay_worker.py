@@ -85,7 +85,15 @@ class ReplayWorker:
                     if not done:
                         sleep(self._poll)
             finally:
+                self._give_back()
                 forget_task()
+
+    def _give_back(self) -> None:
+        """End the lease of a worker that ends, wherever it was interrupted: the job goes to another one at once."""
+        with suppress(ProtocolError, OperationalError):  # then it runs out
+            lease = self._queue.lease(self._public)
+            if lease is not None:
+                self._queue.end_lease(self._public, lease)
 
     def _next(self) -> bool:
         """Do the job of the lease, if there is one; whether one was answered."""
@@ -102,7 +110,6 @@ class ReplayWorker:
             self._tell(f"refused job {lease.job}: {error}", {"event": "refused", "job": lease.job, "error": str(error)})
             return False
         finally:
-            # Also after an interrupt: the job goes to another one at once.
             self._queue.end_lease(self._public, lease)
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -299,6 +299,34 @@ def test_a_worker_goes_on_after_what_is_no_job(case: ExactCase) -> None:
         opened_envelope(data, own, X25519PrivateKey.generate())
     with pytest.raises(ProtocolError, match="signed by 0 of the 1 keys"):
         opened_envelope(data, public_bytes(Ed25519PrivateKey.generate()), verifier)
+
+
+class InterruptedQueue(ReplayQueue):
+    """Interrupts the process once, before or after the call of one method."""
+
+    def __init__(self, case: ExactCase, method: str, before: bool):
+        super().__init__(case.store)
+        call: Callable[..., None] = getattr(self, method)
+
+        def interrupted(*arguments: Any) -> None:
+            setattr(self, method, call)
+            if not before:
+                call(*arguments)
+            raise KeyboardInterrupt
+
+        setattr(self, method, interrupted)
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("method", ["lease", "job", "answer", "has_lease", "end_lease"])
+def test_an_interrupted_worker_holds_no_lease(case: ExactCase, method: str, before: bool) -> None:
+    queue, key = InterruptedQueue(case, method, before), Ed25519PrivateKey.generate()
+    (job,) = case.jobs(case.honest, 1)
+    posted = PostedJob(job, b"n" * 32, X25519PrivateKey.generate().public_key().public_bytes_raw())
+    assert queue.grant(public_bytes(key), Lease(queue.post(posted), 60))
+    with pytest.raises(KeyboardInterrupt):
+        ReplayWorker(queue, case.store.url, key, 1, every=60).serve(1)
+    assert not case.store.holds(f"lease-{public_bytes(key).hex()}.json")
 
 
 def test_a_key_that_is_never_free_keeps_nobody_waiting(case: ExactCase, workers: Workers) -> None:
