@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.rounds.admission import HasStake, anybody, require_showable, sign_roster
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
+from pol.rounds.earlier_claims import EarlierClaims
+from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import (
     ClaimEntry,
     DeliveryEntry,
@@ -19,9 +22,9 @@ from pol.rounds.log.log_entries import (
     encode_entry,
     require_author,
 )
-from pol.rounds.log.rounds_log import LogKeeper
 from pol.rounds.message import decode_message, encode_message, slots_of
-from pol.rounds.roster import Arrival, Member, Roster
+from pol.rounds.plan.source_rules import ClaimPlace
+from pol.rounds.roster import ROSTER_LIMIT, Arrival, Member, Roster
 from pol.rounds.worker_key import require_signed
 
 
@@ -43,8 +46,11 @@ class Sent:
             ProtocolError: it isn't signed, of another phase, or holds other tensors than it claims.
         """
         made = decode_message(author.store, author.plan, data, self._numbers(author))
-        if author.plan.phases[made.entry.claim.phase].name != self.phase:
-            raise ProtocolError(f"{made.entry.worker} has sent a message of another phase than {self.phase}")
+        claim, phase = made.entry.claim, author.plan.phases[made.entry.claim.phase]
+        if phase.name != self.phase or claim.part + 1 != phase.parts:
+            raise ProtocolError(
+                f"{claim.worker} has sent a message of another phase, or part, than {self.phase} ends with"
+            )
         return made
 
     def _numbers(self, author: ClaimAuthor) -> list[int]:
@@ -61,6 +67,12 @@ class ArrivalServer:
 
     What started more than ``staleness`` rounds before isn't taken. ``merge`` and ``message`` are the phases of server
     and workers with the slots of their ends that the others get. ``has_stake`` is as in `RosterCoordinator`.
+
+    A promise stands in the journal before anybody sees it. A server that was killed goes on from its log, with the
+    promises that it has given, when it is started again with its workers.
+
+    Raises:
+        ProtocolError, OperationalError: as `JournaledKeeper`.
     """
 
     def __init__(
@@ -77,9 +89,11 @@ class ArrivalServer:
         self.author, self._exchange, self._members = author, exchange, tuple(members)
         self._merge, self._message = merge, message
         self._quorum, self._staleness, self._has_stake = quorum, staleness, has_stake
-        self._keeper = LogKeeper(author.store, author.plan.digest, author.key)
+        self._keeper = JournaledKeeper(author.store, author.plan.digest, author.key)
         self._working = exchange.size - 1
         self._round = 0
+        self._promises: dict[tuple[str, int], DeliveryEntry] = {}
+        """Receipts by a claim's worker and round: a worker that was started again sends what it has sent before."""
 
     def serve(self) -> None:
         """Train all rounds of the plan.
@@ -89,22 +103,22 @@ class ArrivalServer:
             OperationalError: too few workers are left, or the store failed.
         """
         waiting = list(range(1, self._exchange.size))
-        version = self._merged(())
-        for round_ in range(1, self.author.plan.rounds):
+        version, queue = self._taken_up() if len(self._keeper) else (self._merged(()), [])
+        for round_ in range(self._round + 1, self.author.plan.rounds):
             self._round = round_
             for process in waiting:
                 self._send(version, process)
-            queue: list[Arrival] = []
             waiting = []
             while len(queue) < self._quorum:
                 if self._working < self._quorum:
                     raise OperationalError(f"{self._working} workers are left for a quorum of {self._quorum}: stop")
                 process, arrival = self._arrival(version)
                 if arrival is not None:
-                    queue.append(arrival)
                     waiting.append(process)
+                    if arrival not in queue:
+                        queue.append(arrival)
             self._exchange.settle()
-            version = self._merged(self.choose(queue))
+            version, queue = self._merged(self.choose(queue)), []
         for process in waiting:
             self._exchange.post(END, process)
         for _ in range(self._working - len(waiting)):  # what they send comes too late
@@ -124,14 +138,41 @@ class ArrivalServer:
         signature = sign_roster(roster, author.key, self._has_stake)
         author.rosters[self._round] = roster
         author.forget(self._round - max(1, self._staleness))
+        oldest = self._round - self._staleness
+        self._promises = {place: receipt for place, receipt in self._promises.items() if place[1] >= oldest}
         self._enter(RosterEntry(author.store.put(roster.encode()), signature))
         made = author.make(self._round, self._merge.phase)
         self._enter(made.entry)
-        self._keeper.publish()
+        self._keeper.publish([])
         return [roster.encode(), signature, self._merge.encode(author, made)]
 
+    def _taken_up(self) -> tuple[list[bytes], list[Arrival]]:
+        """After a restart: the newest merge, as a worker gets it, and the arrivals that the next round has promised."""
+        author, keeper = self.author, self._keeper
+        if keeper.unpublished:
+            keeper.publish([])
+        (entry,) = deque((entry for entry in keeper.entries() if isinstance(entry, RosterEntry)), 1)
+        roster = Roster.decode(author.store.get(entry.document, limit=ROSTER_LIMIT))
+        self._round = roster.round
+        before = EarlierClaims(author.store, roster.round + 1, max(1, self._staleness))
+        author.rosters |= before.rosters
+        author.recall = before.claim
+        made = before.claim(
+            ClaimPlace(author.name, roster.round, author.plan.phase_index(self._merge.phase, len(roster.members)), 0)
+        )
+        if made is None:
+            raise ProtocolError(f"the log in {author.store.url} has a roster of round {roster.round} without its merge")
+        queue = []
+        for receipt in before.rounds.entries:
+            if isinstance(receipt, DeliveryEntry) and receipt.receiver == author.name:
+                claim = before.rounds.claims[receipt.claim].claim
+                self._promises[claim.worker, claim.round] = receipt
+                if receipt.round > roster.round:
+                    queue.append(Arrival(roster.place(claim.worker), claim.round))
+        return [roster.encode(), entry.signature, self._merge.encode(author, made)], queue
+
     def _arrival(self, version: Sequence[bytes]) -> tuple[int, Arrival | None]:
-        """The next arrival with its process, or None for one that isn't taken."""
+        """The next arrival with its process, also one that this round has; or None for one that it doesn't take."""
         process, entry = self._exchange.take_any()
         message = self._exchange.take(process)
         author = self.author
@@ -142,19 +183,29 @@ class ArrivalServer:
                 raise ProtocolError("a worker sends the claim of its steps with its message: leave it out")
             require_author(earlier)
         except ProtocolError:
-            self._working -= 1
-            self._dismiss(process)
+            self._leave_out(process)
             return process, None
         claim = made.entry.claim
+        receipt = self._promises.get((claim.worker, claim.round))
+        if receipt is not None and receipt.claim != claim.digest:
+            self._enter(made.entry)  # two claims for one place: the log shows the lie
+            self._leave_out(process)
+            return process, None
         if not 1 <= self._round - claim.round <= self._staleness:
             self._exchange.post(END, process)
             self._send(version, process)
             return process, None
-        author.learn(made)
-        receipt = DeliveryEntry.signed(author.key, author.plan.digest, self._round, claim.digest)
-        for item in (earlier, made.entry, receipt):
-            self._enter(item)
+        if receipt is None:
+            author.learn(made)
+            receipt = DeliveryEntry.signed(author.key, author.plan.digest, self._round, claim.digest)
+            for item in (earlier, made.entry, receipt):
+                self._enter(item)
+            self._keeper.keep([])
+            self._promises[claim.worker, claim.round] = receipt
         self._exchange.post(encode_entry(receipt), process)
+        if receipt.round < self._round:  # a round takes a claim once
+            self._send(version, process)
+            return process, None
         return process, Arrival(place, claim.round)
 
     def _enter(self, entry: LogEntry) -> None:
@@ -163,6 +214,10 @@ class ArrivalServer:
     def _send(self, version: Sequence[bytes], process: int) -> None:
         for data in version:
             self._exchange.post(data, process)
+
+    def _leave_out(self, process: int) -> None:
+        self._working -= 1
+        self._dismiss(process)
 
     def _dismiss(self, process: int) -> None:
         self._exchange.post(END, process)

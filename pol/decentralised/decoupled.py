@@ -20,7 +20,7 @@ from pol.decentralised.arrival_server import ArrivalServer, ArrivalWorker, Sent
 from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, SENT, DiLoCo, data_order, merge_step, message_step
 from pol.decentralised.parts import small_gpt
 from pol.decentralised.processes.exchange import Exchange
-from pol.decentralised.processes.local_processes import Author, local_key
+from pol.decentralised.processes.local_processes import Author, local_key, meeting_file
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture, to_words
 from pol.rounds.claim_author import ClaimAuthor
@@ -88,8 +88,11 @@ def run_decoupled(
 ) -> None:
     """Train in ``folder/store`` with processes of this machine: the server, and one for each seat, from 1 on.
 
+    A training whose processes were killed goes on.
+
     Functions and classes are given to processes by name: they stand in a module. ``authors`` are those that cheat.
     """
+    meeting_file(folder, plan).unlink(missing_ok=True)  # of a run that was killed
     arguments = (str(folder.resolve()), plan.digest.hex(), options, dict(authors or {}), server)
     spawn(_work, arguments, nprocs=1 + options.seats)  # type: ignore[no-untyped-call]  # torch declares no types
 
@@ -97,10 +100,10 @@ def run_decoupled(
 def _work(rank: int, folder: str, digest: str, options: Decoupled, authors: dict[int, Any], server: Server) -> None:
     torch.set_num_threads(1)
     count = 1 + options.seats
-    meeting = f"file://{folder}/meeting-{digest[:16]}"
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=count)
     store = Store(f"file://{folder}/store")
     plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    meeting = f"file://{meeting_file(Path(folder), plan)}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=count)
     keys = [local_key(-1), *(local_key(number) for number in range(1, count))]
     author = authors.get(rank, ClaimAuthor)(store, plan, keys[rank], partial(CpuExecutor, threads=1))
     weights = tuple(name for name, _ in small_gpt.small_gpt(options.shape).named_parameters())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import ListTag, list_root, tensor_roots
@@ -39,6 +40,10 @@ class MadeClaim:
     words: Mapping[int, Words]
 
 
+Recall: TypeAlias = Callable[[ClaimPlace], MadeClaim | None]
+"""The claim at a place with its words, if it can be found."""
+
+
 class ClaimAuthor:
     """Makes the claims of one worker. ``known`` holds its own claims, and those that it has received, by place.
 
@@ -62,6 +67,8 @@ class ClaimAuthor:
         self._initial: list[Words] | None = None
         self.known: dict[ClaimPlace, MadeClaim] = {}
         self.rosters: dict[int, Roster] = {}
+        self.recall: Recall = lambda place: None
+        """Finds claims of rounds before a restart."""
 
     @property
     def name(self) -> str:
@@ -164,13 +171,14 @@ class ClaimAuthor:
         if rule.place is None:
             self._initial = self._initial or load_initial(self.store, self.plan)
             return BoundSlot(INITIAL, rule.slot, self.plan.initial[rule.slot].root), self._initial[rule.slot]
-        claim = self.known.get(rule.place)
+        claim = self.known.get(rule.place) or self.recall(rule.place)
         if claim is None:
             phase = self.plan.phases[rule.place.phase].name
             raise ProtocolError(
                 f"the claim of {rule.place.worker} for {phase} of round {rule.place.round} hasn't come: ask for it, or "
                 "go on with a roster without its author"
             )
+        self.known[rule.place] = claim
         if rule.slot not in claim.words:
             raise ProtocolError(f"the message of {rule.place.worker} came without slot {rule.slot}: ask for it")
         return BoundSlot(claim.entry.claim.digest, rule.slot, claim.end[rule.slot].root), claim.words[rule.slot]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from torch import multiprocessing
 
 from pol.decentralised.processes.exchange import Exchange
 from pol.decentralised.processes.local_processes import Author, Round, local_key
-from pol.decentralised.processes.round_worker import RoundWorker
+from pol.decentralised.processes.round_worker import RoundWorker, first_round
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.admission import HasStake, anybody
@@ -46,14 +47,21 @@ def run_pipeline(
     killed: Mapping[int, int] | None = None,
     has_stake: HasStake = anybody,
 ) -> None:
-    """Train all rounds of a plan in ``folder/store``; ``killed`` says before which round a worker gets a SIGKILL.
+    """Train all rounds of a plan in ``folder/store``, or those that its log doesn't have yet.
+
+    ``killed`` says before which round a worker gets a SIGKILL.
 
     Functions and classes are given to processes by name: they stand in a module. Who has no stake counts as not there
     (``has_stake`` as in `RosterCoordinator`).
 
     Raises:
-        OperationalError: a process has failed.
+        ProtocolError: as `first_round`.
+        OperationalError: a process has failed, or one of an earlier run still works.
     """
+    first = first_round(Store(f"file://{folder.resolve()}/store"), plan, local_key(-1))
+    if first == plan.rounds:
+        return
+    _clear_meeting(folder)
     dying = dict(killed or {})
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # torch is loaded once for all workers
@@ -70,6 +78,7 @@ def run_pipeline(
             author,
             dying.get(number, -1),
             has_stake,
+            first,
         )
         processes.append(context.Process(target=_work, args=arguments))
         processes[-1].start()
@@ -92,26 +101,32 @@ def _work(
     author: Author,
     dies_before: int,
     has_stake: HasStake,
+    first: int,
 ) -> None:
     torch.set_num_threads(1)
-    meeting = _Meeting(Path(folder), workers, number)
+    meeting = _Meeting(Path(folder), workers, number, first)
     store = Store(f"file://{folder}/store")
     plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     key = local_key(number)
     made = author(store, plan, key, partial(CpuExecutor, threads=1))
     worker = RoundWorker(made, Exchange(), None if number else local_key(-1), has_stake)
-    for round_ in range(plan.rounds):
+    worker.go_on(first)
+    for round_ in range(first, plan.rounds):
         if round_ == dies_before:
             os.kill(os.getpid(), signal.SIGKILL)
         meeting.come(MembershipEntry.signed(key, plan.digest, round_, Change.JOIN))
         if number == 0:
-            present = [one for one in meeting.present(round_) if has_stake(local_key(one).name)]
-            drawn = rosters(plan, round_, present)
-            new = {member.worker for member in drawn.members if member.joined == round_ > 0}
-            for notice in meeting.notices(round_, present):
-                if notice.worker in new:
-                    worker.admit(notice)
-            meeting.announce(drawn)
+            present = meeting.present(round_)
+            begun = worker.begun(round_)
+            if begun is None:
+                present = [one for one in present if has_stake(local_key(one).name)]
+                begun = rosters(plan, round_, present)
+                new = {member.worker for member in begun.members if member.joined == round_ > 0}
+                for notice in meeting.notices(round_, present):
+                    if notice.worker in new:
+                        worker.admit(notice)
+            require_there(begun, present)
+            meeting.announce(begun)
         roster = meeting.roster(round_)
         if not meeting.join(roster, key.name):
             made.rosters[round_] = roster
@@ -123,11 +138,36 @@ def _work(
     meeting.leave()
 
 
-class _Meeting:
-    """A folder in which processes find each other: locks, arrivals and rosters."""
+def require_there(roster: Roster, present: list[int]) -> None:
+    """Check that all members of a round that has begun before a restart are there: it has no other roster.
 
-    def __init__(self, folder: Path, workers: int, number: int) -> None:
-        self._folder, self._workers, self._number = folder, workers, number
+    Raises:
+        OperationalError: one isn't.
+    """
+    names = {local_key(number).name for number in present}
+    gone = [member.worker for member in roster.members if member.worker not in names]
+    if gone:
+        raise OperationalError(
+            f"round {roster.round} has begun with {gone[0]}, which isn't there any more: start it again as well"
+        )
+
+
+def _clear_meeting(folder: Path) -> None:
+    """Remove what processes that were killed have left."""
+    for path in (folder / "meeting").glob("lock-*"):
+        with path.open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OperationalError(f"a worker of an earlier run still works in {folder}: end it first") from None
+    shutil.rmtree(folder / "meeting", ignore_errors=True)
+
+
+class _Meeting:
+    """A folder in which processes find each other, from round ``first`` on: locks, arrivals and rosters."""
+
+    def __init__(self, folder: Path, workers: int, number: int, first: int) -> None:
+        self._folder, self._workers, self._number, self._first = folder, workers, number, first
         self._members: list[str] = []
         (folder / "meeting").mkdir(exist_ok=True)
         self._lock = self._path(f"lock-{number}").open("w")
@@ -155,7 +195,7 @@ class _Meeting:
 
     def _is_dead(self, number: int) -> bool:
         """Whether a worker that has been there isn't any more."""
-        if not self._path(f"here-0-{number}").exists():
+        if not self._path(f"here-{self._first}-{number}").exists():
             return False
         with self._path(f"lock-{number}").open("w") as lock:
             try:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch.multiprocessing.spawn import start_processes
 
 from pol.decentralised.processes.exchange import Exchange
-from pol.decentralised.processes.round_worker import RoundWorker
+from pol.decentralised.processes.round_worker import RoundWorker, first_round
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
@@ -37,6 +37,11 @@ def local_secret(number: int) -> bytes:
     return (number + 2).to_bytes(32, "big")
 
 
+def meeting_file(folder: Path, plan: RoundsPlan) -> Path:
+    """Where the processes of a local run form their group."""
+    return folder / f"meeting-{plan.digest.hex()[:16]}"
+
+
 def run_workers(
     folder: Path,
     plan: RoundsPlan,
@@ -45,13 +50,19 @@ def run_workers(
     cheats: dict[int, Author] | None = None,
     wired: Callable[[Roster], Roster] | None = None,
 ) -> None:
-    """Train all rounds of a plan in ``folder/store``, with one process a worker.
+    """Train all rounds of a plan in ``folder/store``, with one process a worker, or those that its log doesn't have.
 
     Functions and classes are given to processes by name: they stand in a module. ``cheats`` are authors by worker.
     ``wired`` gives a roster its partners or routes.
+
+    Raises:
+        ProtocolError, OperationalError: as `first_round`.
     """
-    cheating = dict(cheats or {})
-    arguments = (str(folder.resolve()), plan.digest.hex(), do_round, workers, cheating, wired)
+    first = first_round(Store(f"file://{folder.resolve()}/store"), plan, local_key(-1))
+    if first == plan.rounds:
+        return
+    meeting_file(folder, plan).unlink(missing_ok=True)  # of a run that was killed
+    arguments = (str(folder.resolve()), plan.digest.hex(), do_round, workers, dict(cheats or {}), wired, first)
     get_context("forkserver").set_forkserver_preload([__name__])  # torch is imported once for all
     run = partial(start_processes, nprocs=workers, start_method="forkserver")
     run(_work, arguments)
@@ -65,16 +76,18 @@ def _work(
     workers: int,
     cheats: dict[int, Any],
     wired: Callable[[Roster], Roster] | None,
+    first: int,
 ) -> None:
     torch.set_num_threads(1)
-    meeting = f"file://{folder}/meeting-{digest[:16]}"
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=workers)
     store = Store(f"file://{folder}/store")
     plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    meeting = f"file://{meeting_file(Path(folder), plan)}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=workers)
     author = cheats.get(rank, ClaimAuthor)(store, plan, local_key(rank), partial(CpuExecutor, threads=1))
     worker = RoundWorker(author, Exchange(), local_key(-1) if rank == 0 else None)
     members = tuple(Member(local_key(number).name, number) for number in range(workers))
-    for round_ in range(plan.rounds):
+    worker.go_on(first)
+    for round_ in range(first, plan.rounds):
         roster = Roster(plan.digest, round_, members)
         worker.begin(roster if wired is None else wired(roster))
         do_round(worker)

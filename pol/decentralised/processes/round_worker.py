@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,7 +11,10 @@ from pol.errors import ProtocolError
 from pol.rounds.admission import HasStake, anybody, require_showable, sign_roster
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
+from pol.rounds.earlier_claims import EarlierClaims
+from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import (
+    ClaimEntry,
     DeliveryEntry,
     LogEntry,
     MembershipEntry,
@@ -18,11 +22,12 @@ from pol.rounds.log.log_entries import (
     decode_entry,
     encode_entry,
 )
-from pol.rounds.log.rounds_log import LogKeeper
 from pol.rounds.message import decode_message, encode_message, slots_of
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
-from pol.rounds.roster import Roster
+from pol.rounds.roster import ROSTER_LIMIT, Roster
 from pol.rounds.worker_key import WorkerKey, require_signed
+from pol.training.storage.store import Store
 
 
 class PhaseWorker(Protocol):
@@ -37,11 +42,30 @@ class PhaseWorker(Protocol):
         ...
 
 
+def first_round(store: Store, plan: RoundsPlan, coordinator: WorkerKey) -> int:
+    """The round that a training begins with, or goes on with after its processes have ended: the first without claims.
+
+    The coordinator's journal is published, for processes to read the rounds before: see `RoundWorker.go_on`.
+
+    Raises:
+        ProtocolError, OperationalError: as `JournaledKeeper`.
+    """
+    keeper = JournaledKeeper(store, plan.digest, coordinator)
+    finished = max((entry.claim.round for entry in keeper.entries() if isinstance(entry, ClaimEntry)), default=-1)
+    if keeper.unpublished:
+        keeper.publish([])
+    return finished + 1
+
+
 class RoundWorker:
     """The claims of ``author`` in a group of processes, one a worker, all at the same round.
 
-    The first process has the coordinator's key: it signs rosters and keeps the log. ``has_stake`` is as in
-    `RosterCoordinator`.
+    The first process has the coordinator's key: it signs rosters and keeps the log, with a journal. ``has_stake`` is as
+    in `RosterCoordinator`. If any process dies, start all again: from `first_round` on they `go_on`, and sign what they
+    have signed before.
+
+    Raises:
+        ProtocolError, OperationalError: as `JournaledKeeper`.
     """
 
     def __init__(
@@ -53,11 +77,38 @@ class RoundWorker:
     ) -> None:
         self.author, self.exchange = author, exchange
         self._coordinator, self._has_stake = coordinator, has_stake
-        self._keeper = None if coordinator is None else LogKeeper(author.store, author.plan.digest, coordinator)
+        self._keeper = None if coordinator is None else JournaledKeeper(author.store, author.plan.digest, coordinator)
+        self._begun: RosterEntry | None = None
+        """The newest roster that the coordinator has signed."""
+        if self._keeper is not None:
+            rosters = (entry for entry in self._keeper.entries() if isinstance(entry, RosterEntry))
+            self._begun = next(iter(deque(rosters, 1)), None)
         self._entries: list[LogEntry] = []
         self._received: list[LogEntry] = []
         self.round = 0
         """The current one."""
+
+    def go_on(self, round_: int) -> None:
+        """Know the rounds before this one from the log, as far as sources are asked for.
+
+        Raises:
+            ProtocolError, OperationalError: as `EarlierClaims`.
+        """
+        if round_:
+            earlier = EarlierClaims(self.author.store, round_)
+            self.author.rosters |= earlier.rosters
+            self.author.recall = earlier.claim
+
+    def begun(self, round_: int) -> Roster | None:
+        """The roster of a round that the coordinator has signed before a restart: it must not sign another one.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        if self._begun is None:
+            return None
+        roster = Roster.decode(self.author.store.get(self._begun.document, limit=ROSTER_LIMIT))
+        return roster if roster.round == round_ else None
 
     def begin(self, roster: Roster) -> None:
         """Take part in a round; every process gives the same roster, and the coordinator signs it.
@@ -65,16 +116,15 @@ class RoundWorker:
         Raises:
             ProtocolError: the coordinator has signed another one; members couldn't show it on a chain, or one of them
                 has no stake.
+            OperationalError: another coordinator was started, or the store failed.
         """
         author, self.round = self.author, roster.round
         require_showable(roster)
-        own = b"" if self._coordinator is None else sign_roster(roster, self._coordinator, self._has_stake)
+        own = b"" if self._coordinator is None else self._sign(roster, self._coordinator)
         signature = self.exchange.gather(own)[0]
         require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
         author.rosters[roster.round] = roster
         author.forget(roster.round - 1)
-        if self._coordinator is not None:
-            self._entries.append(RosterEntry(author.store.put(roster.encode()), signature))
 
     def enter(self, entry: LogEntry) -> None:
         """Bring an entry into the log when the round ends."""
@@ -150,7 +200,24 @@ class RoundWorker:
         if self._keeper is not None:
             for data in entered:
                 self._keeper.append(decode_entry(data), self.round)
-            self._keeper.publish()
+            self._keeper.publish([])
+
+    def _sign(self, roster: Roster, coordinator: WorkerKey) -> bytes:
+        """The coordinator's signature, which stands in its journal before anybody sees it."""
+        begun = self.begun(roster.round)
+        if self._begun is not None and begun is not None:
+            if begun != roster:
+                raise ProtocolError(
+                    f"the coordinator has signed another roster for round {roster.round} before it was started again: "
+                    "begin the round with that one (`begun`)"
+                )
+            return self._begun.signature
+        signature = sign_roster(roster, coordinator, self._has_stake)
+        self._begun = RosterEntry(self.author.store.put(roster.encode()), signature)
+        if self._keeper is not None:
+            self._keeper.append(self._begun, roster.round)
+            self._keeper.keep([])
+        return signature
 
 
 def _joined(entries: Sequence[bytes]) -> bytes:

@@ -1,0 +1,44 @@
+"""Rounds before a restart, as the log and the store have them: for processes that go on from there."""
+
+from __future__ import annotations
+
+from pol.errors import ProtocolError
+from pol.rounds.auditing.roster_rules import final_of
+from pol.rounds.claim_author import MadeClaim
+from pol.rounds.log.logged_rounds import read_rounds
+from pol.rounds.log.rounds_log import load_head
+from pol.rounds.plan.source_rules import ClaimPlace
+from pol.rounds.published_claim import published_claim
+from pol.rounds.roster import Roster
+from pol.training.storage.store import Store
+
+
+class EarlierClaims:
+    """Rosters and claims of the rounds before ``round_``, ``lag`` of them; of the claims those that are asked for.
+
+    Raises:
+        ProtocolError: the log isn't the coordinator's, or the coordinator has signed two rosters of a round.
+        OperationalError: the store has no log, or failed.
+    """
+
+    def __init__(self, store: Store, round_: int, lag: int = 1) -> None:
+        self.rounds = read_rounds(store, *load_head(store), max(0, round_ - lag))
+        """What the log has of them, and of those that follow."""
+        self.rosters: dict[int, Roster] = {}
+        for before in range(max(0, round_ - lag), round_):
+            rosters = final_of(self.rounds.rosters.get(before, ()))
+            if len(rosters) != 1:
+                raise ProtocolError(
+                    f"the log in {store.url} has {len(rosters)} final rosters of round {before}: put back its newest "
+                    "state, or begin a new training in an empty store"
+                )
+            self.rosters[before] = rosters[0]
+
+    def claim(self, place: ClaimPlace) -> MadeClaim | None:
+        """The claim at a place with its tensors, if the log has it.
+
+        Raises:
+            OperationalError: its tensors are withheld.
+        """
+        entry = self.rounds.places.get(place)
+        return None if entry is None else published_claim(self.rounds, entry)

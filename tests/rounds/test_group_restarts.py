@@ -1,0 +1,144 @@
+"""Groups of processes of which one is killed in a round, and that are started again: nobody can be accused."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch.distributed as dist
+from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
+
+from lab.rounds.dying_rounds import BEGUN, JOURNALED, SHARED, dying_round
+from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
+from pol.decentralised.diloco import DiLoCo, diloco_plan, diloco_round
+from pol.decentralised.pipelines.pipeline import Pipeline, pipeline_plan, pipeline_round, staged_roster
+from pol.decentralised.pipelines.pipeline_processes import require_there, run_pipeline
+from pol.decentralised.processes.exchange import Exchange
+from pol.decentralised.processes.local_processes import local_key, run_workers
+from pol.decentralised.processes.round_worker import RoundWorker, first_round
+from pol.errors import OperationalError, ProtocolError
+from pol.execution.cpu import CpuExecutor
+from pol.rounds.auditing.drawn_audit import audit, open_rounds
+from pol.rounds.auditing.round_audit import findings_by_roots
+from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.log.log_entries import RosterEntry
+from pol.rounds.log.rounds_log import load_head
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.roster import Member, Roster
+from pol.training.storage.store import Store
+
+DILOCO = DiLoCo(rounds=3, steps=2, seats=2, sizes=(2,))
+PIPELINE = Pipeline(rounds=3, rows=64)
+STAGES = partial(staged_roster, stages=2, parts=PIPELINE.parts)
+
+
+Train = Callable[[Path, tuple[int, str] | None], None]
+"""Trains in a folder; a process may die."""
+
+
+def train_by_diloco(folder: Path, dies: tuple[int, str] | None) -> None:
+    plan = diloco_plan(Store(f"file://{folder}/store"), DILOCO, local_key(-1).name, bytes(32))
+    do_round = diloco_round if dies is None else partial(dying_round, diloco_round, str(folder / "dead"), *dies)
+    run_workers(folder, plan, do_round, 2)
+
+
+def train_by_pipeline(folder: Path, dies: tuple[int, str] | None) -> None:
+    plan = pipeline_plan(Store(f"file://{folder}/store"), PIPELINE, local_key(-1).name, bytes(32))
+    do_round = pipeline_round if dies is None else partial(dying_round, pipeline_round, str(folder / "dead"), *dies)
+    run_pipeline(folder, plan, do_round, 2, STAGES)
+
+
+def log_of(folder: Path) -> bytes:
+    """The root of the log, of a training that an audit accepts."""
+    store = Store(f"file://{folder}/store")
+    assert audit(store).outcome == "accepted"
+    assert not list(findings_by_roots(open_rounds(store)))
+    return load_head(store)[1].root
+
+
+def require_same(train: Train, folder: Path, deaths: Sequence[tuple[int, str]]) -> None:
+    """A training goes on after each death, to the log of one without."""
+    (folder / "undisturbed").mkdir()
+    train(folder / "undisturbed", None)
+    root = log_of(folder / "undisturbed")
+    for death in deaths:
+        place = folder / "-".join(map(str, death))
+        place.mkdir()
+        with pytest.raises(Exception, match=r"SIGKILL|has failed"):
+            train(place, death)
+        train(place, death)
+        assert log_of(place) == root, death
+
+
+def test_a_group_that_is_started_again_goes_on(tmp_path: Path) -> None:
+    require_same(train_by_diloco, tmp_path, [(0, BEGUN), (0, JOURNALED)])
+    train_by_diloco(tmp_path / "undisturbed", None)  # it is done
+    log_of(tmp_path / "undisturbed")
+
+
+def test_a_pipeline_that_is_started_again_goes_on(tmp_path: Path) -> None:
+    require_same(train_by_pipeline, tmp_path, [(1, SHARED)])
+
+
+@pytest.fixture
+def alone() -> Iterator[Exchange]:
+    """A group of this process."""
+    dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+    yield Exchange()
+    dist.destroy_process_group()
+
+
+def worker(store: Store, plan: RoundsPlan, alone: Exchange) -> RoundWorker:
+    return RoundWorker(ClaimAuthor(store, plan, key(0), CpuExecutor), alone, COORDINATOR)
+
+
+def test_a_coordinator_signs_no_second_roster_of_a_round(tmp_path: Path, alone: Exchange) -> None:
+    """It would cost it its stake."""
+    store = Store(f"file://{tmp_path}")
+    plan = tiny_plan(store)
+    roster = Roster(plan.digest, 0, (Member(key(0).name, 0),))
+    before = worker(store, plan, alone)
+    assert before.begun(0) is None
+    before.begin(roster)
+    after = worker(store, plan, alone)
+    assert first_round(store, plan, COORDINATOR) == 0
+    assert after.begun(0) == roster
+    with pytest.raises(ProtocolError, match="has signed another roster for round 0 before it was started again"):
+        after.begin(Roster(plan.digest, 0, (Member(key(0).name, 1),)))
+    newest = worker(store, plan, alone)
+    newest.begin(roster)
+    newest.finish()
+    assert len([e for e in open_rounds(store).entries if isinstance(e, RosterEntry)]) == 1
+    with pytest.raises(OperationalError, match="another coordinator was started"):
+        before.begin(Roster(plan.digest, 1, (Member(key(0).name, 0),)))
+
+
+def test_a_log_without_its_journal_is_left_alone(tmp_path: Path, alone: Exchange) -> None:
+    store = Store(f"file://{tmp_path}")
+    plan = tiny_plan(store)
+    one = worker(store, plan, alone)
+    one.begin(Roster(plan.digest, 0, (Member(key(0).name, 0),)))
+    one.finish()
+    store.remove(f"keeper-{plan.digest.hex()}.json")
+    for start in (lambda: worker(store, plan, alone), lambda: first_round(store, plan, COORDINATOR)):
+        with pytest.raises(ProtocolError, match="has begun already"):
+            start()
+
+
+def test_a_pipeline_is_started_once(tmp_path: Path) -> None:
+    plan = pipeline_plan(Store(f"file://{tmp_path}/store"), PIPELINE, local_key(-1).name, bytes(32))
+    (tmp_path / "meeting").mkdir()
+    with (tmp_path / "meeting" / "lock-1").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(OperationalError, match="a worker of an earlier run still works"):
+            run_pipeline(tmp_path, plan, pipeline_round, 2, STAGES)
+
+
+def test_a_round_that_has_begun_waits_for_its_members() -> None:
+    roster = Roster(bytes(32), 1, tuple(Member(local_key(number).name, number) for number in range(2)))
+    require_there(roster, [0, 1])
+    with pytest.raises(OperationalError, match=f"round 1 has begun with {local_key(1).name}"):
+        require_there(roster, [0])
