@@ -49,3 +49,4 @@ from .private_step import private_round as private_round
 from .processes.local_processes import local_key as local_key
 from .processes.local_processes import run_workers as run_workers
 from .processes.round_worker import RoundWorker as RoundWorker
+from .processes.round_worker import first_round as first_round
