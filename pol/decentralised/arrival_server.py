@@ -195,6 +195,9 @@ class ArrivalServer:
             self._exchange.post(END, process)
             self._send(version, process)
             return process, None
+        if claim.roster != author.rosters[claim.round].document:
+            self._leave_out(process)
+            return process, None
         if receipt is None:
             author.learn(made)
             receipt = DeliveryEntry.signed(author.key, author.plan.digest, self._round, claim.digest)

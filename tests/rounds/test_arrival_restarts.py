@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lab.rounds.arrival_drill import QUORUM, ROUNDS, WORKERS, ArrivalDrill
+from lab.rounds.arrival_drill import QUORUM, ROUNDS, WORKERS, ArrivalDrill, Habit
 from lab.rounds.tiny_training import key
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.claim_replay import findings_by_replay
@@ -57,7 +57,7 @@ def test_a_server_killed_again_and_again_goes_on(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_message_that_comes_twice_is_promised_one_round(seed: int, repeating: list[int]) -> None:
     """A second promise of it would be the server's lie about the order of arrivals."""
-    drill = ArrivalDrill(seed=seed, repeating=repeating)
+    drill = ArrivalDrill(seed=seed, habits=dict.fromkeys(repeating, Habit.REPEATS))
     drill.play()
     require_honest(drill)
     assert len(set(map(encode_entry, drill.receipts))) < len(drill.receipts)
@@ -65,9 +65,17 @@ def test_a_message_that_comes_twice_is_promised_one_round(seed: int, repeating: 
 
 def test_who_signs_two_messages_for_one_place_is_left_out() -> None:
     """Two promises for one place can't both be kept."""
-    drill = ArrivalDrill(forking=[1])
+    drill = ArrivalDrill(habits={1: Habit.FORKS})
     drill.play()
     require_honest(drill, liars=[key(1).name])
+
+
+def test_who_signs_under_a_roster_of_its_own_is_left_out() -> None:
+    """Nobody could show on a chain who has given that roster."""
+    drill = ArrivalDrill(habits={1: Habit.STRAYS})
+    drill.play()
+    require_honest(drill)
+    assert key(1).name not in {claim.worker for claim in open_rounds(Store(drill.url)).claims.values()}
 
 
 def test_a_training_that_is_done_is_left_as_it_is() -> None:

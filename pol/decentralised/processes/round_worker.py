@@ -153,8 +153,8 @@ class RoundWorker:
         data = encode_message(store, plan, made, numbers)
         found = [decode_message(store, plan, message, numbers) for message in self.exchange.gather(data)]
         for message, member in zip(found, roster.members, strict=True):
-            if message.entry.worker != member.worker or message.entry.claim.place != made.entry.claim.place:
-                raise ProtocolError(f"{member.worker} has sent a message of another worker, round or phase")
+            where = ClaimPlace(member.worker, *made.entry.claim.place)
+            self._require_place(message, where)
             if member.worker != author.name:
                 author.learn(message)
                 self._received.append(message.entry)
@@ -178,8 +178,7 @@ class RoundWorker:
         store, plan, roster = author.store, author.plan, author.rosters[self.round]
         numbers = slots_of(load_phase(store, plan.phases[expected.phase]).names, slots)
         message = decode_message(store, plan, self.exchange.take(roster.place(expected.worker)), numbers)
-        if ClaimPlace(message.entry.worker, *message.entry.claim.place) != expected:
-            raise ProtocolError(f"{expected.worker} has sent a message of another worker, round or phase")
+        self._require_place(message, expected)
         author.learn(message)
         if expected.round == self.round:  # one of the round before is in the log
             self._received.append(message.entry)
@@ -201,6 +200,13 @@ class RoundWorker:
             for data in entered:
                 self._keeper.append(decode_entry(data), self.round)
             self._keeper.publish([])
+
+    def _require_place(self, message: MadeClaim, expected: ClaimPlace) -> None:
+        """A claim under a roster of its author's own couldn't be shown on a chain."""
+        claim = message.entry.claim
+        given = (ClaimPlace(claim.worker, *claim.place), claim.roster)
+        if given != (expected, self.author.rosters[expected.round].document):
+            raise ProtocolError(f"{expected.worker} has sent a message of another worker, round, phase or roster")
 
     def _sign(self, roster: Roster, coordinator: WorkerKey) -> bytes:
         """The coordinator's signature, which stands in its journal before anybody sees it."""

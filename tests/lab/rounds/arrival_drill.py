@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import lru_cache
 from uuid import uuid4
 
@@ -62,16 +63,24 @@ def _captured() -> tuple[str, RoundsPlan]:
     return url, arrival_plan(Store(url))
 
 
+class Habit(Enum):
+    """What a worker does besides its work."""
+
+    NONE = auto()
+    REPEATS = auto()
+    """Sends its first message again before others."""
+    FORKS = auto()
+    """Signs another message for the same place, and sends that then."""
+    STRAYS = auto()
+    """Signs its claims under a roster of its own."""
+
+
 @dataclass
 class DrilledWorker:
-    """A worker that answers what it is sent; one that ``repeats`` sends its first message again before others.
-
-    One that ``forks`` signs another message for the same place then.
-    """
+    """A worker that answers what it is sent."""
 
     author: ClaimAuthor
-    repeats: bool
-    forks: bool
+    habit: Habit
     outbox: list[bytes] = field(default_factory=list)
     receipts: list[DeliveryEntry] = field(default_factory=list)
     _inbox: list[bytes] = field(default_factory=list)
@@ -96,13 +105,16 @@ class DrilledWorker:
     def _work(self, document: bytes, signature: bytes, merge: bytes) -> None:
         author, roster = self.author, Roster.decode(document)
         author.forget(roster.round)
+        if self.habit is Habit.STRAYS:
+            roster = replace(roster, members=(*roster.members[:-1], replace(roster.members[-1], weight=7)))
         author.rosters[roster.round] = roster
         author.learn(MERGE.decode(author, merge))
         steps, message = author.make(roster.round, "work"), author.make(roster.round, "message")
         pair = [encode_entry(steps.entry), MESSAGE.encode(author, message)]
-        self.has_repeated = (self.repeats or self.forks) and bool(self._first) and not self.has_repeated
+        again = self.habit in (Habit.REPEATS, Habit.FORKS)
+        self.has_repeated = again and bool(self._first) and not self.has_repeated
         if not self._first:
-            self._first = [pair[0], self._forged(message)] if self.forks else pair
+            self._first = [pair[0], self._forged(message)] if self.habit is Habit.FORKS else pair
         self.outbox += self._first if self.has_repeated else pair
         self._awaits_receipt = True
 
@@ -152,8 +164,7 @@ class ArrivalDrill:
 
     deaths: Sequence[tuple[int, bool]] = ()
     seed: int = 0
-    repeating: Sequence[int] = ()
-    forking: Sequence[int] = ()
+    habits: Mapping[int, Habit] = field(default_factory=dict)
     url: str = ""
     receipts: list[DeliveryEntry] = field(default_factory=list)
     writes: int = 0
@@ -189,4 +200,4 @@ class ArrivalDrill:
 
     def _worker(self, number: int, plan: RoundsPlan) -> DrilledWorker:
         author = ClaimAuthor(Store(self.url), plan, key(number), CpuExecutor)
-        return DrilledWorker(author, number in self.repeating, number in self.forking)
+        return DrilledWorker(author, self.habits.get(number, Habit.NONE))
