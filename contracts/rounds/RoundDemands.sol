@@ -84,13 +84,14 @@ contract RoundDemands is TimedDemands {
     /// @notice Shows it: all that can be false by roots is right. Anybody, for the author.
     function answerSource(RoundDemand calldata d, RoundClaim calldata claim, SourceAnswer calldata a) external {
         PlanTerms memory t = bonds.terms(d.id);
-        _answer(d, _sourceContent(claim, a.source.slot), _owed(t, d, a.member.text.length));
         BoundInputs.requirePhase(t, claim.phase, a.phase);
         BoundInputs.requireSource(claim, a.phase.phase.slots, a.source);
         BoundInputs.requireRule(a.phase.phase, a.source.slot, a.rule);
         BoundInputs.requireTensor(claim.start, a.phase.phase.slots, a.source.slot, a.source.source.root, a.startBranch);
+        uint256 shown = 0;
         if (a.source.source.claim == 0) _requireInitial(t, claim, a);
-        else _requireGiven(t, d, claim, a);
+        else shown = _requireGiven(t, d, claim, a);
+        _answer(d, _sourceContent(claim, a.source.slot), _owed(t, d, shown));
     }
 
     /// @notice Demands the roster that a claim names.
@@ -175,12 +176,13 @@ contract RoundDemands is TimedDemands {
         BoundInputs.requireInitial(t, index, a.source.source.root, a.givenBranch);
     }
 
+    /// @dev Gives the bytes of the roster that were looked at: others are cheaper than what a byte earns.
     function _requireGiven(
         PlanTerms memory t,
         RoundDemand calldata d,
         RoundClaim calldata claim,
         SourceAnswer calldata a
-    ) private view {
+    ) private view returns (uint256 shown) {
         RoundClaim calldata named = a.named.claim;
         bytes32 digest = named.digest();
         if (digest != a.source.source.claim) revert OtherClaim(digest);
@@ -197,6 +199,7 @@ contract RoundDemands is TimedDemands {
             // Which roster it is, and which seat, doesn't matter.
             // slither-disable-next-line unused-return
             RosterMembers.requireMember(t, named.round, author, a.member);
+            shown = a.member.text.length;
         }
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);
     }

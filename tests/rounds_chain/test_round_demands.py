@@ -105,6 +105,21 @@ def test_a_source_of_a_member_without_a_stake_is_shown(toy: ToyRounds) -> None:
     toy.check_books()
 
 
+@pytest.mark.parametrize("place", [STEP, MERGE])
+def test_bytes_that_show_no_roster_are_not_paid_for(toy: ToyRounds, place: int) -> None:
+    """Zeros cost less than the 45 gas that a byte of a roster earns: an author would live on who doubts its claims."""
+    demands, entry, giver = toy.contracts.demands, toy.made["ann", place].entry, toy.made["ann", STEP]
+    demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, entry, 0)
+    named = (giver.entry, [each.root for each in giver.end]) if place == MERGE else (None, ())
+    before = toy.free("ann")
+    zeros = (bytes(SHOWN_LIMIT), 0, b"")
+    demands.answer_source(
+        toy.wallets["ann"], demand, entry, toy.commitment, toy.sources(entry), 0, *named, member=zeros
+    )
+    assert toy.free("ann") == before + price_of(demand, 0)
+    toy.check_books()
+
+
 def test_a_roster_is_shown_to_all(toy: ToyRounds) -> None:
     demands, challenger, entry = toy.contracts.demands, toy.wallets["challenger"], toy.made["ann", STEP].entry
     roster, before = toy.rosters[0], {name: toy.free(name) for name in ("ann", "challenger")}
