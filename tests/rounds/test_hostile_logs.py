@@ -209,6 +209,31 @@ def test_a_strangers_copy_of_an_entry_hides_nothing(is_first: bool, training: Ti
 
 
 @pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("name", ["sources", "roots", "tensors"])
+def test_a_copy_with_a_damaged_object_hides_nothing(
+    name: str, is_first: bool, training: TinyTraining, tmp_path: Path
+) -> None:
+    """Bytes that aren't those of their digest, or too many: as good as none."""
+    honest = made(training, 0, 0)
+    damaged = training.store.put(b"junk")
+    (tmp_path / "store" / damaged[:2] / damaged).write_bytes(b"other junk")
+    copy = replace(honest, **{name: damaged})  # type: ignore[arg-type]  # an object by name
+    training.entries.insert(training.entries.index(honest) + (not is_first), copy)
+    training.publish()
+    assert audit(training.store).outcome == "accepted"
+
+
+def test_damaged_sources_are_withheld(training: TinyTraining, tmp_path: Path) -> None:
+    """Of one claim: the audit of all others goes on."""
+    honest = made(training, 0, 0)
+    (tmp_path / "store" / honest.sources[:2] / honest.sources).write_bytes(b"junk")
+    training.publish()
+    found = audit(training.store, is_all_roots=True)
+    assert found.outcome == "inconclusive"
+    assert {one.lie for one in found.findings} == {Lie.WITHHELD}  # nobody's lie
+
+
+@pytest.mark.parametrize("is_first", [True, False])
 def test_a_copy_with_other_words_about_held_slots_hides_nothing(is_first: bool, training: TinyTraining) -> None:
     """The right roots, but each slot is said to be in the file if it isn't, and not if it is."""
     work = training.authors[0].known[ClaimPlace(key(0).name, 0, 0, 0)]

@@ -15,7 +15,7 @@ from pol.rounds.log.rounds_log import LogHead, read_entries, rosters_of
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster
-from pol.rounds.round_claim import SOURCE_SIZE, BoundSlot, EndSlot, decode_end, decode_sources, sources_root
+from pol.rounds.round_claim import BoundSlot, EndSlot, decode_end, decode_sources, sources_root
 from pol.training.storage.store import Store
 
 ROOTS_LIMIT = 1 << 26
@@ -86,11 +86,13 @@ class LoggedRounds:
         return final_of(self.rosters.get(round_ - 1, ()))
 
     def _sources(self, entry: ClaimEntry) -> list[BoundSlot]:
-        data = self.store.get(entry.sources, limit=ROOTS_LIMIT)
-        sources = decode_sources(data) if data and not len(data) % SOURCE_SIZE else []
-        if sources and sources_root(sources) == entry.claim.sources:
-            return sources
-        raise OperationalError(f"the sources that {entry.worker} has published aren't those of its claim")
+        try:
+            sources = decode_sources(self.store.get(entry.sources, limit=ROOTS_LIMIT))
+        except ProtocolError as error:  # also of the store: an object that is damaged, or too long
+            raise OperationalError(f"{entry.worker} has published no sources of its claim: {error}") from error
+        if sources_root(sources) != entry.claim.sources:
+            raise OperationalError(f"the sources that {entry.worker} has published aren't those of its claim")
+        return sources
 
 
 def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, last: int | None = None) -> LoggedRounds:
