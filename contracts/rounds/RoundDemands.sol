@@ -52,6 +52,8 @@ contract RoundDemands is TimedDemands {
     error OtherRule(uint32 slot);
     /// @notice Another claim than the receipt, or the source, names.
     error OtherClaim(bytes32 claim);
+    /// @notice The claim's phase has no such slot: nobody could show where it comes from.
+    error NoSuchSlot(uint32 slot);
     /// @notice Another roster than the claim names.
     error OtherRoster(bytes32 document);
     /// @notice The second head isn't longer than the first, or no extension of it.
@@ -70,12 +72,18 @@ contract RoundDemands is TimedDemands {
         return _bond(bonds.terms(id), ROSTER_ANSWER_GAS);
     }
 
-    /// @notice Demands the claim behind a slot of a claim's start.
-    function demandSource(bytes32 id, SignedClaim calldata signed, uint32 slot, uint256 mostBond)
-        external
-        returns (bytes32 key)
-    {
+    /// @notice Demands the claim behind a slot of a claim's start. Claims of a phase that the plan doesn't have are shown
+    /// (`RoundEvidence.showOtherPhase`).
+    function demandSource(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        uint32 slot,
+        uint256 mostBond
+    ) external returns (bytes32 key) {
         PlanTerms memory t = _termsFor(id, signed.claim.plan);
+        BoundInputs.requirePhase(t, signed.claim.phase, phase);
+        if (slot >= phase.phase.slots) revert NoSuchSlot(slot);
         bytes32 content = _sourceContent(signed.claim, slot);
         emit SourceDemanded(id, content, slot, signed);
         return _demand(t, id, signed.author(), content, mostBond, ROSTER_ANSWER_GAS);

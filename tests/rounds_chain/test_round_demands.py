@@ -48,8 +48,8 @@ def test_a_source_is_shown(toy: ToyRounds, slot: int) -> None:
     before = {name: toy.free(name) for name in ("challenger", "ann")}
     merge, step = toy.made["ann", MERGE].entry, toy.made["ann", STEP].entry
     giver = toy.made[("ann", "bob")[slot], STEP]
-    first = demands.demand_source(challenger, toy.plan_id, merge, slot)
-    second = demands.demand_source(challenger, toy.plan_id, step, slot)
+    first = demands.demand_source(challenger, toy.plan_id, merge, toy.commitment, slot)
+    second = demands.demand_source(challenger, toy.plan_id, step, toy.commitment, slot)
     assert {demand.key for demand in demands.demands(toy.plan_id)} >= {first.key, second.key}
     end = [each.root for each in giver.end]
     answer = (toy.commitment, toy.sources(merge), slot, giver.entry, end)
@@ -63,6 +63,15 @@ def test_a_source_is_shown(toy: ToyRounds, slot: int) -> None:
     toy.check_books()
 
 
+@pytest.mark.parametrize("slot", [2, 2**32 - 1])
+def test_a_slot_that_there_isnt_is_demanded_of_nobody(toy: ToyRounds, slot: int) -> None:
+    """No source stands there, so no honest author could answer."""
+    with pytest.raises(Reverted, match="NoSuchSlot"):
+        toy.contracts.demands.demand_source(
+            toy.wallets["challenger"], toy.plan_id, toy.made["ann", STEP].entry, toy.commitment, slot
+        )
+
+
 def test_a_source_that_no_worker_has_signed_is_none(toy: ToyRounds) -> None:
     """Ann binds its merge to a claim of a key that has no stake: it can't answer, and is slashed."""
     demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
@@ -72,7 +81,7 @@ def test_a_source_that_no_worker_has_signed_is_none(toy: ToyRounds) -> None:
     sources = toy.sources(entry)
     sources[1] = replace(sources[1], claim=stranger.claim.digest)
     false = toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources))
-    demand = demands.demand_source(challenger, toy.plan_id, false, 1)
+    demand = demands.demand_source(challenger, toy.plan_id, false, toy.commitment, 1)
     end = [each.root for each in given.end]
     with pytest.raises(Reverted, match="NoWorker"):
         demands.answer_source(toy.wallets["ann"], demand, false, toy.commitment, sources, 1, stranger, end)
@@ -89,7 +98,7 @@ def test_a_source_of_a_member_without_a_stake_is_shown(toy: ToyRounds) -> None:
     sources = toy.sources(entry)
     sources[1] = replace(sources[1], claim=message.claim.digest)
     merge = toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources), roster=roster.document)
-    demand = demands.demand_source(challenger, toy.plan_id, merge, 1)
+    demand = demands.demand_source(challenger, toy.plan_id, merge, toy.commitment, 1)
     answer = (merge, toy.commitment, sources, 1, message, [each.root for each in given.end])
     for key, one in (("ann", roster), ("keeper", replace(roster, round=1))):
         member = member_proof(one, toy.keys[key].sign(one.digest), stranger)
@@ -109,7 +118,7 @@ def test_a_source_of_a_member_without_a_stake_is_shown(toy: ToyRounds) -> None:
 def test_bytes_that_show_no_roster_are_not_paid_for(toy: ToyRounds, place: int) -> None:
     """Zeros cost less than the 45 gas that a byte of a roster earns: an author would live on who doubts its claims."""
     demands, entry, giver = toy.contracts.demands, toy.made["ann", place].entry, toy.made["ann", STEP]
-    demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, entry, 0)
+    demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, entry, toy.commitment, 0)
     named = (giver.entry, [each.root for each in giver.end]) if place == MERGE else (None, ())
     before = toy.free("ann")
     zeros = (bytes(SHOWN_LIMIT), 0, b"")
@@ -190,7 +199,7 @@ def test_a_source_from_nowhere_is_slashed(toy: ToyRounds) -> None:
     demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
     before = toy.free("challenger")
     false = toy.signed("ann", toy.made["ann", MERGE].entry, sources=b"\x07" * 32)
-    expire(toy, demands.demand_source(challenger, toy.plan_id, false, 0), "ann", before)
+    expire(toy, demands.demand_source(challenger, toy.plan_id, false, toy.commitment, 0), "ann", before)
 
 
 def test_an_omitted_claim_is_entered_or_the_keeper_slashed(toy: ToyRounds) -> None:
@@ -253,10 +262,10 @@ def test_a_path_is_shown_or_the_keeper_slashed(toy: ToyRounds) -> None:
 def test_a_late_answer_is_none_and_a_moot_demand_returns_its_bond(toy: ToyRounds) -> None:
     demands, challenger, bob = toy.contracts.demands, toy.wallets["challenger"], toy.wallets["bob"]
     step = toy.made["ann", STEP].entry
-    late = demands.demand_source(challenger, toy.plan_id, step, 0)
+    late = demands.demand_source(challenger, toy.plan_id, step, toy.commitment, 0)
     toy.connection.wait_until(late.deadline - DAY // 2)
     before = toy.free("bob")
-    moot = demands.demand_source(bob, toy.plan_id, step, 1)
+    moot = demands.demand_source(bob, toy.plan_id, step, toy.commitment, 1)
     toy.connection.wait_until(late.deadline + 1)
     with pytest.raises(Reverted, match="DeadlinePassed"):
         demands.answer_source(toy.wallets["ann"], late, step, toy.commitment, toy.sources(step), 0)

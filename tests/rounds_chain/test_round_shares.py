@@ -159,7 +159,7 @@ def test_a_worker_slashed_behind_the_first_payment_gets_nothing(toy: ToyRounds) 
         shares.post(wallet, toy.plan_id, number, toy.line(name))
     closed(toy, number)
     demands, before = toy.contracts.demands, toy.free("submitter")
-    demand = demands.demand_source(challenger, toy.plan_id, toy.made["ann", STEP].entry, 0)
+    demand = demands.demand_source(challenger, toy.plan_id, toy.made["ann", STEP].entry, toy.commitment, 0)
     with pytest.raises(Reverted, match="AccusationsOpen"):
         shares.settle(ann, toy.plan_id, number)
     shares.settle(bob, toy.plan_id, number)

@@ -60,14 +60,17 @@ class RoundDemands(TimedDemands):
         """The bond of a demand whose answer may show a roster, now; what the answer doesn't cost goes back."""
         return int(self.read("rosterBondOf", plan_id))
 
-    def demand_source(self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, slot: int) -> RoundDemand:
+    def demand_source(
+        self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, slot: int
+    ) -> RoundDemand:
         """Demand the claim behind a slot of a claim's start from its author.
 
         Raises:
-            Reverted: the worker can't be accused (any more), or the vault holds too little of the wallet's money.
+            Reverted: the worker can't be accused (any more), the claim's phase has no such slot, or the vault holds too
+                little of the wallet's money.
         """
-        most = 2 * self.roster_bond(plan_id)
-        return self._demanded(self.transact(wallet, "demandSource", plan_id, signed_claim(entry), slot, most))
+        most, phase = 2 * self.roster_bond(plan_id), phase_proof(commitment, entry.claim.phase)
+        return self._demanded(self.transact(wallet, "demandSource", plan_id, signed_claim(entry), phase, slot, most))
 
     def answer_source(
         self,

@@ -102,7 +102,7 @@ contract RoundsGas is RoundsBase {
         vm.pauseGasMetering();
         SignedClaim memory signed = _signed(1, 0, "end");
         _as(2);
-        demands.demandSource(id, signed, 0, 1 ether);
+        demands.demandSource(id, signed, _phase(), 0, 1 ether);
     }
 
     function test_rounds_open() public {

@@ -3,7 +3,8 @@ pragma solidity 0.8.37;
 
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
+import {TAG_LEAF} from "../../../contracts/commitments/MerkleBranch.sol";
+import {PhaseProof, PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
 import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
 import {RoundDesks} from "../../../contracts/rounds/RoundDesk.sol";
 import {RoundDisputes} from "../../../contracts/rounds/RoundDisputes.sol";
@@ -71,10 +72,20 @@ abstract contract RoundsBase is Base {
     }
 
     function _terms() internal pure returns (PlanTerms memory t) {
-        (t.plan, t.phases, t.phaseCount, t.rounds) = (PLAN, "phases", 3, 100);
+        (t.plan, t.phases, t.phaseCount, t.rounds) = (PLAN, _phases(), 1, 100);
         t.coordinator = _party(0);
         (t.stake, t.keeperStake, t.price, t.pay, t.settlements) = (STAKE, 2 * STAKE, 0.01 ether, PAY, 4);
         (t.period, t.lineWindow, t.answerWindow, t.leaveDelay, t.clock) = (7 days, 1 days, 1 days, 2 days, 1 hours);
+    }
+
+    /// @dev The only phase of the plan, of two slots.
+    function _phase() internal pure returns (PhaseProof memory proof) {
+        (proof.phase.name, proof.phase.slots) = ("name", 2);
+    }
+
+    function _phases() private pure returns (bytes32) {
+        bytes memory zeros = new bytes(32 + 32 + 4 + 8 + 4);
+        return keccak256(abi.encodePacked(TAG_LEAF, bytes32("name"), zeros, uint32(2), bytes32(0), uint128(0)));
     }
 
     function _desk(uint256 i) internal view returns (address) {

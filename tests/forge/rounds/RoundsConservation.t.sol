@@ -139,7 +139,9 @@ contract RoundsConservationTest is RoundsBase {
         return _demand(
             sender,
             address(demands),
-            abi.encodeCall(RoundDemands.demandSource, (id, _signed(party, round, "end"), 0, type(uint256).max))
+            abi.encodeCall(
+                RoundDemands.demandSource, (id, _signed(party, round, "end"), _phase(), 0, type(uint256).max)
+            )
         );
     }
 
