@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import tracemalloc
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +24,13 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.claim_replay import findings_by_replay, load_phase
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.auditing.round_audit import findings_by_roots
-from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.log.journaled_keeper import JournaledKeeper
-from pol.rounds.log.log_entries import Change, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
 from pol.rounds.log.rounds_log import HEAD, PAGE, load_head, require_whole
 from pol.rounds.message import decode_message, slots_of
 from pol.rounds.roster import Roster
+from pol.rounds.round_claim import RoundClaim
 from pol.training.storage.store import Store
 
 ROUNDS = 3
@@ -115,6 +118,45 @@ def begun(store: Store) -> RosterCoordinator:
         coordinator.take(encode_entry(join))
     coordinator.begin_round()
     return coordinator
+
+
+def play(coordinator: RosterCoordinator, rounds: int) -> None:
+    """Rounds of two workers that say that they stay, and deliver; nobody looks at the signatures of their claims."""
+    for _ in range(rounds):
+        assert coordinator.roster is not None
+        round_, names = coordinator.round, [member.worker for member in coordinator.roster.members]
+        for place, name in enumerate(names):
+            digests = [bytes([number, place, *round_.to_bytes(30, "big")]) for number in range(8)]
+            roster = coordinator.roster.document
+            claim = RoundClaim(coordinator.plan.digest, name, round_, 0, 0, roster, *digests[:2], 0, 3, *digests[2:5])
+            entry = ClaimEntry(claim, bytes(65), *(digest.hex() for digest in digests[5:]))
+            assert coordinator.deliver(MadeClaim(entry, (), {})) is not None
+        coordinator.end_round()
+        for number in range(len(names)):
+            stay = MembershipEntry.signed(key(number), coordinator.plan.digest, round_ + 1, Change.HEARTBEAT)
+            coordinator.take(encode_entry(stay))
+        coordinator.begin_round()
+
+
+def test_what_it_remembers_doesnt_grow_with_the_rounds(tmp_path: Path) -> None:
+    """A thousand members leave three million entries in a thousand rounds."""
+    store = Store(f"file://{tmp_path}")
+    coordinator = begun(store)
+    page = PAGE // 8  # rounds; each has eight entries
+    play(coordinator, page)
+    tracemalloc.start()
+    try:
+        play(coordinator, page)
+        gc.collect()
+        few = tracemalloc.get_traced_memory()[0]
+        play(coordinator, 2 * page)
+        gc.collect()
+        many = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert many - few < 2 * PAGE * 100  # an entry of a claim has a thousand bytes
+    again = RosterCoordinator(store, coordinator.plan, COORDINATOR, SEATS)
+    assert (again.roster, again.silent) == (coordinator.roster, coordinator.silent)
 
 
 def test_what_it_goes_on_from_is_said_in_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

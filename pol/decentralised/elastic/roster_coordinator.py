@@ -65,9 +65,11 @@ class RosterCoordinator:
         self._delivered: set[str] = set()
         self._lost: set[str] = set()
         self._entered: set[bytes] = set()
+        """What was entered in this round; in the round before, `_earlier`: what is older is no more taken in."""
+        self._earlier: set[bytes] = set()
         self._workers: set[str] = set()
         self._signed: dict[bytes, Roster] = {}
-        """All rosters, by their documents: a claim that names another one has no place in the log."""
+        """Rosters of this round and the one before, by document: a claim under another one has no place in the log."""
         self._joins_from: dict[str, int] = {}
         """The first round that a worker may ask for: anybody can hand in again what it has asked for before."""
         self._expected: dict[str, int] = {}
@@ -285,6 +287,8 @@ class RosterCoordinator:
         """Go on from a signed roster, the newest."""
         if roster.round > self.round:
             self._delivered = set()
+            self._earlier, self._entered = self._entered, set()
+            self._signed = {known.document: known for known in self._signed.values() if known.round >= self.round}
         self.roster = self._signed[roster.document] = roster
         self._workers.update(member.worker for member in roster.members)
         self._joins_from |= {m.worker: m.joined + 1 for m in roster.members if m.joined == roster.round}
@@ -293,6 +297,6 @@ class RosterCoordinator:
     def _enter(self, entry: LogEntry) -> None:
         """Append an entry once: a worker that was killed hands in again what it has signed before."""
         data = encode_entry(entry)  # with the objects of a claim: who enters it with others hides nothing
-        if data not in self._entered:
+        if data not in self._entered and data not in self._earlier:
             self._entered.add(data)
             self._keeper.append(entry, max(0, self.round))
