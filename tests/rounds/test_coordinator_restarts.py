@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -220,6 +221,39 @@ def test_a_coordinator_stops_beside_which_another_was_started(tmp_path: Path) ->
     before.take(encode_entry(MembershipEntry.signed(key(2), before.plan.digest, 1, Change.JOIN)))
     with pytest.raises(OperationalError, match="another coordinator was started"):
         before.keep()
+
+
+class SlowStore(Store):
+    """A store in which something happens before the next write of a journal takes effect."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.meanwhile: list[Callable[[], object]] = []
+
+    def replace(self, name: str, data: bytes) -> None:
+        if name.startswith("keeper-") and self.meanwhile:
+            self.meanwhile.pop()()
+        super().replace(name, data)
+
+
+def test_a_coordinator_whose_write_outlasts_the_start_of_another_shows_nothing(tmp_path: Path) -> None:
+    """Its store hung while it signed a roster: the other one has signed another for that round meanwhile."""
+    url = f"file://{tmp_path}"
+    slow = SlowStore(url)
+    before = begun(slow)
+    after: list[RosterCoordinator] = []
+
+    def start_another() -> None:
+        after.append(RosterCoordinator(Store(url), before.plan, COORDINATOR, SEATS))
+        play(after[0], 1)
+
+    before.take(encode_entry(MembershipEntry.signed(key(2), before.plan.digest, 1, Change.JOIN)))
+    slow.meanwhile.append(start_another)
+    with pytest.raises(OperationalError, match="another coordinator was started"):
+        before.keep()
+    play(after[0], 1)  # goes on, and its journal is the one that stays
+    again = RosterCoordinator(Store(url), before.plan, COORDINATOR, SEATS)
+    assert again.roster == after[0].roster
 
 
 def test_another_key_and_an_older_log_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -22,7 +23,7 @@ class JournaledKeeper:
     An entry stands in the journal before its page is stored and before a head over it is signed. So a keeper that was
     killed goes on with the same entries, and each of its heads extends those before. ``notices`` are entries that
     aren't in the log yet. One that has raised is started again; one beside which another was started raises at its next
-    write.
+    write, or at the end of one that was under way, before anybody hears of it.
 
     Raises:
         ProtocolError: the store has a log without its journal, another key's, or one that the journal doesn't fit.
@@ -31,6 +32,7 @@ class JournaledKeeper:
 
     def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
         self._store, self._file = store, f"keeper-{plan.hex()}.json"
+        self._newest, self._start = f"start-{plan.hex()}.json", canonical_json.encode({"start": secrets.token_hex(16)})
         self._log = LogKeeper(store, plan, key)
         self._first = len(self._log)
         """Where the journal's entries begin in the log."""
@@ -38,19 +40,21 @@ class JournaledKeeper:
         """Those behind, with the round in which each was appended."""
         self._written = b""
         self._starts = 0
-        """How often a keeper was started on this journal: who isn't the newest one stops."""
+        """How often a keeper was started on this journal."""
         self.notices: list[LogEntry] = []
         """Those that were kept last before a restart."""
         if len(self._log):
             head = LogHead.decode(store.read(HEAD))
             require_signed(head.digest, head.signature, key.name, f"the head of the log in {store.url}")
+            if not store.holds(self._file):
+                raise ProtocolError(
+                    f"the training in {store.url} has begun already, and {self._file}, which says what was signed, "
+                    "isn't there: put it back, or begin a new training in an empty store"
+                )
+        # Before the journal is read: a keeper that writes it later finds this, and stops.
+        store.replace(self._newest, self._start)
         if store.holds(self._file):
             self._recover()
-        elif len(self._log):
-            raise ProtocolError(
-                f"the training in {store.url} has begun already, and {self._file}, which says what was signed, isn't "
-                "there: put it back, or begin a new training in an empty store"
-            )
         self._starts += 1
         self.keep(self.notices)
 
@@ -92,11 +96,11 @@ class JournaledKeeper:
             "notices": [encode_entry(notice).decode() for notice in notices],
         }
         data = canonical_json.encode(document)
-        if self._written and self._store.read(self._file, limit=_LIMIT) != self._written:
-            raise OperationalError(f"another coordinator was started on the log in {self._store.url}: this one stops")
+        self._require_newest()  # writes nothing over the other one's journal
         if data != self._written:
             self._store.replace(self._file, data)
             self._written = data
+            self._require_newest()  # a write can take longer than another one's start
         if len(self._entries) >= PAGE:  # keeps the journal short
             self._sign_head()
 
@@ -109,6 +113,10 @@ class JournaledKeeper:
         """
         self.keep(notices)
         self._sign_head()
+
+    def _require_newest(self) -> None:
+        if self._store.read(self._newest) != self._start:
+            raise OperationalError(f"another coordinator was started on the log in {self._store.url}: this one stops")
 
     def _sign_head(self) -> None:
         for round_, data in self._entries:
