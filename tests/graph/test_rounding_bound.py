@@ -64,6 +64,31 @@ def test_equal_terms_that_cancel_are_explained() -> None:
     assert bound.is_beyond(0, one * 1000, other, is_drawn=True).all()
 
 
+GRADIENT, CHANNELS = torch.full((2, 1 << 15, 4, 4), 1e-6), torch.ones(1 << 15)
+"""Behind a norm that is averaged, the same everywhere: the norm's own gradient takes it away again."""
+DRAWN = drawn(*GRADIENT.shape)
+NORMS = {
+    "native_batch_norm_backward.default": (
+        GRADIENT, DRAWN, CHANNELS, None, None, 0 * CHANNELS, CHANNELS, True, 1e-5, [True, True, True],
+    ),
+    "native_group_norm_backward.default": (
+        GRADIENT, DRAWN, torch.zeros(2, 1 << 14), torch.ones(2, 1 << 14), CHANNELS, 2, 1 << 15, 16, 1 << 14,
+        [True, True, True],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_equal_gradients_that_a_norm_takes_away_are_explained(name: str) -> None:
+    """Of a million elements the draws moved some by next to nothing."""
+    graph, tensors = graph_of(name, NORMS[name])
+    (node,) = graph.nodes
+    bound = RoundingBound(node, {Ref(number): tensor for number, tensor in enumerate(tensors)}, 16)
+    one, other = torch.full_like(DRAWN, 4e-13), torch.zeros_like(DRAWN)  # some roundings of the gradient
+    assert not bound.is_beyond(0, one, other, is_drawn=True).any()
+    assert bound.is_beyond(0, one * 1000, other, is_drawn=True).float().mean() > 0.99
+
+
 def test_drawn_errors_are_small_differ_by_place_and_repeat() -> None:
     tensor = torch.ones(3, COUNT - 1000)
     found = DrawnErrors(1, torch.float32).applied(tensor, 2.0**-10) - 1

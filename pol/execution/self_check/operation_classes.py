@@ -42,6 +42,8 @@ SOFTMAX_BACKWARD = "aten._softmax_backward_data.default"
 """y (g - sum(g y)): the same."""
 LAYER_NORM_BACKWARD = "aten.native_layer_norm_backward.default"
 """g - mean(g) - n mean(g n), over the deviation: the same, where g or n has one direction."""
+BATCH_NORM_BACKWARD = "aten.native_batch_norm_backward.default"
+GROUP_NORM_BACKWARD = "aten.native_group_norm_backward.default"
 SUMS = frozenset(
     f"aten.{name}"
     for name in (

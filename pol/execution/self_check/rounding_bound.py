@@ -11,6 +11,8 @@ from torch import Tensor
 
 from pol.execution.self_check.drawn_errors import DrawnErrors
 from pol.execution.self_check.operation_classes import (
+    BATCH_NORM_BACKWARD,
+    GROUP_NORM_BACKWARD,
     LAYER_NORM_BACKWARD,
     LOG_SOFTMAX_BACKWARD,
     SHARES,
@@ -77,14 +79,37 @@ def _reach(node: AtenNode, operands: Mapping[Ref, Tensor]) -> Tensor | None:
         gradient, x, mean, inverse, *_ = tensors
         assert isinstance(extent, tuple)
         dims = tuple(range(-len(extent), 0))
-        terms = (gradient * operands[weight] if isinstance(weight, Ref) else gradient).abs()
-        normalized = ((x - mean) * inverse).abs()
-        return inverse * (
-            terms + terms.mean(dims, keepdim=True) + normalized * (terms * normalized).mean(dims, keepdim=True)
-        )
+        return _reach_of_norm(gradient, _weight(weight, operands), x, mean, inverse, dims)
+    if node.operation == BATCH_NORM_BACKWARD and node.arguments[7]:
+        gradient, x, *_ = tensors
+        mean, inverse = tensors[-2:]  # of the batch; running ones may stand before
+        each = (1, -1, *[1] * (x.dim() - 2))  # of a channel
+        dims = tuple(place for place in range(x.dim()) if place != 1)
+        factor = _weight(node.arguments[2], operands).reshape(each)
+        return _reach_of_norm(gradient, factor, x, mean.reshape(each), inverse.reshape(each), dims)
+    if node.operation == GROUP_NORM_BACKWARD:
+        gradient, x, mean, inverse = tensors[:4]
+        rows, channels, groups = x.shape[0], x.shape[1], mean.numel() // x.shape[0]
+        factor = _weight(node.arguments[4], operands).expand(channels).reshape(1, groups, -1, 1)
+        apart = [tensor.reshape(rows, groups, channels // groups, -1) for tensor in (gradient, x)]
+        mean, inverse = mean.reshape(rows, groups, 1, 1), inverse.reshape(rows, groups, 1, 1)
+        return _reach_of_norm(apart[0], factor, apart[1], mean, inverse, (2, 3)).reshape(x.shape)
     if node.operation not in UNSTABLE:
         return None
     return sum((operand.abs() for operand in operands.values()), torch.ones(()))
+
+
+def _reach_of_norm(
+    gradient: Tensor, weight: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, dims: tuple[int, ...]
+) -> Tensor:
+    terms, normalized = (gradient * weight).abs(), ((x - mean) * inverse).abs()
+    return inverse * (
+        terms + terms.mean(dims, keepdim=True) + normalized * (terms * normalized).mean(dims, keepdim=True)
+    )
+
+
+def _weight(argument: Argument, operands: Mapping[Ref, Tensor]) -> Tensor:
+    return operands[argument] if isinstance(argument, Ref) else torch.ones((), dtype=torch.float64)
 
 
 def _slope_of_sums(node: AtenNode, operands: Mapping[Ref, Tensor]) -> list[Tensor] | None:
