@@ -18,7 +18,7 @@ from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.commitments.checkpoint_log import LogEdge
 from pol.commitments.keccak import keccak256
 from pol.decentralised.elastic.coordination import Reception
-from pol.decentralised.elastic.mailbox import Mailbox
+from pol.decentralised.elastic.mailbox import ROUND, Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
@@ -69,6 +69,8 @@ def require_honest(drill: RestartDrill) -> None:
         roots[edge.size] = edge.root()
     assert all(roots[head.size] == head.root for head in drill.heads)
     assert all(before.size <= after.size for before, after in pairwise(drill.heads))
+    newest = [int(data) for where, data in drill.shown if where == ROUND]
+    assert newest == sorted(newest)  # also while what was before is shown again
     assert len({where for where, _ in drill.rosters}) == len(drill.rosters) == 2 * ROUNDS
     logged = set(map(encode_entry, rounds.entries))
     assert {data for _, data in drill.rosters} <= logged

@@ -111,7 +111,8 @@ class Reception:
         for entry in rounds.entries:
             if isinstance(entry, RosterEntry) and entry.document in rosters:
                 roster = rosters[entry.document]
-                mailbox.announce(roster.round, encode_entry(entry), final=not roster.provisional)
+                mailbox.show(roster.round, encode_entry(entry), final=not roster.provisional)
+        mailbox.open(coordinator.round)  # last: who asks for the newest round takes no older one for it
 
     def _send_again(self, rounds: LoggedRounds, entry: ClaimEntry) -> None:
         """Show the message of an acknowledged claim: who has sent it may be gone."""

@@ -96,14 +96,18 @@ class Mailbox:
         key = f"receipt/{claim.hex()}"
         return self._ask(lambda store: bytes(store.get(key)) if store.check([key]) else None)
 
-    def open(self) -> None:
-        """Say that a training begins, which has no round yet."""
-        self._store.set(ROUND, "-1")
+    def open(self, newest: int = -1) -> None:
+        """Say which round is the newest, -1 before the first."""
+        self._store.set(ROUND, str(newest))
+
+    def show(self, round_: int, roster: bytes, final: bool) -> None:
+        """Show the roster of a round to those who ask for it."""
+        self._store.set(_notice(round_, final), roster)
 
     def announce(self, round_: int, roster: bytes, final: bool) -> None:
-        """Show the roster of a round to all."""
-        self._store.set(_notice(round_, final), roster)
-        self._store.set(ROUND, str(round_))
+        """Show the roster of the newest round to all."""
+        self.show(round_, roster, final)
+        self.open(round_)
 
     def close(self) -> None:
         """Say that the training is over, and its log published."""
