@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,9 +47,7 @@ class Sent:
         made = decode_message(author.store, author.plan, data, self._numbers(author))
         claim, phase = made.entry.claim, author.plan.phases[made.entry.claim.phase]
         if phase.name != self.phase or claim.part + 1 != phase.parts:
-            raise ProtocolError(
-                f"{claim.worker} has sent a message of another phase, or part, than {self.phase} ends with"
-            )
+            raise ProtocolError(f"{claim.worker} has sent another message than the last one of phase {self.phase}")
         return made
 
     def _numbers(self, author: ClaimAuthor) -> list[int]:
@@ -103,7 +100,8 @@ class ArrivalServer:
             OperationalError: too few workers are left, or the store failed.
         """
         waiting = list(range(1, self._exchange.size))
-        version, queue = self._taken_up() if len(self._keeper) else (self._merged(()), [])
+        last = self._keeper.last_roster()
+        version, queue = (self._merged(()), []) if last is None else self._taken_up(last)
         for round_ in range(self._round + 1, self.author.plan.rounds):
             self._round = round_
             for process in waiting:
@@ -146,13 +144,12 @@ class ArrivalServer:
         self._keeper.publish([])
         return [roster.encode(), signature, self._merge.encode(author, made)]
 
-    def _taken_up(self) -> tuple[list[bytes], list[Arrival]]:
+    def _taken_up(self, last: RosterEntry) -> tuple[list[bytes], list[Arrival]]:
         """After a restart: the newest merge, as a worker gets it, and the arrivals that the next round has promised."""
         author, keeper = self.author, self._keeper
         if keeper.unpublished:
             keeper.publish([])
-        (entry,) = deque((entry for entry in keeper.entries() if isinstance(entry, RosterEntry)), 1)
-        roster = Roster.decode(author.store.get(entry.document, limit=ROSTER_LIMIT))
+        roster = Roster.decode(author.store.get(last.document, limit=ROSTER_LIMIT))
         self._round = roster.round
         before = EarlierClaims(author.store, roster.round + 1, max(1, self._staleness))
         author.rosters |= before.rosters
@@ -169,7 +166,7 @@ class ArrivalServer:
                 self._promises[claim.worker, claim.round] = receipt
                 if receipt.round > roster.round:
                     queue.append(Arrival(roster.place(claim.worker), claim.round))
-        return [roster.encode(), entry.signature, self._merge.encode(author, made)], queue
+        return [roster.encode(), last.signature, self._merge.encode(author, made)], queue
 
     def _arrival(self, version: Sequence[bytes]) -> tuple[int, Arrival | None]:
         """The next arrival with its process, also one that this round has; or None for one that it doesn't take."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-import torch.distributed as dist
-from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
 
 from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
 from pol.decentralised.arrival_server import ArrivalServer, Sent
@@ -37,14 +34,6 @@ def store() -> Store:
 @pytest.fixture
 def plan(store: Store) -> RoundsPlan:
     return tiny_plan(store)
-
-
-@pytest.fixture
-def alone() -> Iterator[Exchange]:
-    """A group of this process."""
-    dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
-    yield Exchange()
-    dist.destroy_process_group()
 
 
 def author(store: Store, plan: RoundsPlan, own: WorkerKey) -> ClaimAuthor:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
-import torch.distributed as dist
-from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
 
 from lab.rounds.dying_rounds import BEGUN, JOURNALED, SHARED, dying_round
 from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
@@ -83,14 +81,6 @@ def test_a_pipeline_that_is_started_again_goes_on(tmp_path: Path) -> None:
     require_same(train_by_pipeline, tmp_path, [(1, SHARED)])
 
 
-@pytest.fixture
-def alone() -> Iterator[Exchange]:
-    """A group of this process."""
-    dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
-    yield Exchange()
-    dist.destroy_process_group()
-
-
 def worker(store: Store, plan: RoundsPlan, alone: Exchange) -> RoundWorker:
     return RoundWorker(ClaimAuthor(store, plan, key(0), CpuExecutor), alone, COORDINATOR)
 
@@ -116,6 +106,19 @@ def test_a_coordinator_signs_no_second_roster_of_a_round(tmp_path: Path, alone: 
         before.begin(Roster(plan.digest, 1, (Member(key(0).name, 0),)))
 
 
+def test_a_round_that_is_over_is_not_begun_again(tmp_path: Path, alone: Exchange) -> None:
+    """Processes of your own that begin with round 0 again would have it sign second rosters."""
+    store = Store(f"file://{tmp_path}")
+    plan = tiny_plan(store)
+    one = worker(store, plan, alone)
+    for round_ in range(2):
+        one.begin(Roster(plan.digest, round_, (Member(key(0).name, 0),)))
+        one.finish()
+    again = worker(store, plan, alone)
+    with pytest.raises(ProtocolError, match="round 0 has begun before, and round 1 as well"):
+        again.begin(Roster(plan.digest, 0, (Member(key(0).name, 1),)))
+
+
 def test_a_log_without_its_journal_is_left_alone(tmp_path: Path, alone: Exchange) -> None:
     store = Store(f"file://{tmp_path}")
     plan = tiny_plan(store)
@@ -135,6 +138,7 @@ def test_a_pipeline_is_started_once(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(OperationalError, match="a worker of an earlier run still works"):
             run_pipeline(tmp_path, plan, pipeline_round, 2, STAGES)
+    assert not list((tmp_path / "store").glob("start-*"))  # or the earlier run's coordinator would stop
 
 
 def test_a_round_that_has_begun_waits_for_its_members() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -217,7 +218,8 @@ def test_a_copy_with_a_damaged_object_hides_nothing(
     honest = made(training, 0, 0)
     damaged = training.store.put(b"junk")
     (tmp_path / "store" / damaged[:2] / damaged).write_bytes(b"other junk")
-    copy = replace(honest, **{name: damaged})  # type: ignore[arg-type]  # an object by name
+    changed: dict[str, Any] = {name: damaged}
+    copy = replace(honest, **changed)
     training.entries.insert(training.entries.index(honest) + (not is_first), copy)
     training.publish()
     assert audit(training.store).outcome == "accepted"

@@ -58,10 +58,10 @@ def run_pipeline(
         ProtocolError: as `first_round`.
         OperationalError: a process has failed, or one of an earlier run still works.
     """
+    _clear_meeting(folder)
     first = first_round(Store(f"file://{folder.resolve()}/store"), plan, local_key(-1))
     if first == plan.rounds:
         return
-    _clear_meeting(folder)
     dying = dict(killed or {})
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # torch is loaded once for all workers

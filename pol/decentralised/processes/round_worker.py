@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -78,11 +77,8 @@ class RoundWorker:
         self.author, self.exchange = author, exchange
         self._coordinator, self._has_stake = coordinator, has_stake
         self._keeper = None if coordinator is None else JournaledKeeper(author.store, author.plan.digest, coordinator)
-        self._begun: RosterEntry | None = None
+        self._signed = None if self._keeper is None else self._keeper.last_roster()
         """The newest roster that the coordinator has signed."""
-        if self._keeper is not None:
-            rosters = (entry for entry in self._keeper.entries() if isinstance(entry, RosterEntry))
-            self._begun = next(iter(deque(rosters, 1)), None)
         self._entries: list[LogEntry] = []
         self._received: list[LogEntry] = []
         self.round = 0
@@ -105,10 +101,8 @@ class RoundWorker:
         Raises:
             OperationalError: the store failed.
         """
-        if self._begun is None:
-            return None
-        roster = Roster.decode(self.author.store.get(self._begun.document, limit=ROSTER_LIMIT))
-        return roster if roster.round == round_ else None
+        newest = self._newest()
+        return newest if newest is not None and newest.round == round_ else None
 
     def begin(self, roster: Roster) -> None:
         """Take part in a round; every process gives the same roster, and the coordinator signs it.
@@ -210,20 +204,30 @@ class RoundWorker:
 
     def _sign(self, roster: Roster, coordinator: WorkerKey) -> bytes:
         """The coordinator's signature, which stands in its journal before anybody sees it."""
-        begun = self.begun(roster.round)
-        if self._begun is not None and begun is not None:
-            if begun != roster:
+        newest = self._newest()
+        if self._signed is not None and newest is not None and newest.round >= roster.round:
+            if newest.round > roster.round:
+                raise ProtocolError(
+                    f"round {roster.round} has begun before, and round {newest.round} as well: go on with the one that "
+                    "`first_round` gives"
+                )
+            if newest != roster:
                 raise ProtocolError(
                     f"the coordinator has signed another roster for round {roster.round} before it was started again: "
                     "begin the round with that one (`begun`)"
                 )
-            return self._begun.signature
+            return self._signed.signature
         signature = sign_roster(roster, coordinator, self._has_stake)
-        self._begun = RosterEntry(self.author.store.put(roster.encode()), signature)
+        self._signed = RosterEntry(self.author.store.put(roster.encode()), signature)
         if self._keeper is not None:
-            self._keeper.append(self._begun, roster.round)
+            self._keeper.append(self._signed, roster.round)
             self._keeper.keep([])
         return signature
+
+    def _newest(self) -> Roster | None:
+        if self._signed is None:
+            return None
+        return Roster.decode(self.author.store.get(self._signed.document, limit=ROSTER_LIMIT))
 
 
 def _joined(entries: Sequence[bytes]) -> bytes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
-from pol.rounds.log.log_entries import LogEntry, decode_entry, encode_entry
+from pol.rounds.log.log_entries import LogEntry, RosterEntry, decode_entry, encode_entry
 from pol.rounds.log.rounds_log import HEAD, PAGE, LogHead, LogKeeper, read_pages
 from pol.rounds.worker_key import WorkerKey, require_signed
 from pol.training.storage.store import Store
@@ -76,6 +77,15 @@ class JournaledKeeper:
             yield decode_entry(data)
         for _, data in self._entries:
             yield decode_entry(data)
+
+    def last_roster(self) -> RosterEntry | None:
+        """The newest roster that was signed.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        rosters = deque((entry for entry in self.entries() if isinstance(entry, RosterEntry)), 1)
+        return rosters[0] if rosters else None
 
     def append(self, entry: LogEntry, round_: int) -> None:
         """Add an entry of a round; nobody may hear of it before `keep` or `publish` has returned."""
