@@ -108,7 +108,7 @@ def artifacts() -> dict[str, str]:
         file = f"{contract}.json"
         if file in files:
             raise SystemExit(f"two artefacts are called {file}; they are named by the contract alone")
-        files[file] = json.dumps(artifact, indent=1, sort_keys=True) + "\n"
+        files[file] = json.dumps(artifact, separators=(",", ":"), sort_keys=True) + "\n"
     return files
 
 

@@ -43,15 +43,16 @@ ROLES = {
     "submitter": "publish a task and pay for it",
     "demo": "`pol demo`",
 }
+POL = "proof-of-learning"
 NOT_COUNTED = re.compile(r"nvidia-|cuda-|triton")
 """Parts of torch's builds for GPUs: their names change with each release of torch and with the platform."""
 
 
 @cache
 def closure(extra: str) -> dict[str, set[str]]:
-    """All distributions that ``pip install pol[extra]`` brings; for each, the direct dependencies that need it."""
+    """All distributions that an installation brings; for each, the direct dependencies that need it."""
     found: dict[str, set[str]] = {}
-    for direct, extras in _needs("pol", extra):
+    for direct, extras in _needs(POL, extra):
         seen: set[tuple[str, str]] = set()
         waiting = [(direct, each) for each in ("", *extras)]
         while waiting:
@@ -75,8 +76,8 @@ def _needs(name: str, extra: str) -> list[tuple[str, frozenset[str]]]:
         marker, own = requirement.marker, canonicalize_name(requirement.name)
         if marker is not None and not any(marker.evaluate({"extra": each}) for each in ("", extra)):
             continue
-        if own == "pol":
-            found += [each for part in requirement.extras for each in _needs("pol", part)]
+        if own == POL:
+            found += [each for part in requirement.extras for each in _needs(POL, part)]
         else:
             found.append((own, frozenset(requirement.extras)))
     return found
@@ -99,7 +100,7 @@ def page() -> str:
     lines = [
         "# Dependencies",
         "",
-        f"`pip install pol` brings {len(core)} distributions: {len(_needs('pol', ''))} that pol imports, and what they "
+        f"`pip install {POL}` brings {len(core)} distributions: {len(_needs(POL, ''))} that pol imports, and what they",
         "need. No torch, no compiler:",
         "each has wheels for CPython 3.11 to 3.14 on x86-64 and arm64. Roles add extras ([installation](install.md)).",
         "`.ci/dependencies.py` writes this page from the locked set (`.ci/constraints.txt`); a test compares it.",
@@ -108,14 +109,14 @@ def page() -> str:
         "| --- | --- | --- |",
     ]
     for extra, who in ROLES.items():
-        name = f"`pol[{extra}]`" if extra else "`pol`"
+        name = f"`{POL}[{extra}]`" if extra else f"`{POL}`"
         lines.append(f"| {name} | {who} | {len(closure(extra))} |")
     lines += ["", "torch counts without the parts of its builds for GPUs.", ""]
-    lines += ["## Core", "", *_table(core, _needs("pol", ""))]
+    lines += ["## Core", "", *_table(core, _needs(POL, ""))]
     for extra, title in (("chain", "Chain"), ("rounds", "Rounds"), ("beacon", "Beacon"), ("train", "Train")):
         more = {name: by for name, by in closure(extra).items() if name not in core}
-        direct = [each for each in _needs("pol", extra) if each[0] in more and each[0] not in core]
-        lines += ["", f"## {title}: `pol[{extra}]` adds {len(more)}", "", *_table(more, direct)]
+        direct = [each for each in _needs(POL, extra) if each[0] in more and each[0] not in core]
+        lines += ["", f"## {title}: `{POL}[{extra}]` adds {len(more)}", "", *_table(more, direct)]
     return "\n".join(lines) + "\n"
 
 

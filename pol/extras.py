@@ -48,7 +48,7 @@ def missing_extra(error: BaseException | None) -> str | None:
         if isinstance(error, ModuleNotFoundError) and error.name is not None:
             module = error.name.partition(".")[0]
             if module in EXTRAS:
-                return f"this needs {module}, which isn't installed: pip install 'pol[{EXTRAS[module]}]'"
+                return f"this needs {module}, which isn't installed: pip install 'proof-of-learning[{EXTRAS[module]}]'"
         error = error.__cause__ or error.__context__
     return None
 

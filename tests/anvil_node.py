@@ -16,14 +16,14 @@ _START_SECONDS = 120
 
 @contextmanager
 def anvil_node(*arguments: str, hardfork: str = "prague") -> Iterator[str]:
-    """URL of a fresh node; `arguments` are further options of anvil."""
+    """URL of a fresh node that keeps 256 states in memory, none on disk; `arguments` are further options of anvil."""
     if not ANVIL.exists():
         raise FileNotFoundError(f"{ANVIL} is missing: run `npm ci` in the project's root")
-    command = [ANVIL, "--host", "127.0.0.1", "--port", "0", "--hardfork", hardfork, *arguments]
+    options = f"--host 127.0.0.1 --port 0 --hardfork {hardfork} --prune-history 256".split()
     # A file and not a pipe: the node logs every request and would stop at a full pipe that nobody reads.
     with (
         tempfile.NamedTemporaryFile(mode="w+", suffix=".log") as log,
-        subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as process,
+        subprocess.Popen([ANVIL, *options, *arguments], stdout=log, stderr=subprocess.STDOUT) as process,
     ):
         try:
             yield f"http://{_address(process, Path(log.name))}"

@@ -1,6 +1,5 @@
 """Small tasks for the attack battery, made once per test process, and what each attack is expected to come to."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -9,13 +8,14 @@ import torch
 
 from lab.attacks import battery, target_tasks
 from lab.attacks.attack_target import Target
-from lab.attacks.forgery import Attack
 from lab.attacks.verification_outcome import Findings, mount
+from pol.verification.verdict.second_look import LOOKS
 from pol.verification.verdict.verdict import Outcome
 
 STEPS, INTERVAL = 60, 5
 SEGMENTS = STEPS // INTERVAL
 MLP, ADAM, CNN = ("mlp", "sgd"), ("mlp", "adamw"), ("cnn", "adamw")
+TUNED, WIDE = ("tuned", "adamw"), ("wide", "sgd")
 
 
 @cache
@@ -31,6 +31,12 @@ def findings(name: str, model: str = "mlp", optimizer: str = "sgd") -> Findings:
     return mount(battery.named(name), target(model, optimizer))
 
 
+@cache
+def looked(name: str, model: str = "mlp", optimizer: str = "sgd") -> Findings:
+    """The same with second looks."""
+    return mount(battery.named(name), replace(target(model, optimizer), looks=LOOKS))
+
+
 @dataclass(frozen=True)
 class Expected:
     """``cost``: share of the honest steps. ``cheated``: segments, None if the proof is refused before any replay."""
@@ -40,10 +46,8 @@ class Expected:
     on: tuple[str, str] = MLP
 
 
-def check(attacks: tuple[Attack, ...], name: str, expected: Mapping[str, Expected]) -> Findings:
+def check(name: str, want: Expected) -> Findings:
     """The attack costs what it should, every segment that it cheats in is rejected, and no other; exact mode too."""
-    assert set(expected) == {attack.name for attack in attacks}, "every attack of the family has an expectation"
-    want = expected[name]
     found = findings(name, *want.on)
     assert found.cost == pytest.approx(want.cost)
     assert not found.passes_exact

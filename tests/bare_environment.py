@@ -1,7 +1,7 @@
 """An environment with fewer packages than this one: modules that its requirements don't bring can't be imported.
 
 ``python tests/bare_environment.py '[EXTRAS, COMMANDS]'`` runs commands of ``pol`` in one process, as after
-``pip install pol[EXTRAS]``: it prints the exit code and the output of each.
+an installation with EXTRAS: it prints the exit code and the output of each.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from packaging.utils import canonicalize_name
 
 
 def brought(extras: Iterable[str]) -> frozenset[str]:
-    """Names of all distributions that ``pip install pol[extras]`` brings, its own included."""
+    """Names of all distributions that ``pip install proof-of-learning[extras]`` brings, its own included."""
     found: set[tuple[str, str]] = set()
-    open_ = [("pol", extra) for extra in ("", *extras)]
+    open_ = [("proof-of-learning", extra) for extra in ("", *extras)]
     while open_:
         name, extra = open_.pop()
         if (name, extra) in found:

@@ -1,6 +1,8 @@
 """Settings shared by all tests."""
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 # Test processes share the cores, and threads of BLAS and OpenMP that spin while they wait take most of them away.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -11,10 +13,14 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+if TYPE_CHECKING:
+    from shared_chain import SharedChain
+
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
 settings.load_profile("ci")
 
 
+pytest_plugins = ["contract_run", "suite_durations", "tiers"]
 collect_ignore = ["brownie"]  # `brownie test` runs them
 
 
@@ -30,3 +36,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folders = ("tests", "roles", "zk", "demo", "dispute", "chain")
     order = {folder: place for place, folder in enumerate(folders)}
     items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Commands keep their journals in the user's folder: tests have one of their own, as have processes of tests."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
+@pytest.fixture(scope="session")
+def chain() -> "Iterator[SharedChain]":
+    """The node of all tests of this process, which begins with the first of them that needs one."""
+    from shared_chain import shared_chain
+
+    with shared_chain() as chain:
+        yield chain

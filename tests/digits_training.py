@@ -7,7 +7,6 @@ from functools import cache
 import torch
 
 from pol.arithmetic.primitives import Words
-from pol.claims.acceptance_rule import relative_distance
 from pol.demo import digits
 from pol.demo.cheating_training import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
@@ -18,7 +17,7 @@ from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.published_task import load, publish
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
-from pol.training.task.task_training import StepExecutor, environment, train
+from pol.training.task.task_training import environment, train
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_verification import verify_segment
@@ -58,20 +57,14 @@ def loaded(order_seed: int = SEED) -> LoadedTask:
 
 
 def solve(skipped: Collection[int] = (), order_seed: int = SEED, threads: int = 1) -> Training:
-    """Native training of the task, leaving out some steps."""
-    task = loaded(order_seed)
-    return solve_with(SkippingExecutor(NativeExecutor(task.aten), skipped), order_seed, threads)
-
-
-def solve_with(executor: StepExecutor, order_seed: int = SEED, threads: int = 1) -> Training:
-    """Training of the task by any executor; one thread, because more only hinder each other in a model this small."""
+    """Native training, leaving out some steps; one thread, because more only hinder each other in so small a model."""
     store, _ = published(order_seed)
     task = loaded(order_seed)
     recorder = TaskRecorder(store, task)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        train(task, executor, recorder)
+        train(task, SkippingExecutor(NativeExecutor(task.aten), skipped), recorder)
     finally:
         torch.set_num_threads(before)
     digest, proof = recorder.publish(environment())
@@ -115,10 +108,3 @@ def proof_over(states: Sequence[list[Words]]) -> Training:
 def verdict(training: Training, segment: int) -> Verdict:
     """The honest verifier's verdict on one segment."""
     return verify_segment(training.store, training.task, training.proof, executor(), segment, profiled().thresholds)
-
-
-def relative(training: Training, segment: int) -> list[float]:
-    """The relative distance of each component of one segment."""
-    claim = verdict(training, segment).claim
-    assert claim is not None
-    return [relative_distance(d, r) for d, r in zip(claim.distances, claim.references, strict=True)]

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.execution.stock_torch.torch_executor import ALLOWED, selected
+from pol.execution.stock_torch.torch_executor import results_of
 from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.step_program import Component
 
@@ -271,23 +271,11 @@ CASES |= {
     "fmod.Scalar": [(A, 0.75), (A, -0.1), (SPECIAL, 3.0)],
     "fmod.Tensor": [(A, POSITIVE), (A, -POSITIVE), (QUOTIENTS, TENTHS)],
     "floor_divide.default": [
-        (A, 0.25),
-        (A, -0.1),
-        (QUOTIENTS, TENTHS),
-        (WHOLE, 1),
-        (WHOLE, 3),
-        (WHOLE, 7),
-        (WHOLE, 2147483647),
+        (A, 0.25), (A, -0.1), (QUOTIENTS, TENTHS), (WHOLE, 1), (WHOLE, 3), (WHOLE, 7), (WHOLE, 2147483647),
         (WHOLE, 65537),
     ],
     "remainder.Scalar": [
-        (A, 0.75),
-        (A, -0.1),
-        (QUOTIENTS, 0.1),
-        (WHOLE, 1),
-        (WHOLE, 3),
-        (WHOLE, 7),
-        (WHOLE, 2147483647),
+        (A, 0.75), (A, -0.1), (QUOTIENTS, 0.1), (WHOLE, 1), (WHOLE, 3), (WHOLE, 7), (WHOLE, 2147483647),
         (WHOLE, 65537),
     ],
     "remainder.Tensor": [(A, POSITIVE), (A, -POSITIVE), (QUOTIENTS, TENTHS)],
@@ -333,15 +321,8 @@ CASES |= {
         (SCORES, [PLACES[:2], OTHERS[:2]], torch.randn(2), False),
     ],
     "topk.default": [
-        (SCORES, 3),
-        (SCORES, 2, 0),
-        (TIES[:, :3], 1),
-        (TIES, 4),
-        (torch.zeros(3, 64), 2),
-        (torch.tensor([[1.0, 2.0] * 20]), 7, 1, False),
-        (WIDE[:, :90], 5, -1, False),
-        (LONG, 2, 1),
-        (INTS, 2),
+        (SCORES, 3), (SCORES, 2, 0), (TIES[:, :3], 1), (TIES, 4), (torch.zeros(3, 64), 2),
+        (torch.tensor([[1.0, 2.0] * 20]), 7, 1, False), (WIDE[:, :90], 5, -1, False), (LONG, 2, 1), (INTS, 2),
     ],
     "sort.default": [(SCORES,), (WIDE[:, :70], 1, True), (INTS, 0)],
     "sort.stable": [
@@ -355,7 +336,7 @@ CASES |= {
         (torch.tensor(1.5), IMAGE_LOG, IMAGE_LABELS, weight, 1, 3, torch.tensor(5.0))
         for weight in (None, CLASS_WEIGHTS)
     ],
-}
+}  # fmt: skip
 CASES["gelu.default"] += [(A,), (A * 4,), (SPECIAL[:5],)]
 CASES["gelu_backward.default"] += [(A, POSITIVE), (A, A * 4)]
 CASES["arange.start_step"] += [(0.5, 3.0, 0.25)]
@@ -524,8 +505,7 @@ def graph_of(operation: str, case: Case) -> tuple[AtenGraph, list[Tensor]]:
         AtenInput(InputRole.CONSTANT, "c", AtenType("float32", ())),
         AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
     )
-    results = ALLOWED[full_name(operation)](*given, **keywords)
-    results = selected(results if isinstance(results, tuple | list) else [results], given)
+    results = results_of(full_name(operation), given, keywords)
     outputs = tuple(AtenType(name_of(t.dtype), tuple(t.shape)) for t in results)
     pairs = tuple(sorted((key, plain(value)) for key, value in keywords.items()))
     node = AtenNode(full_name(operation), tuple(plain(item) for item in given), pairs, outputs, "it", "test.py:1: it()")

@@ -1,5 +1,6 @@
 """A task small enough to be verified whole in a test: its store in a folder, an honest training, a profile."""
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,8 +16,11 @@ from pol.training.task.published_task import load, publish
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import StepExecutor, environment, to_tensor, to_words, train
+from pol.verification.profile.profiling import measure_profile
 
 STEPS, INTERVAL = 60, 3
+SKIPPED = 7 * INTERVAL + 1
+"""A step of segment 7."""
 
 
 def data() -> tuple[Tensor, Tensor, Tensor]:
@@ -62,6 +66,26 @@ def solve_with(store: Store, task: LoadedTask, executor: StepExecutor) -> str:
     recorder = TaskRecorder(store, task)
     train(task, executor, recorder)
     return recorder.publish(environment())[0]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A store with the task, an honest training, one that leaves out `SKIPPED`, and a profile."""
+
+    folder: Path
+    store: Store
+    task: LoadedTask
+    honest: str
+    skipping: str
+    profile: str
+
+
+def examined(folder: Path) -> Examined:
+    """All of it in a folder."""
+    store, task = published(folder)
+    trainings = (solve(store, task, frozenset(skipped)) for skipped in ((), (SKIPPED,)))
+    profile = store.put(measure_profile(task, CpuExecutor, 3, 4).encode())
+    return Examined(folder, store, task, *trainings, profile)
 
 
 class Canonical:

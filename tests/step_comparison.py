@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,12 @@ class Behind(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.function(self.linear(x))
+
+
+def behind_all(functions: Iterable[Callable[[Tensor], Tensor]]) -> Behind:
+    """The layer before several functions, whose results stand one behind the other in the output."""
+    every = list(functions)
+    return Behind(lambda x: torch.cat([function(x).float().flatten() for function in every]))
 
 
 def mean_square(output: Tensor, target: Tensor) -> Tensor:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SOLC = Path(__file__).parent.parent / ".ci" / "solc"
 KEPT_BYTES = 512 * 1024 * 1024
 

@@ -30,7 +30,7 @@ def test_a_notebook_says_what_it_shows(path: Path, tmp_path: Path, monkeypatch: 
     shown = said(notebook)
     assert shown
     NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=None, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
     assert said(notebook) == shown
 

@@ -13,25 +13,21 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from pol.chain.account.wallet import Wallet
-from pol.chain.deployments.deployment import deploy
-from pol.chain.node.connection import Connection
 from pol.cli.commands import commands
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.monitor import MonitorGauges
 from pol.cli.market.party_gauges import PartyGauges
 from pol.roles.party.role import Role
-from toy_market import fund
+from shared_chain import SharedChain
+from toy_market import lent
 
 FOLDER = Path(__file__).parent.parent / "docs" / "operate"
 
 
 @pytest.fixture(scope="module")
-def role() -> Role:
-    connection = Connection.embedded()
-    wallet = Wallet.create(connection, b"\1" * 32)
-    fund(connection, wallet.address)
-    return Role(connection, deploy(wallet), b"\1" * 32, "memory://")
+def role(chain: SharedChain) -> Role:
+    with lent(chain) as ground:
+        return Role(ground.connection, ground.deployment, b"\1" * 32, "memory://")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The project's own rules: style, types, layers, contracts, artefacts, documentation that runs."""
 
-import functools
 import json
 import re
 import shutil
@@ -11,18 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Said, pol
-from forked_programs import run_program
+from contract_run import FORGE, contract_results
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-# Tests of the operation; a whole run; populations; the demo; trainings.
-LONG = {"add_operation", "audit_a_public_run", "economics", "replay", "rounds"}
-GUIDES = [
-    pytest.param(guide, marks=pytest.mark.long if guide.stem in LONG else (), id=guide.stem)
-    # The output of other quickstarts is compared: test_quickstarts_of_roles.py, cli/test_submit_quickstart.py.
-    for guide in sorted([*ROOT.glob("docs/guides/*.md"), ROOT / "docs" / "quickstarts" / "audit_a_public_run.md"])
-]
 
 
 def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
@@ -78,8 +69,7 @@ def forge_said(*arguments: str, profile: str = "default") -> str:
     """What forge says of the tests of a profile of foundry.toml, of which all passed."""
     (ROOT / "build").mkdir(exist_ok=True)
     # The lock of .ci/artifacts.py: what one process compiles, another one finds.
-    forge = "node_modules/@foundry-rs/forge-linux-amd64/bin/forge"
-    return run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", forge, "test", *arguments)
+    return run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", FORGE, "test", *arguments)
 
 
 def forge_test(*arguments: str, profile: str = "default") -> int:
@@ -89,16 +79,10 @@ def forge_test(*arguments: str, profile: str = "default") -> int:
     return int(passed)
 
 
-@functools.cache
-def forge_results() -> str:
-    """What all fast tests of the contracts came to, as JSON. One run for those who ask about it."""
-    return forge_said("--json")
-
-
-@pytest.mark.timeout(1500)  # most of it is the compiler, which is not native
+@pytest.mark.timeout(1500)  # the last of it waits for the compiler, which is not native
 def test_contracts() -> None:
     """Unit, fuzz and invariant tests; their number is not zero."""
-    said = forge_results()
+    said = contract_results()
     suites = json.loads(said[said.index("{") :])
     states = [test["status"] for suite in suites.values() for test in suite["test_results"].values()]
     assert set(states) == {"Success"}
@@ -161,9 +145,9 @@ def test_contract_artefacts_are_those_of_the_sources() -> None:
     run(sys.executable, ".ci/artifacts.py", "--check")
 
 
-@pytest.mark.timeout(1500)  # alone it waits for the compiler
+@pytest.mark.timeout(1500)
 def test_no_call_became_dearer(tmp_path: Path) -> None:
-    (tmp_path / "results.json").write_text(forge_results())
+    (tmp_path / "results.json").write_text(contract_results())
     run(sys.executable, ".ci/gas.py", tmp_path / "results.json")
 
 
@@ -196,33 +180,6 @@ def test_a_bot_operator_needs_no_torch() -> None:
     )
     check = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('torch', 'eth_tester')))"
     run(sys.executable, "-c", check)
-
-
-@pytest.mark.parametrize("guide", GUIDES)
-def test_guides_run(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All Python of a guide as one program, all shell lines in order; "# ends with 1" says which exit code is right.
-
-    The first line of each verb is run by the script that is installed, the others by its entry point.
-    """
-    text = guide.read_text()
-    program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
-    if program:
-        run_program(program, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    verbs: set[str] = set()
-    for line in "".join(re.findall(r"```sh\n(.*?)```", text, re.S)).splitlines():
-        command, _, comment = line.partition("#")
-        name, *arguments = command.split()
-        ending = re.fullmatch(r" ends with (\d+)", comment)
-        code = int(ending[1]) if ending else 0
-        assert name == "pol", f"{guide}: only pol commands are run here, not {name}"
-        if arguments[0] in verbs:
-            said = pol(*arguments)
-            assert said == Said(code), (line, said.out)
-        else:
-            run(BIN / "pol", *arguments, cwd=tmp_path, code=code)
-            verbs.add(arguments[0])
-    shutil.rmtree(tmp_path / "build", ignore_errors=True)
 
 
 def test_links_in_documents_lead_somewhere() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from eth_typing import ChecksumAddress
@@ -32,6 +33,7 @@ from pol.execution.reference import ReferenceExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.incentives.forced_errors import Assignment
 from pol.incentives.forced_errors import commitment as secret_commitment
+from shared_chain import SharedChain
 
 INTERVAL, SEGMENTS = 20, 2
 ETHER = 10**18
@@ -83,9 +85,12 @@ class ToyMarket:
 
 def fund(connection: Connection, *addresses: ChecksumAddress) -> None:
     """Ether from an account that the node unlocks."""
-    rich = connection.web3.eth.accounts[0]
+    eth = connection.web3.eth
+    rich = eth.accounts[0]
     for address in addresses:
-        connection.web3.eth.send_transaction({"from": rich, "to": address, "value": 100 * ETHER})
+        sent = eth.send_transaction({"from": rich, "to": address, "value": 100 * ETHER})
+        # A node answers before the block is there.
+        eth.wait_for_transaction_receipt(sent, poll_latency=0.01)
 
 
 def wallets(connection: Connection) -> dict[str, Wallet]:
@@ -164,6 +169,13 @@ def settled(connection: Connection, beacon_kind: BeaconKind = BeaconKind.BLOCK) 
     market.jackpot.donate(parties["deployer"], 10 * ETHER)
     market.sortition.enrol(parties["verifier"], TICKETS)
     return Ground(connection, deployment, market, parties)
+
+
+@contextmanager
+def lent(chain: SharedChain) -> Iterator[Ground]:
+    """The same on the node of all tests."""
+    with chain.lent("toy market", settled) as ground:
+        yield ground.again()
 
 
 SALT = b"\x07" * 32

@@ -21,6 +21,7 @@ import testfloat
 from eth_abi.abi import encode
 from eth_utils import keccak
 
+from lab.arithmetic.adversarial_words import by_hand
 from lab.arithmetic.adversarial_words import cases as adversarial
 from lab.arithmetic.vector_files import SEED
 from pol.arithmetic.primitives import ARITY, Op, apply
@@ -48,7 +49,7 @@ def words(values: Any) -> bytes:
 def primitive(op: Op, size: int) -> Iterator[Case]:
     """Cases of one primitive, the first few alone."""
     rng = np.random.default_rng(SEED)
-    drawn = [adversarial(op, 2000, SEED)]
+    drawn = [adversarial(op, 2000, SEED), by_hand(op)]
     if op in testfloat.PRIMITIVES:
         total = testfloat.count(op, 1)
         numbers = np.arange(total)

@@ -82,6 +82,7 @@ AUCTION = Stage(
             "AuctionOpen",
             "AuctionForfeit",
             "ThroughputLimit",
+            "AuctionVectors",
         )
     ),
 )

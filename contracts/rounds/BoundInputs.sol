@@ -46,7 +46,8 @@ library BoundInputs {
         Phase calldata p = proof.phase;
         bytes32 leaf = keccak256(
             abi.encodePacked(
-                TAG_LEAF, p.name, p.program, p.constants, p.seats, p.steps, p.parts, p.slots, p.rules, p.units
+                abi.encodePacked(TAG_LEAF, p.name, p.program, p.constants, p.seats, p.steps, p.parts, p.slots),
+                abi.encodePacked(p.rules, p.units, uint8(p.author), p.authorIndex)
             )
         );
         if (MerkleBranch.climbIn(leaf, index, proof.branch, t.phaseCount) != t.phases) revert NotInPlan(index);

@@ -12,16 +12,17 @@ struct PlanTerms {
     uint32 initialCount;
     uint64 rounds;
     address coordinator; // signs rosters, keeps the log
+    uint32 answerWindow; // for answers to demands
+    uint32 leaveDelay; // in which a worker that leaves can still be accused
+    uint32 clock; // budget of each side in a dispute
     uint128 stake; // of a worker
     uint128 keeperStake; // of the coordinator
     uint128 price; // of a replay of one claim, or of an answer, on top of gas
     uint128 pay; // of one settlement
+    uint128 work; // units that a settlement pays in full: more of them share its pay, fewer get their part of it
     uint32 settlements;
-    uint32 period; // the coordinator settles when it likes; anybody, so long after the last time
+    uint32 period; // from one settlement to the next
     uint32 lineWindow; // in which workers count their claims; and again, to dispute that
-    uint32 answerWindow; // for answers to demands
-    uint32 leaveDelay; // in which a worker that leaves can still be accused
-    uint32 clock; // budget of each side in a dispute
 }
 
 /// @notice What each claim of a phase has in common.
@@ -35,6 +36,8 @@ struct Phase {
     uint32 slots; // of the program
     bytes32 rules; // tree over the rules of its sources, one for each slot
     uint128 units; // of work that one claim counts for; zero where members make the same claim
+    Giver author; // who makes its claims: a member, a route by the part, or nothing: any member
+    uint32 authorIndex; // number behind `member:` or `route:`
 }
 
 /// @notice A phase and its place in the plan.

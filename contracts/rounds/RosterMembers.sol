@@ -21,13 +21,13 @@ library RosterMembers {
     using RoundSignatures for Roster;
 
     /// @notice A roster that the coordinator has signed for a round, and the seat of a member; reverts if it isn't one.
-    function requireMember(PlanTerms memory t, uint64 round, address worker, MemberProof calldata proof)
+    function requireMember(bytes32 id, PlanTerms memory t, uint64 round, address worker, MemberProof calldata proof)
         internal
         pure
         returns (bytes32 document, uint256 seat)
     {
         document = keccak256(proof.text);
-        requireCoordinator(t, Roster(t.plan, round, document), proof.signature);
+        requireCoordinator(t, Roster(id, round, document), proof.signature);
         seat = SignedText.seatOf(proof.text, proof.offset, worker);
     }
 

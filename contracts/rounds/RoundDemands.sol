@@ -114,7 +114,7 @@ contract RoundDemands is TimedDemands {
     /// member. Anybody, for the author.
     function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, MemberProof calldata member) external {
         PlanTerms memory t = bonds.terms(d.id);
-        (bytes32 document,) = RosterMembers.requireMember(t, claim.round, claim.worker, member);
+        (bytes32 document,) = RosterMembers.requireMember(d.id, t, claim.round, claim.worker, member);
         if (document != claim.roster) revert OtherRoster(document);
         emit RosterShown(d.id, document, claim.round, member.text, member.signature);
         _answer(d, _rosterContent(claim), _owed(t, d, member.text.length));
@@ -133,7 +133,7 @@ contract RoundDemands is TimedDemands {
         address keeper = RoundSignatures.signer(delivery.digest(), receipt);
         if (keeper != t.coordinator) revert OtherSigner(keeper);
         bytes32 claim = signed.claim.digest();
-        if (claim != delivery.claim || signed.claim.plan != t.plan) revert OtherClaim(claim);
+        if (claim != delivery.claim || signed.claim.plan != id) revert OtherClaim(claim);
         // What a stranger has signed nobody has to enter.
         address worker = signed.author();
         if (bonds.bond(id, worker).standing == Standing.None) revert NoWorker(worker);
@@ -144,7 +144,7 @@ contract RoundDemands is TimedDemands {
 
     /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
     function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedClaim calldata logged) external {
-        _requireLogged(bonds.terms(d.id), logged, claim, worker);
+        _requireLogged(d.id, logged, claim, worker);
         emit EntryShown(d.id, claim, logged.index, logged.head);
         _answer(d, _entryContent(claim, worker));
     }
@@ -155,7 +155,7 @@ contract RoundDemands is TimedDemands {
         returns (bytes32 key)
     {
         PlanTerms memory t = _termsFor(id, older.head.plan);
-        if (newer.head.plan != t.plan) revert OtherPlan(newer.head.plan);
+        if (newer.head.plan != id) revert OtherPlan(newer.head.plan);
         if (older.head.size >= newer.head.size) revert NotAnExtension(older.head.size, newer.head.size);
         address keeper = older.keeper();
         if (keeper != t.coordinator) revert OtherSigner(keeper);
@@ -206,7 +206,7 @@ contract RoundDemands is TimedDemands {
             if (a.member.text.length == 0) revert NoWorker(author);
             // Which roster it is, and which seat, doesn't matter.
             // slither-disable-next-line unused-return
-            RosterMembers.requireMember(t, named.round, author, a.member);
+            RosterMembers.requireMember(d.id, t, named.round, author, a.member);
             shown = a.member.text.length;
         }
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);

@@ -26,7 +26,7 @@ abstract contract RoundDesk is Desk {
     /// @notice Plans and stakes.
     IWorkerBonds public bonds;
 
-    /// @notice What was signed is of another plan.
+    /// @notice What was signed is of another plan, or of another registration of the same document.
     error OtherPlan(bytes32 plan);
     /// @notice Another account has signed this.
     error OtherSigner(address signer);
@@ -44,9 +44,9 @@ abstract contract RoundDesk is Desk {
     /// @dev What else a desk has to know.
     function _wired(RoundDesks calldata desks) internal virtual {}
 
-    /// @dev The terms of a plan for what names it.
+    /// @dev The terms of a plan for what names it: by its id, so what was signed under other terms counts for nothing.
     function _termsFor(bytes32 id, bytes32 plan) internal view returns (PlanTerms memory t) {
+        if (id != plan) revert OtherPlan(plan);
         t = bonds.terms(id);
-        if (t.plan != plan) revert OtherPlan(plan);
     }
 }

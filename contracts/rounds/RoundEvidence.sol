@@ -28,7 +28,8 @@ enum Falsehood {
     TwoRosters, // for one round, both final or both provisional
     ForkedLog, // two heads, of which none extends the other
     UnstakedMember, // a roster has a member that has never joined
-    SharedSeat // a roster gives two members one seat
+    SharedSeat, // of one round, by one roster or by two
+    OtherAuthor // the roster gives the place of the claim to another member
 }
 
 /// @notice A roster's document, and the bytes at which its lists stand.
@@ -94,6 +95,25 @@ contract RoundEvidence is RoundDesk, Announcements {
             if (_isOfPhase(c, phase.phase, constants)) revert NothingWrong();
         }
         _show(id, signed, Falsehood.OtherPhase);
+    }
+
+    /// @notice A claim that the plan leaves to another member, by the roster that it names: who computes nothing could
+    /// sign what others have computed.
+    function showOtherAuthor(
+        bytes32 id,
+        SignedClaim calldata signed,
+        PhaseProof calldata phase,
+        RosterDocument calldata roster
+    ) external {
+        RoundClaim calldata c = signed.claim;
+        BoundInputs.requirePhase(_termsFor(id, c.plan), c.phase, phase);
+        _requireRoster(c, roster.text);
+        Giver author = phase.phase.author;
+        if (author != Giver.Member && author != Giver.Route) revert NothingWrong();
+        uint256 place = phase.phase.authorIndex;
+        if (author == Giver.Route) place = SignedText.routeOf(roster.text, roster.routes, c.part, place);
+        if (SignedText.isMember(roster.text, roster.members, place, c.worker)) revert NothingWrong();
+        _show(id, signed, Falsehood.OtherAuthor);
     }
 
     /// @notice A claim with the constants of another seat than its roster gives its author.
@@ -253,25 +273,23 @@ contract RoundEvidence is RoundDesk, Announcements {
     /// @notice A roster with a member that has never put up a stake: nobody answers for what it signs.
     function showUnstakedMember(bytes32 id, uint64 round, address worker, MemberProof calldata member) external {
         PlanTerms memory t = bonds.terms(id);
-        (bytes32 document,) = RosterMembers.requireMember(t, round, worker, member);
+        (bytes32 document,) = RosterMembers.requireMember(id, t, round, worker, member);
         if (bonds.bond(id, worker).standing != Standing.None) revert NothingWrong();
-        _slash(id, t.coordinator, Falsehood.UnstakedMember, Roster(t.plan, round, document).digest());
+        _slash(id, t.coordinator, Falsehood.UnstakedMember, Roster(id, round, document).digest());
     }
 
-    /// @notice A roster with two members in one seat: both would be paid for the work of one.
-    /// @param offset Byte of the document at which the seat of the other one stands (`SignedText.seatOf`).
-    function showSharedSeat(
-        bytes32 id,
-        uint64 round,
-        address worker,
-        MemberProof calldata member,
-        address other,
-        uint256 offset
-    ) external {
+    /// @notice Two members in one seat of a round, by one roster or by its provisional and its final one: both would be
+    /// paid for the work of one.
+    function showSharedSeat(bytes32 id, uint64 round, address[2] calldata workers, MemberProof[2] calldata members)
+        external
+    {
         PlanTerms memory t = bonds.terms(id);
-        (bytes32 document, uint256 seat) = RosterMembers.requireMember(t, round, worker, member);
-        if (worker == other || SignedText.seatOf(member.text, offset, other) != seat) revert NothingWrong();
-        _slash(id, t.coordinator, Falsehood.SharedSeat, Roster(t.plan, round, document).digest());
+        (bytes32 document, uint256 seat) = RosterMembers.requireMember(id, t, round, workers[0], members[0]);
+        // Which roster it is doesn't matter.
+        // slither-disable-next-line unused-return
+        (, uint256 other) = RosterMembers.requireMember(id, t, round, workers[1], members[1]);
+        if (workers[0] == workers[1] || other != seat) revert NothingWrong();
+        _slash(id, t.coordinator, Falsehood.SharedSeat, Roster(id, round, document).digest());
     }
 
     /// @notice Two heads of the log that have different entries at one index; of heads of one size the roots are

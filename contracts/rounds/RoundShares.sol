@@ -6,7 +6,7 @@ import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {TermsRules} from "../market/TermsRules.sol";
 import {BoundInputs} from "./BoundInputs.sol";
 import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
-import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
+import {Phase, PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {ISettlements} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {RoundClaim, SignedHead} from "./RoundTypes.sol";
@@ -16,18 +16,23 @@ import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
 struct Settlement {
     uint64 linesUntil; // last second in which workers count their claims
     uint64 closes; // last second in which that is disputed
-    uint32 lines; // that are neither paid nor void
-    bool paying; // the first was paid: the sum is fixed
-    uint256 units; // sum of the lines that count
-    uint256 left; // of the pay
+    uint128 units; // sum of the lines that count: it only falls when lines are closed
+    uint128 returned; // of the pay, as no work was counted for it
 }
 
 /// @notice What a worker counts in a settlement.
 struct Line {
-    uint256 units;
+    uint128 units; // zero if it is void
+    uint128 paid;
     uint32 count; // of claims
-    bool isOver; // paid or void
+    bool isOwned; // the first payment was made: the units are owned, and stay in the sum
     bytes32 root; // tree over the claims that are counted
+}
+
+/// @notice A phase of which a line counts claims, by its index.
+struct CountedPhase {
+    uint32 index;
+    PhaseProof proof;
 }
 
 /// @notice What a worker owns of a training: its share is `units` of all of the plan.
@@ -39,24 +44,24 @@ struct Ownership {
 /// @title RoundShares
 /// @notice Pay and ownership by proven work (docs/spec/rounds.md, "Shares"). In a settlement each worker counts its own
 /// claims; anybody may demand to see one; what nobody disputes is paid, and owned.
-/// @dev A plan's pot in the vault holds what its settlements haven't paid. No loop over workers.
+/// @dev A plan's pot in the vault holds what its settlements haven't paid, rounding included. No loop over workers.
 contract RoundShares is ISettlements, TimedDemands {
     using RoundSignatures for RoundClaim;
 
     /// @notice A settlement is open for lines.
     event SettlementOpened(bytes32 indexed id, uint32 indexed settlement, uint64 linesUntil, uint64 closes);
-    /// @notice A worker counts its claims: for each `u64 round || u32 phase || u32 part || claim || u128 units`.
+    /// @notice A worker counts its claims: for each `u64 round || u32 phase || u32 part || claim`.
     event LinePosted(
         bytes32 indexed id, uint32 indexed settlement, address indexed worker, uint256 units, bytes claims
     );
     /// @notice The line of a slashed worker counts for nothing.
     event LineVoid(bytes32 indexed id, uint32 indexed settlement, address indexed worker);
-    /// @notice A line is paid, and its units are owned.
+    /// @notice A line is paid what it is due by now; by the first payment its units are owned.
     event LinePaid(
         bytes32 indexed id, uint32 indexed settlement, address indexed worker, uint256 amount, uint256 units
     );
-    /// @notice What no line gets has returned to the submitter.
-    event RemainderReturned(bytes32 indexed id, uint32 indexed settlement, address submitter, uint256 amount);
+    /// @notice What no work was counted for: to the submitter, or to the treasury if the coordinator has fallen.
+    event RemainderPaid(bytes32 indexed id, uint32 indexed settlement, address receiver, uint256 amount);
     /// @notice A claim that a line counts is demanded.
     event CountedDemanded(
         bytes32 indexed id, bytes32 indexed content, uint32 indexed settlement, address worker, uint32 index
@@ -67,7 +72,7 @@ contract RoundShares is ISettlements, TimedDemands {
 
     /// @notice It is too early, or all settlements have been.
     error NotOpenable(uint256 from);
-    /// @notice The line is none: nothing in it, out of order, counted before, or posted already.
+    /// @notice The line is none: nothing in it, out of order, no place of the plan, counted before, or posted already.
     error BadLine(uint256 index);
     /// @notice There is nothing to pay or to return, or no such line.
     error NothingToSettle();
@@ -75,7 +80,9 @@ contract RoundShares is ISettlements, TimedDemands {
     error NotCounted(uint32 index);
 
     /// @notice Bytes of one claim in a line.
-    uint256 public constant CLAIM_BYTES = 64;
+    uint256 public constant CLAIM_BYTES = 48;
+    /// @dev When the settlement behind the last one is opened.
+    uint256 private constant NEVER = type(uint64).max;
 
     mapping(bytes32 id => Settlement[]) private _settlements;
     mapping(bytes32 id => mapping(uint32 settlement => mapping(address worker => Line))) private _lines;
@@ -87,40 +94,41 @@ contract RoundShares is ISettlements, TimedDemands {
 
     constructor(IStakeVault vault_) TimedDemands(vault_) {}
 
-    /// @notice Opens the next settlement: the coordinator when it likes, anybody a period after the last one.
+    /// @notice Opens the next settlement, a period after the one before. Anybody. The first one behind a coordinator's
+    /// fall is the last: it pays the work that was done, and the treasury gets what the others would have paid.
     function open(bytes32 id) external {
         PlanTerms memory t = bonds.terms(id);
         uint32 number = uint32(_settlements[id].length);
-        if (number >= t.settlements) revert NotOpenable(type(uint256).max);
         if (openedAt[id] == 0) openedAt[id] = bonds.registeredAt(id);
-        uint256 from = openedAt[id] + t.period;
-        if (block.timestamp < from && _party() != t.coordinator) revert NotOpenable(from);
-        openedAt[id] = block.timestamp;
+        uint256 from = number < t.settlements ? openedAt[id] + t.period : NEVER;
+        if (block.timestamp < from) revert NotOpenable(from);
+        bool fell = _hasFallen(id, t);
+        openedAt[id] = fell ? NEVER : block.timestamp;
         uint64 linesUntil = uint64(block.timestamp) + t.lineWindow;
         uint64 closes = linesUntil + t.lineWindow;
-        _settlements[id].push(Settlement(linesUntil, closes, 0, false, 0, t.pay));
+        _settlements[id].push(Settlement(linesUntil, closes, 0, 0));
         emit SettlementOpened(id, number, linesUntil, closes);
+        if (fell) _payRemainder(id, number, bonds.treasury(), uint256(t.pay) * (t.settlements - number - 1));
     }
 
     /// @notice The caller counts claims of its own that the log holds and no earlier line has counted, in order of
     /// round, phase and part. A false line loses its stake.
-    function post(bytes32 id, uint32 number, bytes calldata claims) external {
+    /// @param phases Those that the claims are of: what a claim counts for is the plan's word, not the worker's.
+    function post(bytes32 id, uint32 number, bytes calldata claims, CountedPhase[] calldata phases) external {
         Settlement storage s = _existing(id, number);
         if (block.timestamp > s.linesUntil) revert DeadlinePassed(s.linesUntil);
         address worker = _party();
-        _requireStaying(id, worker, s.closes);
+        bonds.requireAccusable(id, worker);
+        WorkerBond memory b = bonds.bond(id, worker);
+        if (b.standing == Standing.Leaving && b.until < s.closes) revert DeadlinePassed(b.until);
         Line storage line = _lines[id][number][worker];
-        uint256 count = claims.length / CLAIM_BYTES;
-        if (line.count != 0 || count == 0 || claims.length % CLAIM_BYTES != 0 || count > type(uint32).max) {
-            revert BadLine(count);
-        }
+        if (line.count != 0) revert BadLine(line.count);
         Ownership storage owned = _owned[id][worker];
-        (bytes32 root, uint256 units, uint128 next) = _counted(claims, count, owned.counted);
-        if (units >= TermsRules.MAX_AMOUNT) revert BadLine(count);
-        (line.units, line.count, line.root) = (units, uint32(count), root);
-        owned.counted = next;
-        ++s.lines;
-        s.units += units;
+        uint256 units;
+        (units, owned.counted) = _counted(bonds.terms(id), claims, phases, owned.counted);
+        (line.units, line.count) = (uint128(units), uint32(claims.length / CLAIM_BYTES));
+        line.root = BoundInputs.leavesRoot(claims, CLAIM_BYTES);
+        s.units += uint128(units);
         emit LinePosted(id, number, worker, units, claims);
     }
 
@@ -137,74 +145,68 @@ contract RoundShares is ISettlements, TimedDemands {
         return _demand(bonds.terms(id), id, worker, content, mostBond);
     }
 
-    /// @notice Shows it: the worker has signed it, the log holds it, and it counts as the plan says. Anybody, for the
-    /// worker.
+    /// @notice Shows it: the worker has signed it, and the log holds it. Anybody, for the worker.
     function answerCounted(
         RoundDemand calldata d,
         uint32 number,
         uint32 index,
         bytes32[] calldata branch,
         RoundClaim calldata claim,
-        PhaseProof calldata phase,
         LoggedClaim calldata logged
     ) external {
-        PlanTerms memory t = _termsFor(d.id, claim.plan);
-        BoundInputs.requirePhase(t, claim.phase, phase);
         bytes32 digest = claim.digest();
-        bytes32 leaf =
-            keccak256(abi.encodePacked(TAG_LEAF, claim.round, claim.phase, claim.part, digest, phase.phase.units));
+        bytes32 leaf = keccak256(abi.encodePacked(TAG_LEAF, claim.round, claim.phase, claim.part, digest));
         Line storage line = _lines[d.id][number][d.accused];
         if (MerkleBranch.climbIn(leaf, index, branch, line.count) != line.root) revert NotCounted(index);
         if (claim.worker != d.accused) revert OtherSigner(claim.worker);
-        _requireLogged(t, logged, digest, d.accused);
+        if (claim.plan != d.id) revert OtherPlan(claim.plan);
+        _requireLogged(d.id, logged, digest, d.accused);
         emit CountedShown(d.id, digest, logged.index, logged.head);
         _answer(d, _content(number, index));
     }
 
-    /// @notice Takes the line of a slashed worker out, while it counts. Anybody.
-    function void(bytes32 id, uint32 number, address worker) external {
-        Settlement storage s = _existing(id, number);
-        Line storage line = _lines[id][number][worker];
-        bool isSlashed = bonds.bond(id, worker).standing == Standing.Slashed;
-        if (s.paying || line.count == 0 || line.isOver || !isSlashed) revert NothingToSettle();
-        line.isOver = true;
-        s.units -= line.units;
-        emit LineVoid(id, number, worker);
-        if (--s.lines == 0) _return(id, number, s);
-    }
-
-    /// @notice Pays a line that stands, and all that is left to the submitter behind the last. Anybody. A worker that
-    /// was slashed behind the first payment gets nothing, and so does everybody else of its part.
+    /// @notice Takes the line of a slashed worker out; or pays a line what it is due by now, which grows when others are
+    /// taken out: call it again then. Anybody. A line waits for the accusations of its worker, and for no others.
+    /// @dev What a worker that was slashed behind its first payment would get besides, the treasury gets.
     // Vault and desks are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function settle(bytes32 id, uint32 number, address worker) external {
         Settlement storage s = _existing(id, number);
-        if (block.timestamp <= s.closes) revert DeadlineNotPassed(s.closes);
         Line storage line = _lines[id][number][worker];
-        if (line.count == 0 || line.isOver) revert NothingToSettle();
         WorkerBond memory b = bonds.bond(id, worker);
-        if (b.open != 0 && b.standing != Standing.Slashed) revert IWorkerBonds.AccusationsOpen(b.open);
-        line.isOver = true;
-        s.paying = true;
-        if (b.standing == Standing.Slashed) {
+        bool isSlashed = b.standing == Standing.Slashed;
+        if (line.units == 0) revert NothingToSettle();
+        if (isSlashed && !line.isOwned) {
+            s.units -= line.units;
+            line.units = 0;
             emit LineVoid(id, number, worker);
-        } else {
-            uint256 amount = payOf(bonds.terms(id).pay, line.units, s.units);
-            s.left -= amount;
-            _owned[id][worker].units += uint128(line.units);
-            totalUnits[id] += line.units;
-            emit LinePaid(id, number, worker, amount, line.units);
-            vault.pay(id, worker, amount);
+            return;
         }
-        if (--s.lines == 0) _return(id, number, s);
+        if (block.timestamp <= s.closes) revert DeadlineNotPassed(s.closes);
+        if (b.open != 0 && !isSlashed) revert IWorkerBonds.AccusationsOpen(b.open);
+        PlanTerms memory t = bonds.terms(id);
+        uint256 amount = payOf(t.pay, line.units, s.units > t.work ? s.units : t.work) - line.paid;
+        if (amount == 0 && line.isOwned) revert NothingToSettle();
+        if (!line.isOwned) {
+            line.isOwned = true;
+            _owned[id][worker].units += line.units;
+            totalUnits[id] += line.units;
+        }
+        line.paid += uint128(amount);
+        emit LinePaid(id, number, worker, amount, line.units);
+        vault.pay(id, isSlashed ? bonds.treasury() : worker, amount);
     }
 
-    /// @notice Returns the pay of a settlement in which nobody has counted anything. Anybody.
+    /// @notice Pays back the part of a settlement for which no work was counted; again, when lines were taken out.
+    /// Anybody. The submitter gets it, but for that of a coordinator that has fallen: both may be one.
     function close(bytes32 id, uint32 number) external {
         Settlement storage s = _existing(id, number);
         if (block.timestamp <= s.closes) revert DeadlineNotPassed(s.closes);
-        if (s.lines != 0 || s.left == 0) revert NothingToSettle();
-        _return(id, number, s);
+        PlanTerms memory t = bonds.terms(id);
+        uint256 amount = s.units < t.work ? payOf(t.pay, t.work - s.units, t.work) - s.returned : 0;
+        if (amount == 0) revert NothingToSettle();
+        s.returned += uint128(amount);
+        _payRemainder(id, number, _hasFallen(id, t) ? bonds.treasury() : bonds.submitterOf(id), amount);
     }
 
     /// @notice What a line is paid: `pay * units / total`, rounded down. So whoever splits its work among several keys
@@ -234,42 +236,41 @@ contract RoundShares is ISettlements, TimedDemands {
         return _owned[id][worker];
     }
 
-    /// @dev Root, units and end of a line whose claims stand in order, from place `next` on.
-    function _counted(bytes calldata claims, uint256 count, uint128 next)
+    /// @dev Units and end of a line whose claims are places of the plan, in order from place `next` on.
+    function _counted(PlanTerms memory t, bytes calldata claims, CountedPhase[] calldata phases, uint128 next)
         private
         pure
-        returns (bytes32 root, uint256 units, uint128 end)
+        returns (uint256 units, uint128 end)
     {
-        for (uint256 i = 0; i < count; ++i) {
-            bytes calldata claim = claims[CLAIM_BYTES * i:CLAIM_BYTES * (i + 1)];
-            uint128 place = uint128(bytes16(claim));
-            if (place < next) revert BadLine(i);
+        // By phase, its units above its parts. One that isn't shown has none, and neither has one with claims behind the
+        // last step that a game decides about.
+        uint256[] memory known = new uint256[](t.phaseCount);
+        for (uint256 i = 0; i < phases.length; ++i) {
+            Phase calldata phase = phases[i].proof.phase;
+            BoundInputs.requirePhase(t, phases[i].index, phases[i].proof);
+            if (uint256(t.rounds) * phase.parts * phase.steps > 2 ** 32) continue;
+            known[phases[i].index] = uint256(phase.units) << 32 | phase.parts;
+        }
+        if (claims.length == 0 || claims.length % CLAIM_BYTES != 0) revert BadLine(claims.length);
+        for (uint256 i = 0; i < claims.length; i += CLAIM_BYTES) {
+            uint128 place = uint128(bytes16(claims[i:i + 16]));
+            uint256 phase = uint32(place >> 32);
+            if (place < next || place >> 64 >= t.rounds || phase >= known.length) revert BadLine(i / CLAIM_BYTES);
+            if (uint32(place) >= uint32(known[phase])) revert BadLine(i / CLAIM_BYTES);
             next = place + 1;
-            units += uint128(bytes16(claim[48:]));
+            units += known[phase] >> 32;
         }
-        return (BoundInputs.leavesRoot(claims, CLAIM_BYTES), units, next);
+        if (units >= TermsRules.MAX_AMOUNT) revert BadLine(claims.length);
+        return (units, next);
     }
 
-    function _return(bytes32 id, uint32 number, Settlement storage s) private {
-        // As long as lines can still come the pay waits for them; `close` returns it.
-        if (block.timestamp <= s.linesUntil) return;
-        uint256 amount = s.left;
-        s.left = 0;
-        address submitter = bonds.submitterOf(id);
-        emit RemainderReturned(id, number, submitter, amount);
-        vault.pay(id, submitter, amount);
+    function _payRemainder(bytes32 id, uint32 number, address receiver, uint256 amount) private {
+        emit RemainderPaid(id, number, receiver, amount);
+        vault.pay(id, receiver, amount);
     }
 
-    function _requireStaying(bytes32 id, address worker, uint64 closes) private view {
-        bonds.requireAccusable(id, worker);
-        // A log without a stake behind it shows nothing.
-        address keeper = bonds.terms(id).coordinator;
-        Standing standing = bonds.bond(id, keeper).standing;
-        if (standing == Standing.Slashed || standing == Standing.Left) {
-            revert IWorkerBonds.WrongStanding(keeper, standing);
-        }
-        WorkerBond memory b = bonds.bond(id, worker);
-        if (b.standing == Standing.Leaving && b.until < closes) revert DeadlinePassed(b.until);
+    function _hasFallen(bytes32 id, PlanTerms memory t) private view returns (bool) {
+        return bonds.bond(id, t.coordinator).standing == Standing.Slashed;
     }
 
     function _existing(bytes32 id, uint32 number) private view returns (Settlement storage) {

@@ -7,7 +7,8 @@ import {Delivery, LogHead, Roster, RoundClaim, SignedClaim, SignedHead} from "./
 
 /// @title RoundSignatures
 /// @notice Digests of what is signed in rounds, and who has signed them (docs/spec/rounds.md, "Keys").
-/// @dev The domain names neither chain nor contract: all that is signed names its plan, and a plan is unique.
+/// @dev The domain names neither chain nor contract: all that is signed names its plan's registration, whose id covers
+/// them.
 /// Signatures have a low `s`, and `v` is 27 or 28; any other reverts with an error of `ECDSA`.
 library RoundSignatures {
     /// @notice Somebody else has signed the claim.

@@ -6,7 +6,7 @@ pragma solidity 0.8.37;
 
 /// @notice This program leads from this state to that one; its inputs are bound to other claims.
 struct RoundClaim {
-    bytes32 plan; // digest of the plan's document
+    bytes32 plan; // the id of its registration, here and below
     address worker; // the author
     uint64 round;
     uint32 phase; // index into the plan's phases

@@ -133,12 +133,9 @@ abstract contract TimedDemands is RoundDesk {
     }
 
     /// @dev Reverts unless the log holds the claim with this digest, signed by this worker.
-    function _requireLogged(PlanTerms memory t, LoggedClaim calldata logged, bytes32 claim, address worker)
-        internal
-        pure
-    {
+    function _requireLogged(bytes32 id, LoggedClaim calldata logged, bytes32 claim, address worker) internal view {
         SignedHead calldata head = logged.head;
-        if (head.head.plan != t.plan) revert OtherPlan(head.head.plan);
+        PlanTerms memory t = _termsFor(id, head.head.plan);
         address keeper = head.keeper();
         if (keeper != t.coordinator) revert OtherSigner(keeper);
         bytes32 hash = keccak256(logged.entry);

@@ -155,16 +155,20 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         _require(t.rounds > 0, "rounds");
         _require(t.coordinator != address(0), "coordinator");
         _require(t.keeperStake >= t.stake && t.keeperStake <= TermsRules.MAX_AMOUNT, "keeperStake");
-        // What a forged log could bring to those that the keeper favors is less than what it loses by it.
-        _require(t.keeperStake >= 2 * uint256(t.pay), "keeperStake");
+        // A keeper that has fallen still signs: for those that it favors, in the settlement that is open and in the last
+        // one. What these pay is less than what it loses, even if a friend has brought it down.
+        _require(t.keeperStake >= 3 * uint256(t.pay), "keeperStake");
         // Who is right about a claim wins no less than it puts up for a replay: `Split.objectionBond` is twice the
         // price.
         _require(t.stake > 0 && Split.down(t.stake, Split.OBJECTOR_OF_SOLVER_STAKE) >= 2 * uint256(t.price), "stake");
         _require(t.pay <= TermsRules.MAX_AMOUNT, "pay");
+        _require(t.work > 0 && t.work <= TermsRules.MAX_AMOUNT, "work");
         _require(t.settlements <= MAX_SETTLEMENTS && (t.settlements > 0 || t.pay == 0), "settlements");
         _checkWindow(t.period, "period");
         _checkWindow(t.lineWindow, "lineWindow");
         _checkWindow(t.answerWindow, "answerWindow");
+        // One settlement at a time: what is demanded about it is answered, or not, before the next one is open.
+        _require(t.period >= 2 * uint256(t.lineWindow) + t.answerWindow, "period");
         // Who has counted its claims stays until that can't be disputed any more.
         _require(t.leaveDelay >= 2 * uint256(t.lineWindow) && t.leaveDelay <= 4 * TermsRules.MAX_WINDOW, "leaveDelay");
         _require(TermsRules.MIN_CLOCK <= t.clock && t.clock <= TermsRules.MAX_CLOCK, "clock");

@@ -95,10 +95,6 @@ def _canonical(x: Floats) -> Words:
     return np.where(is_nan(words), NAN, words)
 
 
-def _flag(condition: npt.NDArray[np.bool_]) -> Words:
-    return np.asarray(condition).astype(np.uint32)
-
-
 def _fused_multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
     """a * b + c rounded once.
 
@@ -215,7 +211,7 @@ def _comparison(function: Callable[..., npt.NDArray[np.bool_]], view: Any) -> Ca
     """A rule that compares its two operands, read as `view`, and yields 1 or 0."""
 
     def rule(a: Words, b: Words) -> Words:
-        return _flag(function(a.view(view), b.view(view)))
+        return np.asarray(function(a.view(view), b.view(view))).astype(np.uint32)
 
     return rule
 

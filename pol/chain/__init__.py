@@ -1,4 +1,7 @@
-"""The only user of web3: connections, wallets, deployment, and typed bindings of the contracts."""
+"""The only user of web3: connections, wallets, deployment, and typed bindings of the contracts.
+
+All that asks a node raises OperationalError if the node fails.
+"""
 
 import os
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""The laboratory of a checkout: benchmarks and simulations that no installed package holds."""
+"""The laboratory of a checkout: benchmarks and searches that no installed package holds."""
 
 from __future__ import annotations
 

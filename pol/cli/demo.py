@@ -116,7 +116,7 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narr
         from pol.demo.scenario import Scenario
     except ImportError as error:
         raise OperationalError(
-            f"the demo trains with torch and runs a chain: pip install 'pol[demo]' ({error})"
+            f"the demo trains with torch and runs a chain: pip install 'proof-of-learning[demo]' ({error})"
         ) from error
     # For so small a step, threads only cost time.
     torch.set_num_threads(1)
@@ -136,7 +136,7 @@ def run_rounds(seed: int, rpc: str | None, folder: Path, narrator: Narrator) -> 
         from pol.demo.rounds_scenario import RoundsScenario
     except ImportError as error:
         raise OperationalError(
-            f"the demo trains with torch and runs a chain: pip install 'pol[demo]' ({error})"
+            f"the demo trains with torch and runs a chain: pip install 'proof-of-learning[demo]' ({error})"
         ) from error
     torch.set_num_threads(1)
     return RoundsScenario(connector(rpc, seed), folder, seed, narrator).run()

@@ -1,6 +1,7 @@
 """Shared by commands that read files and records: exit codes, reading and writing of files, the console.
 
-0: fine. 1: differs, or the evidence is bad. 3: could not be checked. docs/guides/commit.md, "Exit codes".
+0: fine. 1: differs, or the evidence is bad. 3: could not be checked. 4: equal, and one run is shorter.
+docs/guides/commit.md, "Exit codes".
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.console import Console
 from pol.errors import OperationalError, ProtocolError, UnsupportedError, reason_of
 
 P = ParamSpec("P")
-FINE, DIFFERS, UNSEEN = 0, 1, 3
+FINE, DIFFERS, UNSEEN, SHORTER = 0, 1, 3, 4
 PIPED_WIDTH = 160
 SHOWN_ROWS = 1000
 """The most rows of a table without --all: laying out a row takes longer than hashing a small tensor."""

@@ -24,8 +24,9 @@ from pol.decentralised.processes.local_processes import Author, local_key, meeti
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture, to_words
 from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.log.rounds_log import load_plan
 from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
-from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member
 from pol.training.storage.store import Store
 
@@ -63,7 +64,7 @@ def decoupled_plan(store: Store, options: Decoupled, coordinator: str, nonce: by
         for name in SENT
     }
     kept = {name: From(MERGE, name, lag=1, starts=True) for name in (*weights, "momentum")}
-    builder.phase(MERGE, merge, {**kept, **arrived})
+    builder.phase(MERGE, merge, {**kept, **arrived}, author="member:0")
     newest = {name: From(MERGE, name, "member:0") for name in weights}
     at = local.names.constants.index("order")
     data = [[*local.constants[:at], to_words("order", order), *local.constants[at + 1 :]] for order in orders]
@@ -101,7 +102,7 @@ def _work(rank: int, folder: str, digest: str, options: Decoupled, authors: dict
     torch.set_num_threads(1)
     count = 1 + options.seats
     store = Store(f"file://{folder}/store")
-    plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    plan = load_plan(store, digest)
     meeting = f"file://{meeting_file(Path(folder), plan)}"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=count)
     keys = [local_key(-1), *(local_key(number) for number in range(1, count))]

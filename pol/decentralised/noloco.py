@@ -106,7 +106,7 @@ def mixed_step(weights: Mapping[str, Tensor], options: NoLoCo) -> Capture:
 def with_drawn_partners(roster: Roster) -> Roster:
     """A roster with partners. Its beacon is made up from the plan: a coordinator of strangers takes a public one."""
     beacon = keccak256(roster.plan + roster.round.to_bytes(8, "big"))
-    return replace(roster, beacon=beacon, partners=drawn_partners(beacon, roster.round, len(roster.members)))
+    return replace(roster, beacon=beacon, partners=drawn_partners(beacon, roster.round, roster.members))
 
 
 def noloco_round(worker: RoundWorker) -> None:

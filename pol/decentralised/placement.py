@@ -123,7 +123,7 @@ def find_placement(net: Network, seed: int = 0, starts: int = 8) -> Tensor:
     try:
         from scipy.optimize import quadratic_assignment
     except ImportError as error:
-        raise OperationalError(f"can't look for a placement: {error}; pip install 'pol[placement]'") from error
+        raise OperationalError(f"no solver ({error}): pip install 'proof-of-learning[placement]'") from error
     workers = net.pipelines * net.stages
     flow = np.zeros((workers, workers))
     for place, other in combinations(range(workers), 2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from web3 import Web3
 
@@ -42,6 +42,7 @@ MONEY = PlanMoney(
     keeper_stake=8 * ETHER,
     price=ETHER // 100,
     pay=ETHER,
+    work=1000,
     settlements=3,
     period=7 * DAY,
     line_window=DAY,
@@ -74,6 +75,8 @@ class StakedRounds:
     """A plan on a chain, whose workers have put up their stakes."""
 
     contracts: RoundContracts
+    plan: RoundsPlan
+    """As it is registered: all that is signed names its registration."""
     plan_id: bytes
     workers: Mapping[str, Wallet]
     """By the worker's name."""
@@ -137,7 +140,8 @@ def stake_rounds(connection: Connection, plan: RoundsPlan, seed: int, coordinato
     for wallet in staked:
         contracts.bonds.join(wallet, plan_id)
     by_name = {wallet.address.lower(): wallet for wallet in staked}
-    return StakedRounds(contracts, plan_id, by_name, named["auditor"])
+    registered = replace(plan, registration=contracts.bonds.registration(plan_id))
+    return StakedRounds(contracts, registered, plan_id, by_name, named["auditor"])
 
 
 def _as_claimed(rounds: LoggedRounds, entry: ClaimEntry) -> JumpingTrace:

@@ -18,7 +18,7 @@ from pol.commitments.keccak import keccak256
 from pol.decentralised.diloco import LOCAL, MERGE, DiLoCo, diloco_plan
 from pol.decentralised.parts import small_gpt
 from pol.decentralised.processes.local_processes import local_key
-from pol.demo.rounds_dispute import SlashReport, stake_rounds
+from pol.demo.rounds_dispute import SlashReport, StakedRounds, stake_rounds
 from pol.demo.scenario_report import dispute_json, ether, one_step_json
 from pol.demo.worker_processes import Cast, run_cast
 from pol.errors import ProtocolError
@@ -112,7 +112,7 @@ class RoundsScenario:
         """
         tell, cast = self._tell, self._cast
         tell.chapter("Three strangers train one GPT: each takes steps of its own, then they merge int8 messages")
-        rounds = self._train()
+        staked, rounds = self._train()
         losses = self._losses(rounds)
         told = " -> ".join(f"{loss:.2f}" for loss in losses)
         tell.say(f"Loss on text that nobody has trained on: {told} nats per character.")
@@ -130,7 +130,7 @@ class RoundsScenario:
         accused = len({finding.worker for finding in everything.findings} - {guilty})
         tell.say(f"A replay of all {len(rounds.claims)} claims accuses {accused} honest workers.")
         tell.chapter("The claim is disputed on a chain, down to one scalar operation")
-        slash = self._slash(rounds, entry)
+        slash = self._slash(staked, rounds, entry)
         return RoundsReport(
             caught=len({(f.worker, f.round) for f in everything.lies if f.worker == guilty}),
             accused=accused,
@@ -146,17 +146,23 @@ class RoundsScenario:
             audit=everything,
         )
 
-    def _train(self) -> LoggedRounds:
+    def _train(self) -> tuple[StakedRounds, LoggedRounds]:
         tell, cast, options = self._tell, self._cast, self._options
         store = Store(f"file://{self._folder.resolve()}/store")
         with tell.progress("capturing programs"):
             plan = diloco_plan(store, options, local_key(COORDINATOR).name, keccak256(f"{self._seed}".encode()))
+        connection = self._connect()
+        with tell.progress("deploying contracts, staking"):
+            staked = stake_rounds(connection, plan, self._seed, COORDINATOR, len(cast.members))
+        plan = staked.plan
+        store.put(plan.registration)
         names = ", ".join(f"{m.number}: {local_key(m.number).name[:10]}.." for m in cast.members)
         tell.say(
             f"The plan is {plan.digest.hex()[:16]}: {options.rounds} rounds of {options.steps} steps, a GPT of "
             f"{options.shape.layers} layers. Each worker is a process with a key of its own: {names}."
         )
 
+        tell.say(f"On the {connection.name} the plan is registered, and every worker has staked for its claims.")
         began = time.monotonic()
         with tell.progress("training in processes of their own") as advance:
             run_cast(self._folder.resolve(), plan, options, cast, tell.say, advance)
@@ -165,7 +171,7 @@ class RoundsScenario:
             f"{options.rounds} rounds are done in {time.monotonic() - began:.0f} seconds. The log has "
             f"{len(rounds.entries)} signed entries: {len(rounds.claims)} claims, rosters, receipts, memberships."
         )
-        return rounds
+        return staked, rounds
 
     def _audit(self, rounds: LoggedRounds) -> tuple[Finding, int]:
         """Draw claims of local steps one by one until a replay shows a lie."""
@@ -192,12 +198,8 @@ class RoundsScenario:
             f"{lie.phase}. It {lie.detail}. (It did 40 % of its steps, went on in the same direction, and added noise.)"
         )
 
-    def _slash(self, rounds: LoggedRounds, entry: ClaimEntry) -> SlashReport:
+    def _slash(self, staked: StakedRounds, rounds: LoggedRounds, entry: ClaimEntry) -> SlashReport:
         tell = self._tell
-        connection = self._connect()
-        with tell.progress("deploying contracts, staking"):
-            staked = stake_rounds(connection, rounds.plan, self._seed, COORDINATOR, len(self._cast.members))
-        tell.say(f"On the {connection.name} the plan is registered, and every worker has staked for its claims.")
         slash = staked.slash(tell, rounds, entry)
         tell.say(
             f"Of its stake of {ether(slash.stake)} the auditor gets {ether(slash.reward)}. {ether(slash.burnt)} are "

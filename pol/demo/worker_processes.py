@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,14 @@ from pol.demo.cheating_workers import Mortal, Sandbagger
 from pol.rounds.log.log_entries import RosterEntry
 from pol.rounds.plan.rounds_plan import RoundsPlan
 
-PATIENCE = Patience(members=90, least=3, limit=180)
-"""Members are never given up in the story: its processes are known to come back."""
+
+def patience() -> Patience:
+    """Of the coordinator, which has imported what members have to import first; four of them may share a core.
+
+    Members are never given up in the story: its processes are known to come back.
+    """
+    imported = time.process_time()
+    return Patience(members=max(90.0, 50 * imported), least=3, limit=max(180.0, 100 * imported))
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ def run_cast(
         cast.members,
         (MESSAGE, SENT),
         seats=options.seats,
-        patience=PATIENCE,
+        patience=patience(),
         coordinator=Narrated,
         restarted=restarted,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -17,7 +18,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution import _kernels
 from pol.execution.array_pool import ArrayPool
 from pol.execution.executor import Seen
-from pol.execution.operand_sources import Sources, check_step, check_tensors, source_words
+from pol.execution.operand_sources import Sources, check_observed, check_step, check_tensors, source_words
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 
@@ -43,9 +44,8 @@ class CpuExecutor:
         self._constant_types = list(program.constants)
         self._constants = list(constants)
         self._threads = threads
+        check_observed(program, observed)
         types = [node.type for node in program.nodes]
-        if not all(0 <= node < len(types) for node in observed):
-            raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(types) - 1}")
         # The nodes that a replay returns, each once, and the positions of next state and observed values among them.
         kept = list(dict.fromkeys([*(slot.producer for slot in program.slots), *observed]))
         places = {node: place for place, node in enumerate(kept)}
@@ -111,16 +111,22 @@ class CpuExecutor:
 
 def native_step(program: StepProgram, kept: Sequence[int], all_nodes: bool = False) -> _kernels.Step:
     """The kernels' own form of a program, with the nodes whose outputs it gives; ProtocolError if it is invalid."""
-    try:
+    with _executable("step program"):
         kernel = _kernels.Step(
             [node.encode() for node in program.nodes],
             [slot.type.numel for slot in program.slots],
             [type_.numel for type_ in program.constants],
         )
         kernel.keep(kept, all_nodes)
-    except _kernels.MalformedError as error:
-        raise ProtocolError(f"the step program cannot be executed: {error}") from error
     return kernel
+
+
+@contextmanager
+def _executable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except _kernels.MalformedError as error:
+        raise ProtocolError(f"the {what} cannot be executed: {error}") from error
 
 
 def on_all_cores(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
@@ -138,10 +144,8 @@ class CpuNode:
         check_machine(_kernels.isa())
         self._node = node
         self._threads = threads
-        try:
+        with _executable("node"):
             self._kernel = _kernels.Node(node.encode())
-        except _kernels.MalformedError as error:
-            raise ProtocolError(f"the node cannot be executed: {error}") from error
         release_at_exit(self)
 
     def run(self, step: int, sources: Sources) -> Words:
@@ -167,10 +171,8 @@ class CpuElement:
         if not 0 <= number < node.type.numel:
             raise ProtocolError(f"element {number} of a node with {node.type.numel} elements")
         self._node = node
-        try:
+        with _executable("node"):
             self._kernel = _kernels.Element(node.encode(), number)
-        except _kernels.MalformedError as error:
-            raise ProtocolError(f"the node cannot be executed: {error}") from error
         release_at_exit(self)
 
     def accumulators(

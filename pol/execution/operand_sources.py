@@ -10,6 +10,7 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
 from pol.graph.node import MAX_STEP, Operand, Source
+from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import TensorType
 
 
@@ -44,6 +45,12 @@ def check_step(step: int) -> None:
     """ProtocolError unless the number of a step is a u32."""
     if not 0 <= step <= MAX_STEP:
         raise ProtocolError(f"step {step} is not in 0 .. 2^32-1")
+
+
+def check_observed(program: StepProgram, observed: Sequence[int]) -> None:
+    """ProtocolError unless the program has all of these nodes."""
+    if not all(0 <= node < len(program.nodes) for node in observed):
+        raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(program.nodes) - 1}")
 
 
 def check_tensors(what: str, types: Sequence[TensorType], tensors: Sequence[Words]) -> None:

@@ -10,7 +10,7 @@ from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import Words
 from pol.execution.executor import Seen
 from pol.execution.operand_reads import Indices, read_operands, registers
-from pol.execution.operand_sources import Sources, check_step, check_tensors
+from pol.execution.operand_sources import Sources, check_observed, check_step, check_tensors
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import unravel
@@ -25,6 +25,7 @@ class ReferenceExecutor:
     def __init__(self, program: StepProgram, constants: Sequence[Words], observed: Sequence[int] = ()) -> None:
         program.validate()
         check_tensors("constant", program.constants, constants)
+        check_observed(program, observed)
         self._program = program
         self._observed = list(observed)
         self._constants = list(constants)
@@ -45,18 +46,14 @@ class ReferenceExecutor:
 
     def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
         """The next state; ``seen(node, output)`` gets the output of each node."""
-        return watch_outputs(self._program, self.run(state, step), seen)
+        outputs = self.run(state, step)
+        for number, output in enumerate(outputs):
+            seen(number, output)
+        return next_state(self._program, outputs)
 
     def observing(self, nodes: Sequence[int]) -> ReferenceExecutor:
         """An executor that observes these nodes."""
         return ReferenceExecutor(self._program, self._constants, nodes)
-
-
-def watch_outputs(program: StepProgram, outputs: Sequence[Words], seen: Seen) -> list[Words]:
-    """The state after a step, and a look at the outputs of all its nodes."""
-    for number, output in enumerate(outputs):
-        seen(number, output)
-    return next_state(program, outputs)
 
 
 def next_state(program: StepProgram, outputs: Sequence[Words]) -> list[Words]:

@@ -9,6 +9,9 @@ from itertools import pairwise
 from pol.commitments import merkle
 from pol.errors import ProtocolError
 
+MAX_LINE = 2_044
+"""Claims of one line: a transaction takes 128 KiB, and the phases come with them."""
+
 
 @dataclass(frozen=True)
 class CountedClaim:
@@ -21,9 +24,13 @@ class CountedClaim:
     units: int
 
     def encode(self) -> bytes:
-        """64 bytes."""
-        place = self.round.to_bytes(8, "big") + self.phase.to_bytes(4, "big") + self.part.to_bytes(4, "big")
-        return place + self.claim + self.units.to_bytes(16, "big")
+        """48 bytes; what the claim counts for is the plan's word."""
+        return self.place.to_bytes(16, "big") + self.claim
+
+    @property
+    def place(self) -> int:
+        """Its place in the training: claims are counted in this order."""
+        return self.round << 64 | self.phase << 32 | self.part
 
     @property
     def leaf(self) -> bytes:
@@ -35,17 +42,17 @@ def encode_line(claims: Sequence[CountedClaim]) -> bytes:
     """The claims of a line.
 
     Raises:
-        ProtocolError: there are none, or two are out of order: by round, phase and part.
+        ProtocolError: there are none or too many, or two are out of order: by round, phase and part.
     """
-    places = [(claim.round, claim.phase, claim.part) for claim in claims]
-    if not places or any(after <= before for before, after in pairwise(places)):
-        raise ProtocolError("a line counts at least one claim, in order of round, phase and part: sort them")
+    places = [claim.place for claim in claims]
+    if not 0 < len(places) <= MAX_LINE or any(after <= before for before, after in pairwise(places)):
+        raise ProtocolError(f"a line counts 1 to {MAX_LINE} claims, in order of round, phase and part: sort them")
     return b"".join(claim.encode() for claim in claims)
 
 
 @dataclass(frozen=True)
 class SettledWork:
-    """What a settlement pays; all amounts together are its ``pay``."""
+    """What a settlement pays: all amounts together are its ``pay``, less what rounding leaves."""
 
     paid: Mapping[str, int]
     returned: int
@@ -57,12 +64,11 @@ def pay_of(pay: int, units: int, total: int) -> int:
     return pay * units // total if total else 0
 
 
-def settle_work(pay: int, units: Mapping[str, int], slashed: frozenset[str] = frozenset()) -> SettledWork:
+def settle_work(pay: int, work: int, units: Mapping[str, int]) -> SettledWork:
     """What each worker is paid for its units, and what returns to the submitter.
 
-    ``slashed``: workers that lose their stake behind the first payment: their units stay in the sum. Who was slashed
-    before isn't in ``units``.
+    ``work``: units that the settlement pays in full. Who was slashed before its payment isn't in ``units``.
     """
     total = sum(units.values())
-    paid = {worker: 0 if worker in slashed else pay_of(pay, own, total) for worker, own in units.items()}
-    return SettledWork(paid, pay - sum(paid.values()))
+    paid = {worker: pay_of(pay, own, max(total, work)) for worker, own in units.items()}
+    return SettledWork(paid, pay_of(pay, max(0, work - total), work))

@@ -11,10 +11,9 @@ recorder.close()
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import Mapping
+from typing import Any, Self
 
-import torch
 from accelerate import Accelerator
 from accelerate.utils import DistributedType
 from torch import nn
@@ -24,8 +23,6 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.distributed import DistributedRecorder
 from pol.training.recorder.recorder import Recorder
 from pol.training.storage.store import Store
-
-Batch = TypeVar("Batch")
 
 
 class AcceleratedRecorder(Recorder):
@@ -63,16 +60,6 @@ class AcceleratedRecorder(Recorder):
             parts={"accelerator": _AcceleratorState(accelerator), **(parts or {})},
             **options,
         )
-
-    def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
-        """As `Recorder.batches`; processes draw their order from a generator or an epoch that accelerate gives them."""
-        sampler = _sampler(loader)
-        generator = getattr(sampler, "generator", None)
-        if isinstance(generator, torch.Generator) and not hasattr(sampler, "initial_seed"):  # else it is seeded anew
-            self.state.random.register("loader", generator)
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(self.epoch)  # a loader doesn't hand it on to the sampler of a process's share
-        return super().batches(loader)
 
     def step(self) -> None:
         """End a batch; it counts as a step if the optimizer has stepped."""

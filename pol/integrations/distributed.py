@@ -13,7 +13,7 @@ it: only subtree roots and a few border bytes are exchanged (docs/spec/complete_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from pol.commitments.array import Array, ArrayType
-from pol.commitments.complete_state import CompleteState, complete_root
+from pol.commitments.complete_state import CompleteState, StateEntry, complete_root
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.integrations import exchanged_state
 from pol.integrations.distributed_state import DistributedState, gather
@@ -37,7 +37,7 @@ from pol.training.recorder.recorder import Recorder
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints
 from pol.training.state import components as state_components
 from pol.training.state import tensors
-from pol.training.storage import sharded_files, stored_checkpoint
+from pol.training.storage import sharded_files
 from pol.training.storage.sharded_files import Rows
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
@@ -90,43 +90,23 @@ class DistributedRecorder(Recorder):
             model, plain.parts, plain.random, gradients=plain.gradients, group=group, per_process=per_process
         )
 
-    def resume(self) -> int:
-        """As `Recorder.resume`; then all processes hash the restored state and compare it with the checkpoint.
-
-        Raises:
-            ProtocolError: as there, or an object restored another state than it gave.
-        """
-        return super().resume()
-
-    def _resume(self) -> int:
+    def _restore(self) -> bool:
         if self._rank == 0:
             self.store.clean()
         found = self._gather(self.store.holds(HEAD))  # after the first process has cleaned
         if len(set(found)) != 1:
             raise ProtocolError(f"{self.store.url} isn't the same store on all processes: give one that all reach")
-        if found[0]:
-            self._together(super()._resume)
-        else:
-            super()._resume()
-        newest = stored_checkpoint.load_document(self.store, self.record.checkpoints[-1].object)
-        known = {entry.name: entry for entry in newest.entries}
-        state = self._now()
-        restored = {entry.name: entry for entry in self._exchange(state).entries()}
-        differing = {name for name in known.keys() | restored.keys() if known.get(name) != restored.get(name)}
-        # Versions and hardware may have changed.
-        if wrong := sorted(name for name in differing if name.partition("/")[0] != "environment"):
-            raise ProtocolError(
-                f"{wrong[0]} isn't what the checkpoint of step {newest.step} commits to, after it was put back: a file "
-                "is corrupt, an object restores another state than it gave, or it is spread differently from its "
-                "parameter"
-            )
-        return self.epoch
+        if not found[0]:
+            return super()._restore()
+        self._together(super()._restore)
+        return True
+
+    def _whole(self, state: CompleteState) -> tuple[Sequence[StateEntry], Mapping[str, bytes]]:
+        exchanged = self._exchange(state)
+        return exchanged.entries(), exchanged.documents
 
     def _first_process(self) -> int | None:
         return dist.get_process_group_ranks(self._group)[0]
-
-    def _note_restored(self, loaded: Mapping[str, object]) -> None:
-        """`resume` compares the roots of what all processes have restored."""
 
     @contextmanager
     def _read(self, store: Store, saved: StoredCheckpoint) -> Iterator[CompleteState]:

@@ -55,20 +55,23 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         self._parts, self._options = parts or {}, options
         self._trainer: Any = None
         self._global_step = 0
+        self._allow = ""
 
     def batches(self, loader: Any) -> RecordedBatches:
         """The loader, recorded; give it to `Trainer.fit` in place of the original."""
         return RecordedBatches(self, loader)
 
-    def resume(self) -> str | None:
+    def resume(self, allow: str = "") -> str | None:
         """The ``ckpt_path`` for `Trainer.fit`: a file, or None if nothing is recorded yet.
 
-        The file holds the trainer's counts; all other state is restored before the first batch.
+        The file holds the trainer's counts; all other state is restored before the first batch. allow: as in
+        `Recorder.resume`.
 
         Raises:
             ProtocolError: the store holds something else than the record of a Lightning training.
             OperationalError: the store failed.
         """
+        self._allow = allow
         components = newest_checkpoint.components_of(self.store, "lightning")
         if components is None:
             return None
@@ -102,7 +105,7 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         """
         if self.recorder is None:
             raise ProtocolError("give the trainer recording.batches(loader) instead of the loader")
-        self.recorder.state.cursor.end_epoch()
+        self.recorder.state.data.loaders["data"].end_epoch()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Records the last steps."""
@@ -140,9 +143,14 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         trainer = self._trainer
         if trainer is None:
             raise ProtocolError("give the recording to the trainer too: Trainer(callbacks=[recording])")
+        for callback in trainer.callbacks:
+            # It takes over the scheduler when an epoch begins, and Lightning resumes in the middle of one.
+            averages = any(base.__name__ == "StochasticWeightAveraging" for base in type(callback).__mro__)
+            if averages and callback._scheduler_state is not None and not callback._initialized:
+                callback.on_train_epoch_start(trainer, trainer.lightning_module)
         parts: dict[str, Any] = {"lightning": _LightningState(trainer), **self._parts}
         parts |= {f"optimizer_{i}": optimizer for i, optimizer in enumerate(trainer.optimizers)}
-        parts |= {f"scheduler_{i}": config.scheduler for i, config in enumerate(trainer.lr_scheduler_configs)}
+        parts["schedulers"] = _Schedulers(trainer)
         if trainer.precision_plugin.state_dict():
             parts["scaler"] = trainer.precision_plugin
         recorder = recorder_of_processes(
@@ -154,7 +162,7 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
             parts=parts,
             **self._options,
         )
-        recorder.resume()
+        recorder.resume(self._allow)
         self._global_step = trainer.global_step
         return recorder
 
@@ -199,28 +207,66 @@ class RecordedBatches:
                 return
 
 
+class _Schedulers:
+    """The schedulers of a trainer; a callback may exchange them while it trains."""
+
+    def __init__(self, trainer: Trainer):
+        self._trainer = trainer
+
+    def state_dict(self) -> list[Any]:
+        """Their states."""
+        return [config.scheduler.state_dict() for config in self._trainer.lr_scheduler_configs]
+
+    def load_state_dict(self, states: list[Any]) -> None:
+        """Restore them; ProtocolError for another number."""
+        schedulers = [config.scheduler for config in self._trainer.lr_scheduler_configs]
+        if len(schedulers) != len(states):
+            raise ProtocolError(f"{len(states)} schedulers were recorded, now there are {len(schedulers)}")
+        for scheduler, state in zip(schedulers, states, strict=True):
+            scheduler.load_state_dict(state)
+
+
 class _LightningState:
-    """A Lightning trainer's own state: its loops, and the states of callbacks.
+    """A Lightning trainer's own state: its loops, callbacks, and what callbacks and module add to checkpoints.
 
     Callbacks that write checkpoints are left out: they hold paths, which differ between equal runs.
     """
 
     def __init__(self, trainer: Trainer):
         self._trainer = trainer
+        self.watched = [callback for callback in trainer.callbacks if not _writes_checkpoints(callback)]
+        self._restored: tuple[int, Any] | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Counts of the loops, the names that the module saves, and the states of callbacks by their keys."""
+        """Counts of the loops, the names that the module saves, states of callbacks, and what hooks add.
+
+        Until the first step after a resumption the counts are the recorded ones: a trainer that goes on after its end
+        has moved some of them to the next epoch.
+        """
+        trainer, module = self._trainer, self._trainer.lightning_module
+        step, loops = trainer.global_step, trainer.fit_loop.state_dict()
+        if self._restored is not None and self._restored[0] == step:
+            loops = self._restored[1]
+        own = {
+            "epoch": trainer.current_epoch,
+            "global_step": step,
+            "state_dict": module.state_dict(),
+            "callbacks": {callback.state_key: state for callback in self.watched if (state := callback.state_dict())},
+        }
+        saved = dict(own)
+        if trainer.datamodule is not None and (state := trainer.datamodule.state_dict()):
+            saved[type(trainer.datamodule).__qualname__] = state
+        for callback in self.watched:
+            callback.on_save_checkpoint(trainer, module, saved)
+        module.on_save_checkpoint(saved)
         return {
             "version": __version__,
-            "epoch": self._trainer.current_epoch,
-            "step": self._trainer.global_step,
-            "names": list(self._trainer.lightning_module.state_dict()),
-            "loops": self._trainer.fit_loop.state_dict(),
-            "callbacks": {
-                callback.state_key: state
-                for callback in self._trainer.callbacks
-                if not _writes_checkpoints(callback) and (state := callback.state_dict())
-            },
+            "step": step,
+            "names": list(own["state_dict"]),
+            "loops": loops,
+            "callbacks": own["callbacks"],
+            "moved": [key for key, value in saved.items() if value is own["state_dict"] and key != "state_dict"],
+            "added": {k: v for k, v in saved.items() if v is not own.get(k) and v is not own["state_dict"]},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -239,6 +285,7 @@ class _LightningState:
             raise ProtocolError(
                 "the trainer isn't where the recorded training was: call trainer.fit(..., ckpt_path=recording.resume())"
             )
+        self._restored = state["step"], state["loops"]
         for callback in self._trainer.callbacks if self._trainer.world_size > 1 else ():
             if callback.state_key in state["callbacks"]:
                 callback.load_state_dict(state["callbacks"][callback.state_key])
@@ -252,18 +299,17 @@ def _writes_checkpoints(callback: Callback) -> bool:
 def _checkpoint(components: Mapping[str, Any]) -> dict[str, Any]:
     own = components["lightning"]
     progress = (own[RANKS][0] if own.keys() == {RANKS} else own)["state"]
-
-    def states(kind: str) -> list[Any]:
-        names = sorted((n for n in components if n.startswith(f"{kind}_")), key=lambda n: int(n.rpartition("_")[2]))
-        return [components[name]["state"] for name in names]
-
+    optimizers = sorted((name for name in components if name.startswith("optimizer_")), key=lambda n: (len(n), n))
+    weights = module_state(components, progress["names"])
     return {
         "pytorch-lightning_version": progress["version"],
-        "epoch": progress["epoch"],
+        "epoch": progress["loops"]["epoch_progress"]["current"]["completed"],
         "global_step": progress["step"],
-        "state_dict": module_state(components, progress["names"]),
+        "state_dict": weights,
         "loops": {"fit_loop": progress["loops"]},
         "callbacks": progress["callbacks"],
-        "optimizer_states": states("optimizer"),
-        "lr_schedulers": states("scheduler"),
+        "optimizer_states": [components[name]["state"] for name in optimizers],
+        "lr_schedulers": components["schedulers"]["state"],
+        **dict.fromkeys(progress["moved"], weights),
+        **progress["added"],
     }

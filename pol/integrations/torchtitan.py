@@ -51,8 +51,8 @@ class TitanRecording:
         if not isinstance(trainer.dataloader, StatefulDataLoader):
             raise UnsupportedError("the trainer's loader keeps no place: build one of torchdata's StatefulDataLoader")
         self._own, self._generate = trainer.checkpointer, trainer.batch_generator
-        self._loader = trainer.dataloader
-        given = {"train": trainer, "loader": _LoaderPlace(self._loader), **(parts or {})}
+        self._place = _LoaderPlace(trainer.dataloader)
+        given = {"train": trainer, "loader": self._place, **(parts or {})}
         self.recorder = DistributedRecorder(
             store,
             trainer.model_parts[0],
@@ -91,7 +91,7 @@ class TitanRecording:
 
     def _batches(self, loader: Any) -> Iterator[Any]:
         """`Trainer.batch_generator` over recorded batches."""
-        found: Iterator[Any] = self._generate(self.recorder.state.cursor.batches(loader, keeps_place=True))
+        found: Iterator[Any] = self._generate(self.recorder.batches(loader, place=self._place))
         return found
 
 

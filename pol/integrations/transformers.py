@@ -66,19 +66,22 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
         self._batches: Iterator[Any] | None = None
         self._epoch = -1
         self._resumed: str | None = None
+        self._allow = ""
         self._draw, self._load = trainer.get_batch_samples, trainer._load_from_checkpoint
         trainer.get_batch_samples, trainer._load_from_checkpoint = self._draw_batches, self._load_weights
         trainer.add_callback(self)
 
-    def resume(self) -> str | None:
+    def resume(self, allow: str = "") -> str | None:
         """The ``resume_from_checkpoint`` for `Trainer.train`: a folder, or None if nothing is recorded yet.
 
         The folder holds the trainer's counts; all other state, weights too, is restored before the first step.
+        allow: as in `Recorder.resume`.
 
         Raises:
             ProtocolError: the store holds something else than the record of a Trainer.
             OperationalError: the store failed.
         """
+        self._allow = allow
         components = newest_checkpoint.components_of(self.store, "trainer")
         if components is None:
             return None
@@ -111,7 +114,7 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
             return
         # A trainer counts batches and never draws a loader to its end; it leaves the middle of one if it has to stop.
         if float(state.epoch).is_integer() and recorder.epoch == self._epoch:
-            recorder.state.cursor.end_epoch()
+            recorder.state.data.loaders["data"].end_epoch()
         if control.should_training_stop or state.global_step >= state.max_steps:
             self._catch_up(recorder)
             recorder.close()
@@ -158,12 +161,7 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
             parts={"trainer": _TrainerCounts(trainer), **self._parts},
             **self._options,
         )
-        recorder.resume()
-        if recorder.steps != trainer.state.global_step:
-            raise ProtocolError(
-                f"the store holds {recorder.steps} steps, the trainer is at {trainer.state.global_step}: call "
-                "trainer.train(resume_from_checkpoint=recording.resume())"
-            )
+        recorder.resume(self._allow)
         return recorder
 
 
@@ -184,6 +182,9 @@ class _TrainerCounts:
         state["log_history"] = [
             {key: value for key, value in log.items() if not key.endswith(CLOCK)} for log in state["log_history"]
         ]
+        # Plans and the end of this training, which a longer one doesn't have.
+        del state["max_steps"], state["num_train_epochs"]
+        state["stateful_callbacks"]["TrainerControl"]["args"].pop("should_training_stop")
         of_trl = vars(trainer).get(FIGURES)
         return {
             "state": state,
@@ -196,8 +197,18 @@ class _TrainerCounts:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state that the folder of `TransformersRecording.resume` has no place for."""
+        """Restore the state that the folder of `TransformersRecording.resume` has no place for.
+
+        Raises:
+            ProtocolError: the trainer wasn't given the folder.
+        """
         trainer = self._trainer
+        recorded, now = state["state"]["global_step"], trainer.state.global_step
+        if recorded != now:
+            raise ProtocolError(
+                f"the store holds {recorded} steps, the trainer is at {now}: call "
+                "trainer.train(resume_from_checkpoint=recording.resume())"
+            )
         trainer._tr_loss = state["loss"].to(trainer.args.device)
         trainer._globalstep_last_logged = state["last_logged"]
         trainer.current_flos = state["operations"]

@@ -80,8 +80,8 @@ def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
     anvil, kept = find_anvil(), folder.chain / "anvil.json"
     journal = folder.chain / "embedded.journal"
     if not embedded and not journal.exists() and anvil is not None:
-        # No page of a site in a browser reads its answers.
-        options = ["--host", LOOPBACK, "--port", str(port), "--hardfork", "prague", "--no-cors"]
+        # No page in a browser reads its answers. More states than 256 would go to the disk, and stay there.
+        options = f"--host {LOOPBACK} --port {port} --hardfork prague --no-cors --prune-history 256".split()
         return [str(anvil), *options, "--state", str(kept), "--state-interval", str(STATE_SECONDS)]
     if kept.exists():
         raise OperationalError(
@@ -90,8 +90,8 @@ def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
         )
     if find_spec("eth_tester") is None:
         raise OperationalError(
-            "there is no node: install the embedded one by pip install 'pol[embedded]', or anvil by npm install "
-            "@foundry-rs/anvil"
+            "there is no node: install the embedded one by pip install 'proof-of-learning[embedded]', or anvil by npm "
+            "install @foundry-rs/anvil"
         )
     server = ["-P", "-m", "pol.chain.embedded.embedded_server"]
     return [sys.executable, *server, "--port", str(port), "--journal", str(journal)]

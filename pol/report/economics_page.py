@@ -1,4 +1,4 @@
-"""Pages about a design and a simulation: incentives to deviate, and the behavior of a population."""
+"""A page about a design: its parameters and the incentives to deviate."""
 
 from __future__ import annotations
 

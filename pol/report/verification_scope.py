@@ -65,6 +65,10 @@ def unchecked(found: VerificationReport, occasion: Occasion) -> list[str]:
         )
     if not found.is_exact:
         told.append("Changes within the limits: of the last bits, or of what counts for nothing beside the rest.")
+    if found.uncompared:
+        told.append(f"What the record's own checkpoints hold besides the task: {', '.join(found.uncompared)}.")
+    if found.unread:
+        told.append(f"{found.unread} of the record's own checkpoints: they end no replayed segment (--all).")
     if not found.suspicions:
         told.append("Whether checkpoints that weren't replayed look like their neighbors (--suspicious).")
     told.append("Whether the data are good, or the ones that somebody promised: the task names them by their digest.")

@@ -1,4 +1,7 @@
-"""Trainings of many workers as a graph of claims whose starts follow from other claims (docs/spec/rounds.md)."""
+"""Trainings of many workers as a graph of claims whose starts follow from other claims (docs/spec/rounds.md).
+
+A store that fails raises OperationalError.
+"""
 
 from pol.extras import lazy_names
 

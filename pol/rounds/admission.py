@@ -1,14 +1,17 @@
-"""Whom a coordinator may have in a roster: a chain takes its own stake for any other (docs/spec/rounds.md, "Evidence").
+"""Whom and what a coordinator admits: members with stakes into a roster, their own entries into the log.
 
-Members show the roster of their claims on a chain: one that is too long to be shown costs them their stakes.
+A chain takes the coordinator's stake for any other member (docs/spec/rounds.md, "Evidence"). Members show the roster of
+their claims there: one that is too long to be shown costs them their stakes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from pol.errors import ProtocolError
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, decode_entry
+from pol.rounds.log.logged_rounds import is_signed
 from pol.rounds.roster import MAX_SEATS, SHOWN_LIMIT, Roster
 from pol.rounds.worker_key import WorkerKey
 
@@ -61,3 +64,36 @@ def sign_roster(roster: Roster, key: WorkerKey, has_stake: HasStake = anybody) -
                 f"round {roster.round}, or have it join the plan on its chain"
             )
     return key.sign(roster.digest)
+
+
+def admitted(sent: Iterable[tuple[str, bytes]], roster: Roster) -> list[LogEntry]:
+    """What a log takes of the entries that members, by their names, bring at the end of a round.
+
+    Each claim is taken once, as its author sends it if it does: nobody's signature covers which objects an entry names.
+    What is no entry, hasn't its author's signature, or is of a stranger, another plan or a round to come is left out.
+    """
+    taken = [(sender, entry) for sender, data in sent if (entry := _own_entry(data, roster)) is not None]
+    claims = {e.claim.digest for sender, e in taken if isinstance(e, ClaimEntry) and sender == e.worker}
+    found: dict[object, LogEntry] = {}
+    for sender, entry in taken:
+        if not isinstance(entry, ClaimEntry):
+            found.setdefault(entry, entry)
+        elif sender == entry.worker or entry.claim.digest not in claims:
+            found.setdefault(entry.claim.digest, entry)
+    return list(found.values())
+
+
+def _own_entry(data: bytes, roster: Roster) -> LogEntry | None:
+    try:
+        entry = decode_entry(data)
+    except ProtocolError:
+        return None
+    if isinstance(entry, RosterEntry):
+        return None
+    said = entry.claim if isinstance(entry, ClaimEntry) else entry
+    # A member leaves before the round to come, and says so in this one.
+    last = roster.round + (not isinstance(entry, ClaimEntry))
+    author = entry.receiver if isinstance(entry, DeliveryEntry) else getattr(entry, "worker", None)
+    is_member = author is None or any(member.worker == author for member in roster.members)
+    is_own = said.plan == roster.plan and said.round <= last and is_member and is_signed(entry)
+    return entry if is_own else None

@@ -89,7 +89,6 @@ class ClaimAuthor:
 
         Raises:
             ProtocolError: a source isn't known, or the plan has no such phase.
-            OperationalError: the store failed.
         """
         roster = self.rosters[round_]
         place = ClaimPlace(self.name, round_, self.plan.phase_index(phase, len(roster.members)), part)

@@ -167,30 +167,36 @@ class Roster:
 
 
 def drawn_order(beacon: bytes, round_: int, part: int, count: int) -> list[int]:
-    """The places 0 .. count-1 in an order that a beacon draws."""
+    """The numbers 0 .. count-1 in an order that a beacon draws."""
 
-    def rank(place: int) -> bytes:
-        return keccak256(beacon + round_.to_bytes(8, "big") + part.to_bytes(4, "big") + place.to_bytes(4, "big"))
+    def rank(number: int) -> bytes:
+        return keccak256(beacon + round_.to_bytes(8, "big") + part.to_bytes(4, "big") + number.to_bytes(4, "big"))
 
     return sorted(range(count), key=rank)
 
 
-def drawn_partners(beacon: bytes, round_: int, count: int) -> tuple[int, ...]:
-    """The partner of each of ``count`` members: neighbors in the drawn order; an odd one out is its own."""
-    order = drawn_order(beacon, round_, 0, count)
-    partners = list(range(count))
+def settled_order(round_: int, members: Sequence[Member]) -> list[int]:
+    """The places of members by their names, those that join in this round last: no choice of the coordinator's."""
+    return sorted(range(len(members)), key=lambda place: (0 < members[place].joined == round_, members[place].worker))
+
+
+def drawn_partners(beacon: bytes, round_: int, members: Sequence[Member]) -> tuple[int, ...]:
+    """The partner of each member: neighbors in the drawn order; an odd one out is its own."""
+    settled, partners = settled_order(round_, members), list(range(len(members)))
+    order = [settled[rank] for rank in drawn_order(beacon, round_, 0, len(members))]
     for first, second in zip(order[::2], order[1::2], strict=False):
         partners[first], partners[second] = second, first
     return tuple(partners)
 
 
-def drawn_routes(beacon: bytes, round_: int, roles: Sequence[str], parts: int) -> tuple[tuple[int, ...], ...]:
+def drawn_routes(beacon: bytes, round_: int, members: Sequence[Member], parts: int) -> tuple[tuple[int, ...], ...]:
     """The route of each part through the stages: members with the role ``stage K`` take the parts in a drawn order.
 
     Raises:
         ProtocolError: nobody has the role of a stage.
     """
-    stages = [[place for place, role in enumerate(roles) if role == stage_role(k)] for k in range(len(set(roles)))]
+    settled, count = settled_order(round_, members), len({member.role for member in members})
+    stages = [[place for place in settled if members[place].role == stage_role(k)] for k in range(count)]
     if not all(stages):
         raise ProtocolError("a stage has no member: each member's role is a stage, from 0 on")
     routes = [[0] * len(stages) for _ in range(parts)]
@@ -214,16 +220,15 @@ def require_drawn(roster: Roster, previous: Collection[bytes] = ()) -> None:
         ProtocolError: they are chosen, or a beacon is used again.
     """
     if roster.routes and roster.beacon:
-        roles = [member.role for member in roster.members]
         if roster.beacon in previous:
             raise ProtocolError(f"the roster of round {roster.round} draws routes from the beacon of another round")
-        if roster.routes != drawn_routes(roster.beacon, roster.round, roles, len(roster.routes)):
+        if roster.routes != drawn_routes(roster.beacon, roster.round, roster.members, len(roster.routes)):
             raise ProtocolError(f"the routes in round {roster.round} aren't those that its beacon draws")
     if not roster.partners:
         return
     if len(roster.beacon) != 32 or roster.beacon in previous:
         raise ProtocolError(f"the roster of round {roster.round} draws partners without a beacon of its own")
-    if roster.partners != drawn_partners(roster.beacon, roster.round, len(roster.members)):
+    if roster.partners != drawn_partners(roster.beacon, roster.round, roster.members):
         raise ProtocolError(f"the partners in round {roster.round} aren't those that its beacon draws")
 
 

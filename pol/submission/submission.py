@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -113,6 +113,8 @@ def submit(
     interval: int | None = None,
     draws: int = Offer.draws,
     seed: int = 0,
+    tell: Callable[[str], None] = lambda told: None,
+    announce: Callable[[Submission], None] = lambda sent: None,
 ) -> Submission:
     """Put a training on a market: capture, publish, and lock the price of at most ``price`` coins.
 
@@ -120,6 +122,9 @@ def submit(
     arguments of `pol.capture`, or its result. Without an order each of ``steps`` steps (300) sees ``batch`` samples
     (32), shuffled from ``seed``. ``market`` is the folder of `pol up`; by default that of this folder or ``pol-market``
     in it. The training is exact; it is committed to every ``interval`` steps, and ``draws`` segments are replayed.
+    ``tell`` hears what is being done, as a large model takes minutes.
+
+    A process that is killed before ``announce`` has returned, or fails in it, gets the same task at its next call.
 
     Raises:
         ProtocolError: it made something else, or the terms aren't taken; nothing is locked.
@@ -130,16 +135,22 @@ def submit(
     if place.signer is None:
         raise OperationalError("no key signs for this market: name one in pol.toml, or give a signer (`--keystore`)")
     wei = wei_of(price)
+    tell("capturing a step, and comparing it with torch's own")
     step = captured_step(made, steps, batch, seed)
     submitter = Submitter(place.connection, place.deployment, place.signer, place.store_url, _policy(place))
     capture, segment = step.capture, interval or interval_of(step.steps)
+    tell("taking one step, to measure this machine's pace")
     executor = submitter.executors(capture.program, capture.constants)
     pace = time_work(lambda: executor.watch(capture.state, 0, lambda number, output: None), time.perf_counter)
     about = (step_work(capture.program), wei, place.connection.chain_id, pace * segment, segment, draws)
-    task_id = submitter.submit(capture, offer_of(step.steps, *about), step.model, step.optimizer)
-    if step.weights is not None:
-        _keep_names(place, task_id, step.weights)
-    return Submission(place, task_id)
+    tell("storing what others need, and announcing the task")
+    with submitter.wallet.once():
+        task_id = submitter.submit(capture, offer_of(step.steps, *about), step.model, step.optimizer)
+        if step.weights is not None:
+            _keep_names(place, task_id, step.weights)
+        sent = Submission(place, task_id)
+        announce(sent)
+    return sent
 
 
 def wei_of(price: Decimal | float | str) -> int:

@@ -1,4 +1,4 @@
-"""Tasks, learning records and proofs."""
+"""Tasks, learning records and proofs. A store that fails raises OperationalError, wherever one is read or written."""
 
 from pol.extras import lazy_names
 

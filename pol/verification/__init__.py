@@ -1,4 +1,4 @@
-"""From a learning proof to a verdict."""
+"""From a learning proof to a verdict. A store that fails raises OperationalError."""
 
 from pol.extras import lazy_names
 

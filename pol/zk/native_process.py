@@ -59,13 +59,13 @@ def require() -> None:
     """Raises OperationalError, saying what to do, if EZKL isn't installed or is of another version."""
     if importlib.util.find_spec("ezkl") is None:
         raise OperationalError(
-            "EZKL is not installed: pip install 'pol[zk]' (it has no license: see docs/guides/zk.md)"
+            "EZKL is not installed: pip install 'proof-of-learning[zk]' (it has no license: see docs/guides/zk.md)"
         )
     from importlib.metadata import version
 
     if version("ezkl") != VERSION:
         raise OperationalError(
-            f"EZKL {version('ezkl')} is installed, the circuits are for {VERSION}: pip install 'pol[zk]'"
+            f"EZKL {version('ezkl')} is installed, the circuits are for {VERSION}: pip install 'proof-of-learning[zk]'"
         )
 
 

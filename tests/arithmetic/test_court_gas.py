@@ -9,7 +9,7 @@ from web3.contract import Contract
 from anvil_node import anvil_node
 from lab.arithmetic.adversarial_words import cases
 from lab.arithmetic.vector_files import SEED
-from lab.benchmarks.court_arithmetic import arithmetic_gas
+from lab.benchmarks.court_gas import arithmetic_gas
 from pol.arithmetic.primitives import Op, Words
 from solidity import deploy
 
@@ -18,16 +18,9 @@ TYPICAL_CASES = 2_000
 WORST_CASES = 50_000
 
 CEILINGS = {
-    Op.FADD: (470, 1_200),
-    Op.FSUB: (490, 1_220),
-    Op.FMUL: (285, 1_200),
-    Op.FDIV: (270, 1_210),
-    Op.FFMA: (600, 1_400),
-    Op.FSQRT: (235, 800),
-    Op.FRINT: (195, 200),
-    Op.F2I: (205, 205),
-    Op.I2F: (460, 460),
-}
+    Op.FADD: (470, 1_200), Op.FSUB: (490, 1_220), Op.FMUL: (285, 1_200), Op.FDIV: (270, 1_210),
+    Op.FFMA: (600, 1_400), Op.FSQRT: (235, 800), Op.FRINT: (195, 200), Op.F2I: (205, 205), Op.I2F: (460, 460),
+}  # fmt: skip
 """Median over normal deviates and maximum over adversarial words, of the functions of Float32 with their call."""
 
 CLAIMED = {"add_gas": 445, "mul_gas": 265, "div_gas": 255, "sqrt_gas": 220, "fma_gas": 570, "chunk_fma_gas": 825}
@@ -37,14 +30,8 @@ DISPATCH_CEILING = 430
 """`ScalarMachine.execute` on an integer primitive: finding it costs more than running it."""
 
 CONVERSION_CEILINGS = {
-    Op.F2U: 540,
-    Op.U2F: 750,
-    Op.F2LHI: 620,
-    Op.F2LLO: 625,
-    Op.L2F: 810,
-    Op.RBF16: 535,
-    Op.RF16: 760,
-}
+    Op.F2U: 540, Op.U2F: 750, Op.F2LHI: 620, Op.F2LLO: 625, Op.L2F: 810, Op.RBF16: 535, Op.RF16: 760,
+}  # fmt: skip
 """`ScalarMachine.execute` on adversarial words, at most."""
 
 

@@ -15,6 +15,8 @@ from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import NAN, SIGN, Words, is_nan
 from pol.arithmetic.scalar_program import MAX_REGISTERS, ScalarProgram
 
+pytestmark = pytest.mark.rules
+
 INF = math.inf
 NONE = math.nan
 

@@ -11,6 +11,8 @@ from pol.arithmetic.philox import GENERATORS, block, normal, philox, uniform
 from pol.arithmetic.primitives import Words
 from pol.arithmetic.registers import Word, program_of
 
+pytestmark = pytest.mark.rules
+
 # Random123, kat_vectors: "philox4x32 10", counter (4), key (2), answer (4).
 KNOWN_ANSWERS = """
 00000000 00000000 00000000 00000000 00000000 00000000 6627e8d5 e169c58d bc57ac4c 9b00dbd8

@@ -10,6 +10,8 @@ from pol.arithmetic.primitives import ARITY, NAN, Op, apply
 from pol.arithmetic.scalar_program import MAX_REGISTERS, Builder, Instruction, ScalarProgram
 from pol.errors import ProtocolError
 
+pytestmark = pytest.mark.rules
+
 words = st.integers(0, 2**32 - 1)
 
 
@@ -50,21 +52,13 @@ def test_bytes_are_either_refused_or_the_only_encoding(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ("", "header"),
-        ("0100", "header"),
-        ("010000", "needs an instruction"),
-        ("0100013100000000", "contradicts"),
-        ("010001310000", "contradicts"),
-        ("01000100000000", "code 0x00 "),
-        ("0100010f000000", "code 0x0f "),
-        ("01000132000000", "code 0x32 "),
-        ("01000131010000", "not yet defined"),
-        ("01000101000100", "not yet defined"),
-        ("00000131000000", "not yet defined"),
-        ("01000131000100", "unused"),
-        ("02000101000001", "unused"),
+        ("", "header"), ("0100", "header"), ("010000", "needs an instruction"),
+        ("0100013100000000", "contradicts"), ("010001310000", "contradicts"), ("01000100000000", "code 0x00 "),
+        ("0100010f000000", "code 0x0f "), ("01000132000000", "code 0x32 "),
+        ("01000131010000", "not yet defined"), ("01000101000100", "not yet defined"),
+        ("00000131000000", "not yet defined"), ("01000131000100", "unused"), ("02000101000001", "unused"),
     ],
-)
+)  # fmt: skip
 def test_invalid_bytes_are_refused(data: str, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         ScalarProgram.decode(bytes.fromhex(data))

@@ -15,6 +15,7 @@ import torch
 from testfloat import ONE_OPERAND, PRIMITIVES, TESTFLOAT_CASES, TWO_OPERANDS, Numbers, cases, count, plain
 from web3.contract import Contract
 
+import instruction_sets
 from anvil_node import anvil_node
 from kernel_primitives import program_values
 from lab.arithmetic.adversarial_words import cases as adversarial
@@ -54,12 +55,8 @@ def native(op: Op, operands: Operands) -> Words:
 
 
 def natively(op: Op, operands: Operands, isa: str) -> Words:
-    before = _kernels.isa()
-    _kernels.set_isa(isa)
-    try:
+    with instruction_sets.held(isa):
         return native(op, operands)
-    finally:
-        _kernels.set_isa(before)
 
 
 def check(op: Op, operands: Operands, actual: Words, who: str) -> None:

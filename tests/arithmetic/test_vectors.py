@@ -13,6 +13,8 @@ from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import ARITY, NAN, Op, apply
 from pol.arithmetic.scalar_program import ScalarProgram
 
+pytestmark = pytest.mark.rules
+
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 
 

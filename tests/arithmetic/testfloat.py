@@ -113,15 +113,9 @@ def _drawn_fraction(random: npt.NDArray[np.uint64]) -> Words:
     shift = np.minimum(shift, np.uint32(_FRACTION_BITS - 1))
     full = np.uint32(_FRACTION)
     shapes = [
-        fraction,
-        fraction << shift & full,
-        fraction >> shift,
-        np.uint32(1) << shift,
-        full << shift & full,
-        full >> shift,
-        full ^ np.uint32(1) << shift,
-        fraction,
-    ]
+        fraction, fraction << shift & full, fraction >> shift, np.uint32(1) << shift, full << shift & full,
+        full >> shift, full ^ np.uint32(1) << shift, fraction,
+    ]  # fmt: skip
     return np.choose(kind & np.uint32(7), shapes).astype(np.uint32)
 
 

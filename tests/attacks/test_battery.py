@@ -18,7 +18,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_document_is_that_of_the_measurements() -> None:
     measured = json.loads((DOCS / "attacks.json").read_text())
     message = "run: PYTHONPATH=tests python -m lab.benchmarks.attack_battery"
-    assert (DOCS / "attacks.md").read_text() == document(measured), message
+    page = (DOCS / "attacks.md").read_text()
+    assert page == document(measured, page), message
     covered = {name for part in measured.values() for name in part["attacks"]}
     assert {attack.name for attack in ATTACKS} <= covered, message
     lengths = sum(len(intervals) for _, intervals in SIZES.values())

@@ -10,8 +10,19 @@ from collections.abc import Callable
 import pytest
 from torch import nn
 
-from lab.attacks.noisy_slots import Attention, Normalized, task_of
-from lab.attacks.scaled_slots import PUSHES, Fused, Push, damage, pushed, scaled, unlimited
+import chosen_rows
+from lab.attacks.noisy_slots import (
+    PUSHES,
+    Attention,
+    Fused,
+    Normalized,
+    Push,
+    damage,
+    pushed,
+    scaled,
+    task_of,
+    unlimited,
+)
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.verification.profile.profiling import measure_profile, require_thresholds
@@ -19,7 +30,10 @@ from pol.verification.profile.profiling import measure_profile, require_threshol
 
 @pytest.mark.parametrize(
     ("build", "interval", "noisy"),
-    [(Normalized, 10, "conv.bias"), (Attention, 10, "key.bias"), (Attention, 50, "key.bias")],
+    [
+        (Normalized, 10, "conv.bias"),
+        *(pytest.param(Attention, interval, "key.bias", marks=pytest.mark.long) for interval in (10, 50)),
+    ],
 )
 def test_the_noisy_slot_is_named_and_the_task_refused(
     build: Callable[[bool], nn.Module], interval: int, noisy: str
@@ -36,6 +50,7 @@ def test_without_it_the_limits_are_those_of_rounding(build: Callable[[bool], nn.
     assert max(measure_profile(task, CpuExecutor).thresholds) < (1 << 64) * 1e-4**2
 
 
+@pytest.mark.long
 def test_averages_that_are_small_beside_others_have_no_limit_unless_they_are_weighed() -> None:
     """Squares of the gradients of queries and keys: by them a solver would choose how far Adam goes."""
     with pytest.raises(UnsupportedError, match=r"say nothing about query\.weight:exp_avg_sq"):
@@ -44,7 +59,7 @@ def test_averages_that_are_small_beside_others_have_no_limit_unless_they_are_wei
     require_thresholds(profile)
 
 
-@pytest.mark.parametrize("push", PUSHES, ids=lambda push: push.name)
+@pytest.mark.parametrize("push", chosen_rows.first(PUSHES, 1, others=pytest.mark.long), ids=lambda push: push.name)
 def test_a_push_damages_unless_each_tensor_is_weighed_by_its_noise(push: Push) -> None:
     task = task_of(push.build, True, push.interval)
     state, rejected = pushed(task, unlimited(measure_profile(task, CpuExecutor)), push)
@@ -57,6 +72,7 @@ def test_a_push_damages_unless_each_tensor_is_weighed_by_its_noise(push: Push) -
     assert max(damage(weighed, push.build, state)) < 0.01
 
 
+@pytest.mark.long
 def test_no_scale_helps_a_tensor_of_which_a_part_is_noise() -> None:
     """A third of the bias of queries, keys and values: a solver would put into the rest what it likes."""
     _, profile = scaled(Fused, 50)

@@ -15,7 +15,7 @@ from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint
 
 from pol.chain.account.gas_fees import InclusionPolicy
-from pol.chain.account.outbox_journal import OutgoingCall, kept_journal
+from pol.chain.account.outbox_journal import OutgoingCall, SqliteJournal
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 
@@ -39,10 +39,10 @@ def main(url: str, directory: str, wanted: int, moment: str) -> None:
     provider = Mortal(url)
     connection = Connection(Web3(provider), url)
     address = Wallet.create(connection, KEY).address
-    journal = kept_journal(connection, address, Path(directory))
+    journal = SqliteJournal.of(connection, address, Path(directory))
     if moment == "hold":
         print("holds", flush=True)
-        time.sleep(60)
+        time.sleep(300)
     wallet = Wallet.create(connection, KEY, journal=journal, patience=InclusionPolicy(3, 5, 30))
     provider.moment = moment
     if moment != "careless":

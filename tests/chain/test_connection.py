@@ -1,11 +1,13 @@
 """Connections, wallets, the log cache, deployments."""
 
+from typing import Any
+
 import pytest
-import requests
 from web3.types import FilterParams, LogReceipt
 
 import toy_market
 from anvil_node import anvil_node
+from misbehaving_nodes import Pass, gateway
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.market import Market
@@ -86,15 +88,18 @@ def test_the_log_cache_follows_a_reorganisation() -> None:
         assert registry.events("TaskSubmitted", submitter="0x" + "00" * 20) == []
 
 
-def test_the_log_cache_reads_again_only_what_a_reorganisation_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while the chain is shorter than it was."""
+def test_the_log_cache_reads_again_only_what_may_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a reorganization, also while the chain is shorter than it was; and near the head."""
+    monkeypatch.setattr("pol.chain.node.event_cache.DEEP", 2)
     with anvil_node() as url:
         connection = Connection.to(url)
         market, wallet, _ = market_on(connection)
         vault = market.vault
         vault.deposit(wallet, 5)
         assert len(vault.events("Deposited")) == 1
-        stands = connection.block_number()
+        read = connection.block_number()
+        connection.wait_for_block(read + 2)
+        assert len(vault.events("Deposited")) == 1
         snapshot = connection.web3.provider.make_request("evm_snapshot", [])["result"]  # type: ignore[arg-type]  # anvil's
         for _ in range(3):
             vault.deposit(wallet, 5)
@@ -111,25 +116,30 @@ def test_the_log_cache_reads_again_only_what_a_reorganisation_took(monkeypatch: 
         assert calls == []
         vault.deposit(wallet, 7)
         assert [event["amount"] for event in vault.events("Deposited")] == [5, 7]
-        assert [query["fromBlock"] for query in calls] == [stands + 1]
+        assert [query["fromBlock"] for query in calls] == [read + 1]
 
 
-def test_the_log_cache_survives_a_failed_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that fails between two others neither loses nor doubles an event."""
-    market, _, _ = market_on(Connection.embedded())
-    monkeypatch.setattr("pol.chain.node.event_cache.CHUNK", 1)
-    vault = market.vault
-    eth = vault.connection.web3.eth
-    original, calls = eth.get_logs, []
+def test_an_event_that_a_lagging_back_end_leaves_out_is_read_later() -> None:
+    """Behind a balancer one back end has the head, and another one gives the logs: neither says that it lags."""
+    with anvil_node() as url:
+        market, wallet, deployment = market_on(Connection.to(url))
+        behind = 0
 
-    def failing(query: FilterParams) -> list[LogReceipt]:
-        calls.append(query)
-        if len(calls) == 3:
-            raise requests.ConnectionError("too many requests")
-        return original(query)
+        def lags(method: str, params: list[Any], node: Pass) -> Any:
+            if method == "eth_getLogs" and behind:
+                last = int(params[0]["toBlock"], 16) - behind
+                return (
+                    node(method, [params[0] | {"toBlock": hex(last)}])
+                    if last >= int(params[0]["fromBlock"], 16)
+                    else []
+                )
+            return (
+                None if method == "eth_getBlockByNumber" and behind and params[0] != "latest" else node(method, params)
+            )
 
-    monkeypatch.setattr(eth, "get_logs", failing)
-    with pytest.raises(OperationalError):
-        vault.events("Wired")
-    assert len(vault.events("Wired")) == 1
-    assert len(calls) > 5
+        with gateway(url, lags) as proxy:
+            vault = deployment.market(Connection.to(proxy.url)).vault
+            for number, behind in enumerate((0, 3, 1, 200, 3, 0), 1):  # noqa: B007 - `lags` reads it
+                market.vault.deposit(wallet, number)
+                seen = [event["amount"] for event in vault.events("Deposited")]
+                assert seen == {1: [1], 2: [1], 3: [1, 2], 4: [1, 2], 5: [1, 2], 6: [1, 2, 3, 4, 5, 6]}[number]

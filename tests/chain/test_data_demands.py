@@ -1,12 +1,11 @@
 """Demands for the states of a solver's log on a real node: some are answered, and one isn't."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
 import toy_program
-from anvil_node import anvil_node
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployment_rules import MARKET_RULES
@@ -19,7 +18,8 @@ from pol.commitments.checkpoint_log import CheckpointLog, verify_inclusion
 from pol.commitments.state_leaf import StatePiece, prove
 from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.graph.tensor_type import LEAF_WORDS
-from toy_market import INTERVAL, committed, seat, segment_traces, settled, terms_of
+from shared_chain import SharedChain
+from toy_market import INTERVAL, committed, lent, seat, segment_traces, terms_of
 
 WINDOW = MARKET_RULES.answer_window
 PROGRAM = toy_program.build()
@@ -57,9 +57,8 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def asked_of() -> Iterator[Asked]:
-    with anvil_node() as url:
-        ground = settled(Connection.to(url))
+def asked_of(chain: SharedChain) -> Iterator[Asked]:
+    with lent(chain) as ground:
         first, second = segment_traces()
         states = [first.state(0), first.state(INTERVAL), second.state(2 * INTERVAL)]
         roots = [first.state_root(0), first.state_root(INTERVAL), second.state_root(2 * INTERVAL)]
@@ -107,22 +106,6 @@ def test_every_place_is_shown_and_the_chain_agrees(asked_of: Asked) -> None:
     assert answers[1].leaf == words[5 * LEAF_WORDS :].tobytes().ljust(4 * LEAF_WORDS, b"\0")
     assert [len(answer.leaf) for answer in answers[2:]] == [0, 256, 0, 0]
     assert asked_of.demands.demands(asked_of.task_id) == []
-
-
-def test_nothing_else_is_an_answer(asked_of: Asked) -> None:
-    demand = asked_of.ask("whistleblower", 1, 0, 1)
-    path = asked_of.log.inclusion(1)
-    other = prove(PROGRAM, asked_of.states[2], 0, 1)
-    with pytest.raises(Reverted, match="NotInLog"):
-        asked_of.demands.answer(asked_of.parties["solver"], demand, other, path)
-    short = replace(asked_of.piece(demand), leaf=b"\0" * 255)
-    with pytest.raises(Reverted, match="InvalidLeaf"):
-        asked_of.demands.answer(asked_of.parties["solver"], demand, short, path)
-    with pytest.raises(Reverted, match="SolverFirst"):
-        asked_of.show("whistleblower", demand)
-    asked_of.connection.wait_until(demand.deadline - WINDOW // 2)
-    asked_of.show("whistleblower", demand)
-    assert asked_of.demands.open(asked_of.task_id) == 0
 
 
 def test_who_withholds_loses_stake_and_task(asked_of: Asked) -> None:

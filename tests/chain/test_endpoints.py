@@ -33,6 +33,8 @@ from pol.chain.rpc.quorum import agreed, at_least
 from pol.chain.rpc.retry_policy import RetryPolicy
 from pol.errors import OperationalError
 
+pytestmark = pytest.mark.long
+
 KEY = b"\x31" * 32
 
 
@@ -55,6 +57,7 @@ class Clock:
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[str]:
+    """A node of its own: how old a head is depends on this machine's clock, and a shared chain may be ahead of it."""
     with anvil_node() as url:
         yield url
 
@@ -160,6 +163,7 @@ def test_a_node_that_ends_and_comes_back(node: str) -> None:
             over(endpoints)
 
 
+LAST_PIECE = 60  # three seconds and more
 HEAD = b"HTTP/1.1 200 OK\r\n"
 DRIPS: dict[str, tuple[bytes, bytes]] = {
     "a body of a stated length": (HEAD + b"Content-Length: 1000\r\n\r\n", b" "),
@@ -174,15 +178,15 @@ DRIPS: dict[str, tuple[bytes, bytes]] = {
 
 @contextmanager
 def dripping(begin: bytes, more: bytes, secured: ssl.SSLContext | None = None) -> Iterator[str]:
-    """A server whose answer begins so, and goes on with a piece now and then for ever."""
-    over = threading.Event()
+    """A server whose answer begins so, and goes on with a piece now and then; nobody waits for the last of them."""
+    over, pieces = threading.Event(), iter(range(LAST_PIECE))
 
     def serve() -> None:
         peer, _ = server.accept()
         with suppress(OSError), secured.wrap_socket(peer, server_side=True) if secured else peer as talking:
             talking.recv(1 << 16)
             talking.sendall(begin)
-            while not over.wait(0.05):
+            while not over.wait(0.05) and next(pieces, None) is not None:
                 talking.sendall(more)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -193,6 +197,7 @@ def dripping(begin: bytes, more: bytes, secured: ssl.SSLContext | None = None) -
         finally:
             over.set()
             thread.join()
+        assert next(pieces, None) is not None, "the client has waited for all of it"
 
 
 @pytest.mark.parametrize("what", DRIPS)
@@ -200,10 +205,8 @@ def test_an_answer_that_drips(what: str) -> None:
     """Each piece comes in time, the whole answer never does."""
     with dripping(*DRIPS[what]) as url:
         endpoints = Endpoints([url], patience=RetryPolicy(attempts=1), timeout=0.4)
-        started = time.monotonic()
         with pytest.raises(OperationalError, match=r"didn't (finish its )?answer within 0\.4 s"):
             over(endpoints)
-        assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize("what", ["a body of a stated length", "a header"])
@@ -212,21 +215,17 @@ def test_a_secured_answer_that_drips(what: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    with dripping(*DRIPS[what], context) as url:
-        started = time.monotonic()
-        with pytest.raises(OperationalError, match=r"didn't (finish its )?answer within 0\.4 s"):
-            over(Endpoints([url], patience=RetryPolicy(attempts=1), timeout=0.4))
-        assert time.monotonic() - started < 3
+    told = r"didn't (finish its )?answer within 0\.4 s"
+    with dripping(*DRIPS[what], context) as url, pytest.raises(OperationalError, match=told):
+        over(Endpoints([url], patience=RetryPolicy(attempts=1), timeout=0.4))
 
 
 def test_a_drip_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with dripping(*DRIPS["a header"]) as url:
         monkeypatch.setenv("http_proxy", url)
         monkeypatch.setenv("no_proxy", "")
-        started = time.monotonic()
         with pytest.raises(OperationalError, match=r"didn't answer within 0\.4 s"):
             over(Endpoints(["http://node.invalid:8545"], patience=RetryPolicy(attempts=1), timeout=0.4))
-        assert time.monotonic() - started < 3
 
 
 def test_the_others_of_a_quorum_go_on(gateways: list[Gateway]) -> None:
@@ -256,11 +255,8 @@ def test_nobody_sends_us_to_another_node(gateways: list[Gateway]) -> None:
 
 @pytest.mark.parametrize("what", ["a body of a stated length", "a header"])
 def test_a_signer_that_drips(what: str) -> None:
-    with dripping(*DRIPS[what]) as url:
-        started = time.monotonic()
-        with pytest.raises(OperationalError, match="doesn't answer"):
-            RemoteSigner(url, to_checksum_address("0x" + "11" * 20), timeout=0.4).secret_key(1)
-        assert time.monotonic() - started < 3
+    with dripping(*DRIPS[what]) as url, pytest.raises(OperationalError, match="doesn't answer"):
+        RemoteSigner(url, to_checksum_address("0x" + "11" * 20), timeout=0.4).secret_key(1)
 
 
 def test_retry_after(node: str) -> None:

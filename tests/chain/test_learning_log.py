@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from eth_typing import ChecksumAddress
 from record_store import write_record
 
 import toy_market
-from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.node.connection import Connection
 from pol.chain.records.learning_log import LearningLog, RecordDemand, RunStatus
@@ -20,22 +21,29 @@ from pol.errors import OperationalError, ProtocolError
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_chunks import prove_recorded
 from pol.training.storage.store import Store
+from shared_chain import SharedChain
 
 ETHER = 10**18
 DAY = 86_400
 TERMS = {"stake": 8 * ETHER, "window": DAY, "exit_delay": 30 * DAY, "price": ETHER // 1000}
 
 
+def wallets(connection: Connection) -> list[Wallet]:
+    return [Wallet.create(connection, bytes([i]) * 32) for i in (1, 2, 3)]
+
+
+def deployed(connection: Connection) -> ChecksumAddress:
+    toy_market.fund(connection, *(wallet.address for wallet in wallets(connection)))
+    return LearningLog.deploy(wallets(connection)[0]).address
+
+
 class Parties:
     """A contract, a store with a record that grows, and three wallets."""
 
-    def __init__(self, connection: Connection, folder: Path) -> None:
-        wallets = [Wallet.create(connection, bytes([i]) * 32) for i in (1, 2, 3)]
-        toy_market.fund(connection, *(wallet.address for wallet in wallets))
-        self.connection = connection
-        self.folder = folder
-        self.wallet, self.demander, self.stranger = wallets
-        self.log = LearningLog.deploy(self.wallet)
+    def __init__(self, connection: Connection, address: ChecksumAddress, folder: Path) -> None:
+        self.connection, self.folder = connection, folder
+        self.wallet, self.demander, self.stranger = wallets(connection)
+        self.log = LearningLog(connection, address)
         self.store = Store(f"file://{folder}")
 
     def grow(self, size: int) -> LearningRecord:
@@ -49,8 +57,9 @@ class Parties:
 
 
 @pytest.fixture
-def parties(tmp_path: Path) -> Parties:
-    return Parties(Connection.embedded(), tmp_path / "store")
+def parties(chain: SharedChain, tmp_path: Path) -> Iterator[Parties]:
+    with chain.lent("learning log", deployed) as address:
+        yield Parties(chain.connection, address, tmp_path / "store")
 
 
 def test_heads_are_posted_on_schedule(parties: Parties) -> None:
@@ -193,26 +202,6 @@ def test_a_stranger_with_a_copy_answers_for_the_publisher(parties: Parties, tmp_
     assert parties.log.credit(parties.stranger.address) == demand.bond
 
 
-def test_an_answer_that_is_not_what_was_demanded(parties: Parties) -> None:
-    record = parties.grow(3)
-    publisher = parties.publisher()
-    publisher.open(**TERMS)
-    publisher.post()
-    demand = parties.demand(1, 5, 0)
-    proof = prove_recorded(parties.store, record, 1, 5, 0)
-    log_path = record.log.inclusion(1)
-    wrong = [
-        (demand, dataclasses.replace(proof, leaf=bytes(256)), log_path),
-        (demand, prove_recorded(parties.store, record, 1, 3, 0), log_path),
-        (demand, prove_recorded(parties.store, record, 0, 5, 0), log_path),
-        (demand, proof, log_path[::-1]),
-        (dataclasses.replace(demand, bond=demand.bond + 1), proof, log_path),
-    ]
-    for case in wrong:
-        with pytest.raises(Reverted, match=r"NotInLog|NoSuchDemand"):
-            parties.log.answer(parties.wallet, *case)
-
-
 def test_one_demand_that_fails_keeps_no_other_from_its_answer(parties: Parties) -> None:
     """One checkpoint is lost, one demand was answered by somebody else: the rest is answered, and the loss is told."""
     record = parties.grow(3)
@@ -268,22 +257,3 @@ def test_the_stake_comes_back(parties: Parties) -> None:
 def test_schedules_that_are_refused(checkpoints: int | None, seconds: int | None) -> None:
     with pytest.raises(ProtocolError, match="a schedule needs"):
         Schedule(checkpoints, seconds)
-
-
-def test_on_a_node(tmp_path: Path) -> None:
-    """The same on anvil: a real base fee, and gas estimates by its own execution."""
-    with anvil_node() as url:
-        parties = Parties(Connection.to(url), tmp_path / "store")
-        parties.grow(4)
-        publisher = parties.publisher()
-        identity = publisher.open(**TERMS)
-        publisher.post()
-        answered, withheld = parties.demand(3, 5, 1), parties.demand(0, 3, 0)
-        assert answered.bond > 2 * TERMS["price"]
-        proof = prove_recorded(parties.store, parties.grow(4), 3, 5, 1)
-        parties.log.answer(parties.wallet, answered, proof, parties.grow(4).log.inclusion(3))
-        assert parties.wallet.receipts[-1]["gasUsed"] < 200_000
-        parties.connection.wait_until(withheld.deadline)
-        parties.log.expire(parties.stranger, withheld)
-        assert parties.log.run(identity).status is RunStatus.WITHHELD
-        assert parties.log.credit(parties.wallet.address) == answered.bond

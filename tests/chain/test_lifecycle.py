@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from pol.chain.desks.task_registry import Status
+
+pytestmark = pytest.mark.rules
 
 ROOT = Path(__file__).parent.parent.parent
 DESKS = {

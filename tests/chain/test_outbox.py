@@ -194,15 +194,15 @@ def test_a_call_that_became_wrong_while_it_waited_is_cancelled() -> None:
         node.steps = [node.halt, overtaken]
         with pytest.raises(Reverted):
             count(wallet, ONCE)
-        assert node.heard("given up, no node has it")
-        assert (node.counted(ONCE), node.nonce(wallet)) == (1, 0)
+        assert node.heard("is cancelled at nonce 0")
+        assert (node.counted(ONCE), node.nonce(wallet)) == (1, 1)
         node.order("anvil_setStorageAt", ONCE, "0x0", "0x" + "00" * 32)
         refuse = ["0x0", "0x" + "00" * 31 + "01"]
         node.steps = [node.crowd, lambda: node.order("anvil_setStorageAt", ONCE, *refuse), node.crowd]
         with pytest.raises(Reverted):
             count(wallet, ONCE)
-        assert node.heard("is cancelled at nonce 0")
-        assert (node.nonce(wallet), wallet.receipts[-1]["to"]) == (1, wallet.address)
+        assert node.heard("is cancelled at nonce 1")
+        assert (node.nonce(wallet), wallet.receipts[-1]["to"]) == (2, wallet.address)
 
 
 def test_what_is_done_is_not_done_again() -> None:
@@ -225,7 +225,7 @@ def test_somebody_else_uses_the_nonce() -> None:
             node.drop(wallet)
             transaction = {"to": ONCE, "data": "0x01", "gas": 100_000, "nonce": 0, "chainId": 31337}
             fees = {"maxFeePerGas": 9 * GWEI, "maxPriorityFeePerGas": 3 * GWEI}
-            node.eth.send_raw_transaction(twin._signed({**transaction, **fees}))  # type: ignore[typeddict-item]
+            node.eth.send_raw_transaction(twin._signed({**transaction, **fees}))  # type: ignore[typeddict-item]  # fees
             node.mine()
 
         node.steps = [taken]

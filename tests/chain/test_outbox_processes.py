@@ -10,7 +10,7 @@ import pytest
 from manual_node import COUNTER, KEY, Pool, count, pool
 
 from anvil_node import anvil_node
-from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, SqliteJournal, kept_journal
+from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, SqliteJournal
 from pol.chain.account.wallet import Wallet
 from pol.errors import OperationalError
 
@@ -34,7 +34,7 @@ def child(url: str, directory: Path, moment: str, wanted: int = 1) -> subprocess
 
 
 def ended(process: subprocess.Popen[str], code: int) -> str:
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=300)
     assert process.returncode == code, errors
     return out
 
@@ -64,11 +64,11 @@ def test_two_processes_cannot_share_a_journal(tmp_path: Path) -> None:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "holds\n"
             with pytest.raises(OperationalError, match="another process works with this key"):
-                kept_journal(node.connection, address, tmp_path)
+                SqliteJournal.of(node.connection, address, tmp_path)
         finally:
             holder.kill()
             holder.communicate()
-        kept_journal(node.connection, address, tmp_path).close()
+        SqliteJournal.of(node.connection, address, tmp_path).close()
 
 
 def test_two_machines_with_one_key_lose_nothing(tmp_path: Path) -> None:

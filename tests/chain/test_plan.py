@@ -19,6 +19,8 @@ from pol.chain.deployments.deployment_plan import Plan
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 
+pytestmark = pytest.mark.long
+
 KEYS = (
     bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"),
     bytes.fromhex("59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"),

@@ -9,10 +9,10 @@ from web3 import HTTPProvider, Web3
 from web3.exceptions import Web3Exception
 from web3.types import RPCEndpoint
 
-from anvil_node import anvil_node
 from node_snapshots import order
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
+from shared_chain import SharedChain
 
 
 class Counting(HTTPProvider):
@@ -25,10 +25,10 @@ class Counting(HTTPProvider):
         return super().make_request(method, params)
 
 
-def test_each_thing_is_asked_for_once_while_nothing_is_sent() -> None:
-    with anvil_node() as url:
-        provider = Counting(url)
-        connection = Connection(Web3(provider), url)
+def test_each_thing_is_asked_for_once_while_nothing_is_sent(chain: SharedChain) -> None:
+    with chain.lent():
+        provider = Counting(chain.connection.name)
+        connection = Connection(Web3(provider), "node")
         asked = provider.asked
         address = connection.web3.eth.accounts[1]
         wallet = Wallet.create(connection, KEY)
@@ -49,13 +49,12 @@ def test_each_thing_is_asked_for_once_while_nothing_is_sent() -> None:
         assert asked["eth_chainId"] == 0
 
 
-def test_a_refusal_is_asked_for_again() -> None:
-    with anvil_node() as url:
-        provider = Counting(url)
-        connection = Connection(Web3(provider), url)
-        provider.asked.clear()
-        with connection.cached():
-            for _ in range(2):
-                with pytest.raises(Web3Exception):
-                    connection.web3.eth.get_logs({"fromBlock": 9, "toBlock": 1})
-        assert provider.asked["eth_getLogs"] == 2
+def test_a_refusal_is_asked_for_again(chain: SharedChain) -> None:
+    provider = Counting(chain.connection.name)
+    connection = Connection(Web3(provider), "node")
+    provider.asked.clear()
+    with connection.cached():
+        for _ in range(2):
+            with pytest.raises(Web3Exception):
+                connection.web3.eth.get_logs({"fromBlock": 10**9, "toBlock": 1})
+    assert provider.asked["eth_getLogs"] == 2

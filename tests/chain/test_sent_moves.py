@@ -7,12 +7,10 @@ from random import Random
 import pytest
 
 import toy_market
-from anvil_node import anvil_node
 from cli_runner import pol
 from dispute_harness import replay_claim
 from lab.disputes import dispute_match
 from pol.chain.court.move_from_transaction import sent_move
-from pol.chain.node.connection import Connection
 from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.encoding.move_encoding import FUNCTIONS, encode
@@ -21,6 +19,7 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Position, Side
 from pol.errors import OperationalError, ProtocolError
+from shared_chain import SharedChain
 from toy_market import ToyMarket
 
 Sent = tuple[bytes, Position, Move]
@@ -61,9 +60,10 @@ def lying(ground: toy_market.Ground, nodes: Sequence[int]) -> tuple[ToyMarket, S
 
 
 @pytest.fixture(scope="module")
-def dispute() -> tuple[ToyMarket, list[Sent]]:
-    toy, liar = lying(toy_market.settled(Connection.embedded()), range(7))
-    return toy, played(toy, liar)
+def dispute(chain: SharedChain) -> Iterator[tuple[ToyMarket, list[Sent]]]:
+    with toy_market.lent(chain) as ground:
+        toy, liar = lying(ground, range(7))
+        yield toy, played(toy, liar)
 
 
 def test_every_move_of_a_dispute_is_read_back(dispute: tuple[ToyMarket, list[Sent]]) -> None:
@@ -99,15 +99,13 @@ def test_other_calls_of_the_game_are_no_moves(dispute: tuple[ToyMarket, list[Sen
 
 
 @pytest.fixture(scope="module")
-def on_a_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ToyMarket, list[Sent], tuple[str, ...]]]:
-    folder = tmp_path_factory.mktemp("explained")
-    with anvil_node() as url:
-        toy, liar = lying(toy_market.settled(Connection.to(url)), (2, 4, 5))
-        sent = played(toy, liar)
-        document = folder / "deployment.json"
-        document.write_text(toy.deployment.to_json())
-        place = ("--deployment", str(document), "--rpc", url, "--store", str(folder / "store"))
-        yield toy, sent, place
+def on_a_node(
+    dispute: tuple[ToyMarket, list[Sent]], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[ToyMarket, list[Sent], tuple[str, ...]]:
+    (toy, sent), folder = dispute, tmp_path_factory.mktemp("explained")
+    document = folder / "deployment.json"
+    document.write_text(toy.deployment.to_json())
+    return toy, sent, ("--deployment", str(document), "--rpc", toy.connection.name, "--store", str(folder / "store"))
 
 
 def test_a_transaction_is_explained(on_a_node: tuple[ToyMarket, list[Sent], tuple[str, ...]]) -> None:

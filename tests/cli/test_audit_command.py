@@ -5,42 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cli_runner import Said, pol
-from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
-from pol.arithmetic.primitives import Words
+from lab.rounds.tiny_training import COORDINATOR, LIAR, TinyTraining, key, lying_run
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
-from pol.rounds import ClaimAuthor
 from pol.rounds.auditing.drawn_audit import claims_in, open_rounds
-from pol.rounds.plan.source_rules import ClaimPlace
 from pol.training.storage.store import Store
-
-LIAR = 1
-
-
-class _Liar(ClaimAuthor):
-    def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
-        end = super().run(place, start, first_step, steps)
-        if place.round == 1 and place.phase == 0:
-            end[0] = end[0] ^ np.uint32(1)
-        return end
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("run")
-    training = TinyTraining.of(Store(f"file://{folder}/store"))
-    training.author(LIAR, _Liar)
-    for round_ in range(3):
-        training.play(round_, (0, LIAR, 2))
-        training.publish(round_)
-    return folder
+    return lying_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.mark.parametrize("worker", [str(LIAR), key(LIAR).name])

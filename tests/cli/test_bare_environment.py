@@ -6,12 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import click
 import pytest
 
+from cli_runner import all_commands
 from pol.cli.commands import VERBS, commands
 from pol.extras import EXTRAS
 
@@ -35,46 +35,47 @@ NEEDS = {
 """Commands that can't work without an extra, and which."""
 
 
-def run(extras: tuple[str, ...], lines: list[tuple[str, ...]], folder: Path) -> list[tuple[int, str]]:
+Answers = dict[tuple[str, ...], tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answers]:
+    """By environment what each line ends with and prints; one process for all lines of an environment."""
+    return {name: _said(extras, tmp_path_factory.mktemp("bare")) for name, extras in ENVIRONMENTS.items()}
+
+
+def _said(extras: tuple[str, ...], folder: Path) -> Answers:
+    lines = [(*path, "--help") for path in all_commands()] + [_plain(path) for path in all_commands() if path]
+    # With all that they need, demo, benchmarks and a market would run.
+    lines = [line for line in lines if not extras or line[0] not in {"demo", "bench", "up"} or "--help" in line]
+    lines += [] if extras else list(NEEDS)
     done = subprocess.run(
         [sys.executable, ROOT / "tests" / "bare_environment.py", json.dumps([extras, lines])],
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [(code, out) for code, out in json.loads(done.stdout)]
+    return {line: (code, out) for line, (code, out) in zip(lines, json.loads(done.stdout), strict=True)}
 
 
-@cache
-def all_commands() -> list[tuple[str, ...]]:
-    """Every verb, and the verbs of verbs."""
-    found: list[tuple[str, ...]] = []
-
-    def walk(path: tuple[str, ...], command: click.Command) -> None:
-        found.append(path)
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                below = command.get_command(context, name)
-                assert below is not None
-                walk((*path, name), below)
-
-    walk((), commands)
-    return found
+def _plain(path: tuple[str, ...]) -> tuple[str, ...]:
+    """With nothing said; all checks of a device take a minute."""
+    return (*path, "--short") if path == ("selftest",) else path
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_every_help_works_and_no_verb_ends_in_a_traceback(environment: str, tmp_path: Path) -> None:
-    extras = ENVIRONMENTS[environment]
-    helps = [(*path, "--help") for path in all_commands()]
-    for line, (code, out) in zip(helps, run(extras, helps, tmp_path), strict=True):
+def test_every_help_works_and_no_verb_ends_in_a_traceback(environment: str, said: dict[str, Answers]) -> None:
+    helped = {line: answer for line, answer in said[environment].items() if "--help" in line}
+    assert len(helped) == len(all_commands())
+    for line, (code, out) in helped.items():
         assert (code, "Usage:" in out) == (0, True), (line, out)
-    # With nothing said: usage, or the one line that names what is missing. Demo, benchmarks and a market would run.
-    plain = [path for path in all_commands() if path and (not extras or path[0] not in {"demo", "bench", "up"})]
-    for line, (code, out) in zip(plain, run(extras, plain, tmp_path), strict=True):
+    # With nothing said: usage, or the one line that names what is missing.
+    plain = said[environment].keys() - helped.keys() - NEEDS.keys()
+    assert len(plain) > 40
+    for line in plain:
+        code, out = said[environment][line]
         assert code in {0, 1, 2, 3}, (line, out)
         assert "Traceback" not in out, (line, out)
         assert "bug of pol" not in out, (line, out)
@@ -82,21 +83,24 @@ def test_every_help_works_and_no_verb_ends_in_a_traceback(environment: str, tmp_
             assert len(out.strip().splitlines()) == 1 or out.startswith("Usage:"), (line, out)
 
 
-def test_what_is_missing_is_named_with_its_extra(tmp_path: Path) -> None:
-    lines = list(NEEDS)
-    for line, (code, out) in zip(lines, run((), lines, tmp_path), strict=True):
-        assert code == 3, (line, out)
-        assert f"pip install 'pol[{NEEDS[line]}]'" in out, (line, out)
-        assert len(out.strip().splitlines()) == 1, (line, out)
+@pytest.mark.parametrize("line", NEEDS, ids=" ".join)
+def test_what_is_missing_is_named_with_its_extra(line: tuple[str, ...], said: dict[str, Answers]) -> None:
+    code, out = said["no extra"][line]
+    told = out.lstrip("\n")
+    assert (code, told.count("\n")) == (3, 1), out
+    assert told.startswith("pol: ")
+    assert f"pip install 'proof-of-learning[{NEEDS[line]}]'" in out
+    assert "Errno" not in out
 
 
 def test_a_public_name_says_which_extra_it_needs() -> None:
     lines = "from bare_environment import hide; hide(()); import pol; pol.draw; pol.Store; pol.Recorder"
     done = subprocess.run(
-        [sys.executable, "-c", lines], cwd=ROOT / "tests", capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", lines], cwd=ROOT / "tests", capture_output=True, text=True, check=False
     )
     said = done.stderr.strip().splitlines()[-1]
-    assert said.endswith("pol.Recorder: this needs torch, which isn't installed: pip install 'pol[train]'"), done.stderr
+    told = "pol.Recorder: this needs torch, which isn't installed: pip install 'proof-of-learning[train]'"
+    assert said.endswith(told), done.stderr
 
 
 def test_the_table_of_verbs_and_that_of_extras_are_complete() -> None:
@@ -107,3 +111,14 @@ def test_the_table_of_verbs_and_that_of_extras_are_complete() -> None:
     declared = (ROOT / "pyproject.toml").read_text()
     for extra in set(EXTRAS.values()):
         assert re.search(rf"^{extra} = \[", declared, re.MULTILINE), extra
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)  # the kernels are compiled
+def test_what_pip_installs_alone_explains_every_verb_and_replays(tmp_path: Path) -> None:
+    """The environment that tests/bare_environment.py stands for, made for once."""
+    made = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", made], check=True)
+    subprocess.run([made / "bin" / "python", "-m", "pip", "install", "--quiet", ROOT], check=True)
+    done = subprocess.run([made / "bin" / "python", ROOT / ".ci" / "wheel_check.py"], cwd=tmp_path, check=False)
+    assert done.returncode == 0

@@ -1,13 +1,14 @@
 """The tab key."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from cli_runner import Said, pol
+from pol.cli.commands import commands
 
 POL = Path(sys.executable).parent / "pol"
 
@@ -25,10 +26,10 @@ def test_another_shell() -> None:
     ("words", "expected"), [("pol expl", {"explain", "explore"}), ("pol run verifier --fee", {"--fee-cap"})]
 )
 def test_bash_completes(words: str, expected: set[str]) -> None:
-    position = str(len(words.split()) - 1)
-    environment = {**os.environ, "_POL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": position}
-    done = subprocess.run([POL], env=environment, capture_output=True, text=True, check=True)
-    assert {line.split(",")[1] for line in done.stdout.splitlines()} == expected
+    asked = {"_POL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    said = CliRunner().invoke(commands, env=asked, prog_name="pol")
+    assert said.exit_code == 0
+    assert {line.split(",")[1] for line in said.stdout.splitlines()} == expected
 
 
 def test_bash_itself(tmp_path: Path) -> None:

@@ -13,15 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from cli_runner import Said, pol
 from forked_programs import PROCESSES
 from pol.errors import OperationalError, ProtocolError
 from pol.training.recorder.doctor_control import Rehearsal
+from pol.verification.runs.cut_places import BEHIND, FIRST, LATER
 from pol.verification.runs.resume_check import (
     EXACT,
     NOT_DETERMINISTIC,
     NOT_EXACT,
     NOT_PORTABLE,
     OTHER_ROOTS,
+    SEEN,
     ProgramExit,
     ResumeReport,
     check_resumption,
@@ -38,15 +41,15 @@ def program(arguments: list[str], variables: Mapping[str, str]) -> None:
     runpy.run_path(arguments[0], run_name="__main__")
 
 
-def examined(folder: Path, *arguments: str, steps: int = 12) -> ResumeReport:
+def examined(folder: Path, *arguments: str, steps: int = 12, one_epoch: bool = False) -> ResumeReport:
     def run(variables: Mapping[str, str]) -> ProgramExit:
         process = PROCESSES.Process(target=program, args=(list(arguments), dict(variables)))
         process.start()
-        process.join(100)
+        process.join()
         assert process.exitcode is not None
         return ProgramExit(process.exitcode, "")
 
-    return check_resumption(run, folder, steps)
+    return check_resumption(run, folder, steps, one_epoch=one_epoch)
 
 
 def said(found: ResumeReport) -> str:
@@ -54,13 +57,38 @@ def said(found: ResumeReport) -> str:
 
 
 def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
+    """Cut in the first epoch of seven steps, right behind it, and in the second one; two steps pass between."""
     found = examined(tmp_path, str(TRAINER), "none")
-    assert (found.verdict, found.advice, found.step) == (EXACT, (), None), said(found)
-    assert found.resumed_from is not None
-    assert found.killed_at is not None
-    assert found.resumed_from < found.killed_at < found.steps == 12
+    assert (found.verdict, found.advice, found.step, found.steps) == (EXACT, (), None, 12), said(found)
+    assert [(cut.where, cut.killed_at, cut.resumed_from) for cut in found.cuts] == [
+        (FIRST, 5, 4),
+        (BEHIND, 8, 7),
+        (LATER, 10, 9),
+    ]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("fault", "steps", "seen", "words"),
+    [("none", 6, 16, ""), ("long epoch", 6, 6, "Say --steps 73, or --one-epoch")],
+)
+def test_runs_go_on_to_two_epochs_or_say_what_was_not_seen(
+    tmp_path: Path, fault: str, steps: int, seen: int, words: str
+) -> None:
+    found = examined(tmp_path, str(TRAINER), fault, steps=steps)
+    assert (found.verdict, found.steps) == (SEEN if words else EXACT, seen), said(found)
+    assert words in " ".join(found.not_seen)
+    assert bool(words) == bool(found.not_seen)
+
+
+@pytest.mark.long
+def test_two_steps_with_a_batch(tmp_path: Path) -> None:
+    """Only steps that the program records, too, can be resumed; doctor doesn't ask for others."""
+    found = examined(tmp_path, str(TRAINER), "two steps", steps=24)
+    assert (found.verdict, found.advice) == (EXACT, ()), said(found)
+
+
+@pytest.mark.long
 def test_a_launch_with_other_roots_is_a_verdict_of_its_own(tmp_path: Path) -> None:
     """Seeded by torch alone: nothing draws from the other generators, and they are in every complete root."""
     found = examined(tmp_path, str(TRAINER), "torch alone")
@@ -69,6 +97,7 @@ def test_a_launch_with_other_roots_is_a_verdict_of_its_own(tmp_path: Path) -> No
     assert "torch.manual_seed" not in said(found)
 
 
+@pytest.mark.long
 def test_a_batch_that_is_drawn_ahead_is_named(tmp_path: Path) -> None:
     found = examined(tmp_path, str(BY_HAND), "ahead")
     assert found.verdict == NOT_EXACT
@@ -79,39 +108,61 @@ def test_a_batch_that_is_drawn_ahead_is_named(tmp_path: Path) -> None:
     assert "loader" not in said(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("manner", ["each step", "as a part"])
 def test_batches_drawn_by_hand_resume_exactly(tmp_path: Path, manner: str) -> None:
-    """What the guide advises."""
+    """What the guide advises. A recorder that sees no batch knows of no epoch."""
     found = examined(tmp_path, str(BY_HAND), manner)
-    assert (found.verdict, found.advice) == (EXACT, ()), said(found)
+    assert (found.verdict, found.advice) == (SEEN, ()), said(found)
+    assert "say --one-epoch" in " ".join(found.not_seen)
+    assert examined(tmp_path / "one", str(BY_HAND), manner, one_epoch=True).verdict == EXACT
 
 
 # A fault takes four processes. One of each kind of evidence is looked for in every run, the others in the slow suite.
 @pytest.mark.parametrize(
     ("fault", "components", "words"),
     [
-        ("scheduler", {"optimizer"}, ["optimizer/state/param_groups/0/lr", "scheduler=scheduler"]),
-        ("teacher", {"parameters", "optimizer"}, ["module teacher (main in trainer.py)", "parts={'teacher'"]),
+        (
+            "counter",
+            {"parameters"},
+            ["count (main in trainer.py) isn't recorded, and the loop reads it next: it is 1 then, and 5"],
+        ),
+        pytest.param(
+            "scheduler",
+            {"optimizer"},
+            ["optimizer/state/param_groups/0/lr", "give the recorder scheduler=schedule"],
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "teacher",
+            {"parameters", "optimizer"},
+            ["module teacher (main in trainer.py)", "parts={'teacher': teacher}"],
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             "generator",
             {"parameters"},
-            ["generator noise (main in trainer.py)", "parts={'noise'"],
+            ["generator noise (main in trainer.py)", "parts={'noise': noise}"],
             marks=pytest.mark.slow,
         ),
-        ("loader", {"random"}, ["doesn't see the data of loader (main in trainer.py)", "recorder.batches(loader)"]),
+        pytest.param(
+            "loader",
+            {"random"},
+            ["doesn't see the data of loader (main in trainer.py)", "recorder.batches(loader)"],
+            marks=pytest.mark.long,
+        ),
         pytest.param("attribute", {"parameters"}, ["attribute calls of the model", "buffer"], marks=pytest.mark.slow),
-        ("gradients", {"parameters"}, ["gradients that add up", "Checkpoints(gradients=True)"]),
         pytest.param(
-            "part",
+            "attribute of a part",
             {"parameters"},
-            ["gain doesn't come back as it was", "load_state_dict of gain"],
-            marks=pytest.mark.slow,
+            ["attribute inner['decay'][0] of gain isn't recorded", "return it from the part's state_dict"],
+            marks=pytest.mark.long,
         ),
         pytest.param(
-            "data",
-            {"cursor"},
-            ["batches after the resumption are others", "generator data.source (main in trainer.py)"],
-            marks=pytest.mark.slow,
+            "gradients",
+            {"parameters"},
+            ["gradients that add up", "Checkpoints(gradients=True)"],
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -120,10 +171,23 @@ def test_what_is_missing_is_named(tmp_path: Path, fault: str, components: set[st
     assert found.verdict == NOT_EXACT
     assert found.difference is not None
     assert components <= set(found.difference.components)
-    assert found.resumed_from is not None
     assert found.step is not None
-    assert found.step > found.resumed_from
+    assert found.step > found.cuts[-1].resumed_from
     assert all(word in said(found) for word in words), said(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("part", "gain/state/value isn't what the checkpoint of step 4 commits to"),
+        ("data", "of the loader 'data', drawn again, isn't the one that was used"),
+    ],
+)
+def test_a_resumption_that_is_refused_is_explained(tmp_path: Path, fault: str, words: str) -> None:
+    found = examined(tmp_path, str(TRAINER), fault)
+    assert (found.verdict, found.difference) == (NOT_EXACT, None)
+    assert words in said(found)
 
 
 @pytest.mark.slow
@@ -134,6 +198,7 @@ def test_what_is_lost_without_effect_on_the_record_is_named(tmp_path: Path) -> N
     assert "module average (main in trainer.py)" in said(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "step", "words"),
     [
@@ -145,10 +210,11 @@ def test_a_trainer_that_is_not_deterministic_is_told_so(
     tmp_path: Path, fault: str, step: int, words: list[str]
 ) -> None:
     found = examined(tmp_path, str(TRAINER), fault)
-    assert (found.verdict, found.step, found.resumed_from) == (NOT_DETERMINISTIC, step, None)
+    assert (found.verdict, found.step, found.cuts) == (NOT_DETERMINISTIC, step, ())
     assert all(word in said(found) for word in words), said(found)
 
 
+@pytest.mark.long
 def test_programs_that_cannot_be_examined(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("print('nothing to record')")
@@ -158,18 +224,16 @@ def test_programs_that_cannot_be_examined(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="ended with code 7"):
         examined(tmp_path / "runs", str(script))
     with pytest.raises(ProtocolError, match="unset it"):
-        Rehearsal.of({"POL_DOCTOR_STORE": "memory://x", "POL_DOCTOR_EVERY": "often"})
+        Rehearsal.of({"POL_DOCTOR_STORE": "memory://x", "POL_DOCTOR_STOP": "often"})
     assert Rehearsal.of({}) is None
 
 
 @pytest.mark.slow
 def test_the_trainer_of_transformers(tmp_path: Path) -> None:
     script = str(TRAINER.with_name("trainer_transformers.py"))
-    found = examined(tmp_path / "right", script, "global", str(tmp_path / "out"))
-    assert (found.verdict, found.steps) == (EXACT, 12), said(found)
-    found = examined(tmp_path / "wrong", script, "own", str(tmp_path / "out"))
-    assert found.verdict == NOT_EXACT
-    assert "the batches after the resumption are others" in said(found)
+    for source in ("global", "own"):
+        found = examined(tmp_path / source, script, source, str(tmp_path / "out"))
+        assert (found.verdict, found.steps) == (EXACT, 12), said(found)
 
 
 @pytest.mark.slow
@@ -189,19 +253,17 @@ def test_the_command(tmp_path: Path, fault: str, code: int) -> None:
 
 
 def test_the_command_says_what_it_cannot_run() -> None:
-    done = subprocess.run([str(POL), "doctor", "--", "/nowhere/python"], capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "can't run /nowhere/python" in done.stderr
+    assert pol("doctor", "--", "/nowhere/python") == Said(3, match="can't run /nowhere/python")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["exact", "eager"])
+@pytest.mark.parametrize("kind", [pytest.param("exact", marks=pytest.mark.slow), "eager"])
 def test_other_instructions_and_threads(tmp_path: Path, kind: str) -> None:
     """Processes of their own: torch chooses its instructions once."""
     trainer = [sys.executable, str(TRAINER.with_name("trainer_exact.py")), kind]
     done = subprocess.run(
-        [POL, "doctor", "--exact", "--steps", "8", "--json", "--", *trainer],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        [POL, "doctor", "--exact", "--one-epoch", "--steps", "8", "--json", "--", *trainer],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = json.loads(done.stdout)
     if kind == "exact":

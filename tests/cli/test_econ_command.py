@@ -1,4 +1,4 @@
-"""`pol econ`: parameters and populations, for people, programs and as pages."""
+"""`pol econ`: parameters and coalitions, for people and programs, and a page."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,9 @@ import pytest
 import toy_program
 from cli_runner import Said, pol
 
+pytestmark = pytest.mark.rules
+
 TASK = ("--task-value", "100", "--verify-cost", "20", "--cheat-gain", "10")
-PEOPLE = ("--verifiers", "honest=4,lazy=1", "--solvers", "honest=2", "--whistleblowers", "2", "--tasks", "20")
 
 
 def asked(*arguments: str) -> dict[str, Any]:
@@ -50,10 +51,11 @@ def test_a_design_for_people() -> None:
 
 
 def test_a_search_for_people_names_the_rules_and_what_is_done_without_them() -> None:
-    said = pol("econ", "coalition", *TASK, "--share", "0.25")
+    """Of nobody, which is soon over: docs/guides/economics.md has one of a quarter of all tickets."""
+    said = pol("econ", "coalition", *TASK, "--share", "0")
     assert said == Said(0, match="What a coalition gains at most")
-    assert said == Said(0, match="lie in its entry")
-    assert pol("econ", "coalition", *TASK, "--plot", "page.html") == Said(2, match="has no page")
+    assert said == Said(0, match="second looks are unpriced: solver, friend; terms of the design")
+    assert said == Said(0, match="train: land where looks decide")
 
 
 def test_amounts_are_exact() -> None:
@@ -73,33 +75,15 @@ def test_amounts_are_exact() -> None:
         (("design", *TASK, "--most-stake", "0.5"), 1, "with a stake of 0.5: it takes "),
         (("design", *TASK, "--plot", "picture.png"), 2, "ends with .html"),
         (("design", *TASK, "--plot", "no/such/folder.html"), 3, "can't write"),
-        (("simulate", *TASK, "--verifiers", "angels=3"), 2, "KIND=NUMBER"),
-        (("simulate", *TASK, "--verifiers", "withholding=2", "--whistleblowers", "0"), 1, "settles nothing"),
     ],
 )
 def test_bad_input_is_said_in_a_line(arguments: tuple[str, ...], code: int, words: str) -> None:
     assert pol("econ", *arguments) == Said(code, match=words)
 
 
-def test_a_population_for_programs_and_for_people() -> None:
-    found = asked("simulate", *TASK, *PEOPLE)
-    assert found["total_change"] == 0
-    assert sum(epoch["tasks"] for epoch in found["epochs"]) == 20
-    earned = {(row["role"], row["kind"]): row["each_and_task"] for row in found["earned"]}
-    assert earned["verifier, watcher", "lazy"] < earned["verifier, watcher", "honest"]
-    assert pol("econ", "simulate", *TASK, *PEOPLE) == Said(0, match="All balances together changed by 0")
-
-
-def test_without_planted_errors_nothing_is_caught() -> None:
-    found = asked("simulate", *TASK, *PEOPLE, "--no-planted-errors")
-    assert found["most_paid"] == 0
-    assert all(epoch["planted"] == 0 for epoch in found["epochs"])
-
-
-@pytest.mark.parametrize("arguments", [("design", *TASK), ("simulate", *TASK, *PEOPLE)])
-def test_pages_open_from_disk_and_ask_nobody(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_page_opens_from_disk_and_asks_nobody(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    assert pol("econ", *arguments, "--plot", file) == Said(0)
+    assert pol("econ", "design", *TASK, "--plot", file) == Said(0)
     page = file.read_text()
     assert page.startswith("<!DOCTYPE html>")
     assert page.count("<svg") >= 2

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from cli_runner import pol
-from pol.cli.commands import GROUPS, VERBS, commands
+from cli_runner import Said, all_commands, pol
+from pol.cli.commands import GROUPS, VERBS
 from pol.cli.incentives.econ import OF_A_CHECKOUT
 
 COLUMNS = 80
@@ -24,36 +24,11 @@ ENVIRONMENT = {"POL_RPC": "http://127.0.0.1:1", "POL_DEPLOYMENT": "deployment.js
 """What a file of settings says where the examples leave it out."""
 
 
-def leaves() -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-
-    def walk(path: tuple[str, ...], command: click.Command) -> None:
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                below = command.get_command(context, name)
-                assert below is not None
-                walk((*path, name), below)
-        if path:
-            found.append(path)
-
-    walk((), commands)
-    return found
-
-
-def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
-    """The command that words name, and the words that are left for it."""
-    command: click.Command = commands
-    while isinstance(command, click.Group) and words:
-        below = command.get_command(click.Context(command), words[0])
-        assert below is not None, words
-        command, words = below, words[1:]
-    return command, words
+VERBS_OF_VERBS = [path for path in all_commands() if path]
 
 
 def examples_of(path: tuple[str, ...]) -> list[str]:
-    command, _ = command_of(list(path))
-    return re.findall(r"^  (\S.*)$", command.epilog or "", re.MULTILINE)
+    return re.findall(r"^  (\S.*)$", all_commands()[path].epilog or "", re.MULTILINE)
 
 
 def test_help_has_groups_and_one_line_for_each_verb() -> None:
@@ -71,7 +46,7 @@ def test_help_has_groups_and_one_line_for_each_verb() -> None:
         assert all(re.fullmatch(r"[A-Z].*[.?]", line) for _, line in group.values())
 
 
-@pytest.mark.parametrize("path", leaves(), ids=" ".join)
+@pytest.mark.parametrize("path", VERBS_OF_VERBS, ids=" ".join)
 def test_every_verb_has_examples_that_parse(
     path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,8 +66,8 @@ def test_every_verb_has_examples_that_parse(
             continue  # these lines are a shell's
         program, *words = shlex.split(example)
         assert program == "pol"
-        command, rest = command_of(words)
-        command.make_context("pol", rest)
+        depth = max(n for n in range(1, len(words) + 1) if tuple(words[:n]) in all_commands())
+        all_commands()[tuple(words[:depth])].make_context("pol", words[depth:])
 
 
 @pytest.mark.parametrize(
@@ -100,7 +75,7 @@ def test_every_verb_has_examples_that_parse(
     [
         (("verfy",), "No such command 'verfy'. Did you mean 'verify'?"),
         (("zk", "prov"), "No such command 'prov'. Did you mean 'prove'?"),
-        (("econ", "simulte"), "No such command 'simulte'. Did you mean 'simulate'?"),
+        (("econ", "coaliton"), "No such command 'coaliton'. Did you mean 'coalition'?"),
         (("verify", "--exct"), "No such option '--exct'. Did you mean '--exact'?"),
         (("xyzzy",), "No such command 'xyzzy'. `pol --help` lists them."),
     ],
@@ -108,6 +83,13 @@ def test_every_verb_has_examples_that_parse(
 def test_what_is_misspelled_is_suggested(line: tuple[str, ...], near: str) -> None:
     said = pol(*line)
     assert (said.code, said.out) == (2, f"pol: {near}\n")
+
+
+def test_an_option_that_there_is_not_is_wrong_usage_of_every_verb() -> None:
+    for path, command in all_commands().items():
+        if not isinstance(command, click.Group) and path != ("doctor",):  # there it is a program's
+            told = "No such option '--no-such-option'"
+            assert pol(*path, "--no-such-option") == Said(2, match=told), path
 
 
 @pytest.mark.parametrize("words", [(), ("zk",)])
@@ -125,14 +107,13 @@ def test_the_list_of_verbs_imports_none_of_them() -> None:
 
 
 def test_verbs_of_a_checkout_have_examples_too() -> None:
-    assert {path[1] for path in leaves() if path[0] == "econ" and len(path) > 1} == {"design", *OF_A_CHECKOUT}
+    assert {path[1] for path in VERBS_OF_VERBS if path[0] == "econ" and len(path) > 1} == {"design", *OF_A_CHECKOUT}
 
 
 def test_every_verb_that_prints_facts_prints_them_as_json_too() -> None:
-    found = {path: command_of(list(path))[0] for path in leaves()}
     without = {
         path
-        for path, command in found.items()
+        for path, command in all_commands().items()
         if not isinstance(command, click.Group) and "--json" not in {o for p in command.params for o in p.opts}
     }
     assert without == {("completion",)}, "its output is a script"

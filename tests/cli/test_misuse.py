@@ -36,7 +36,8 @@ NO_NODE = "http://127.0.0.1:1"
 MARKET = ("--deployment", "{deployment}", "--rpc", "{node}", "--store", "{store}")
 STAKE = ("stake", "show", *MARKET)
 KEY = ("--key", "{plain_key}")
-DESIGN = ("econ", "design", "--task-value", "25", "--verify-cost", "1", "--cheat-gain")
+NEEDS = ("--task-value", "25", "--verify-cost", "1", "--cheat-gain", "2")
+DESIGN = ("econ", "design", *NEEDS)
 OTHERS = 65534
 """The user nobody."""
 
@@ -44,6 +45,14 @@ FILES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a wrong path": (("commit", "{none}"), 3, "there is no file or folder"),
     "a wrong path of a document": (("check", "{model}", "{none}"), 3, "it isn't there: check the path"),
     "a wrong path of a store": (("log", "{none}"), 3, "it isn't there: check the path"),
+    "nothing to check": (("check", "{none}"), 3, "can't read {none}: it does not exist"),
+    "nothing to compare": (("diff", "{none}", "{none}"), 3, "there is no file or folder"),
+    "nothing to inspect": (("inspect", "{none}"), 3, "there is no file or folder"),
+    "nothing to verify": (("verify", "{none}", DIGEST, "--exact"), 3, "there is no store {none}: name a folder"),
+    "nothing to profile": (("profile", "{none}", DIGEST), 3, "from {none}: it isn't there: check the path"),
+    "nothing to replay": (("replay", "{none}"), 3, "make it with: pol demo --out {none}"),
+    "nothing to serve": (("serve", "{none}"), 3, "there is no store {none}: name a folder"),
+    "no exact proof": (("zk", "exact", "verify", "{none}"), 3, "it isn't there: check the path"),
     "a wrong path in a URL": (("serve", "file://{none}"), 3, "name a folder, or a URL"),
     "a folder that isn't there": (("commit", "{model}", "--out", "{none}/x.json"), 3, "check the path"),
     "a corrupted file": (("commit", "{corrupt}"), 1, "isn't a safetensors file"),
@@ -64,11 +73,21 @@ FILES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a file where a folder is meant": (("serve", "{model}"), 3, "there is no store {model}: name a folder"),
     "a file in place of a folder of disputes": (("replay", "{model}"), 3, "make it with: pol demo --out {model}"),
     "a full disk": (("commit", "{model}", "--out", "/dev/full"), 3, "No space left on device: make room, or write"),
+    "brackets without end": (("inspect", "{deep}"), 1, "nested deeper than 64"),
+    "brackets as a proof": (("zk", "verify", "{deep}"), 1, "nested deeper than 64"),
+    "brackets as an exact proof": (("zk", "exact", "verify", "{deep}"), 1, "nested deeper than 64"),
+    "brackets as a deployment": (("report", "--rpc", NO_NODE, "--deployment", "{deep}"), 1, "nested deeper than 64"),
     "an old record": (("log", "{old_record}"), 1, "no release has written another one: ask its author"),
-    "a newer record": (("diff", "{new_record}", "{run}"), 1, "pip install --upgrade pol"),
+    "a newer record": (("diff", "{new_record}", "{run}"), 1, "pip install --upgrade proof-of-learning"),
     "an unknown step": (("check", "{run}@99"), 3, "has no checkpoint of step 99: it has 2 from 0 to 1"),
     "an object that isn't there": (("inspect", "{run}", DIGEST), 3, "it isn't there: check the path"),
     "no digest": (("inspect", "{run}", "zz"), 2, "64 lower-case hexadecimal digits"),
+    "a negative size of a log": (("log", "{run}", "--consistency", "-1", "2"), 2, "sizes are from 1 to 2"),
+    "a log that shrinks": (("log", "{run}", "--consistency", "2", "1"), 2, "the smaller one first"),
+    "a log of the future": (("log", "{run}", "--consistency", "2", "999"), 2, "sizes are from 1 to 2"),
+    "no signer": (("log", "{run}", "--signer", "zz"), 2, "64 hexadecimal digits"),
+    "no key for a log": (("log", "{run}", "--in-toto", "x", "--key", "{empty}"), 2, "holds no private key"),
+    "no key for a profile": (("profile", "{run}", DIGEST, "--key", "{empty}"), 2, "holds no private key"),
     "a record without a task": (("verify", "{run}", "--exact"), 2, "`pol check RECORD` verifies its checkpoints"),
     "a file that is no digest": (("verify", "{run}", "{model}"), 2, "doesn't hold 32 bytes in hexadecimal"),
     "a key that is none": (("worker", "{run}", "--key", "{json}"), 2, "holds no private key in PEM form"),
@@ -95,8 +114,17 @@ FILES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "not a number": (("verify", "{run}", "--exact", "--wait", "nan"), 2, "'nan' is no finite number"),
     "infinity": (("worker", "{run}", "--poll", "inf"), 2, "inf"),
     "a share above one": (("verify", "{run}", "--confidence", "2"), 2, "isn't above 0 and up to 1"),
-    "a negative amount": ((*DESIGN, "-1"), 2, "has to be 0 or more"),
-    "an amount without end": ((*DESIGN, "nan"), 2, "write 12 or 0.25"),
+    "a negative amount": ((*DESIGN, "--cheat-gain", "-1"), 2, "has to be 0 or more"),
+    "an amount without end": ((*DESIGN, "--cheat-gain", "nan"), 2, "write 12 or 0.25"),
+    "all tickets in one hand": ((*DESIGN, "--coalition", "1"), 2, "coalition has to be from 0 to 0.95"),
+    "a replay for nothing": ((*DESIGN, "--verify-cost", "0"), 2, "verify_cost has to be above zero"),
+    "certain detection": ((*DESIGN, "--detection", "1"), 2, "detection has to be from 0 to 0.9999999"),
+    "certainty": ((*DESIGN, "--confidence", "1"), 2, "at most 0.9999999"),
+    "interest that is no number": ((*DESIGN, "--capital", "nan"), 2, "capital has to be a number"),
+    "slowness without end": ((*DESIGN, "--slowest", "inf"), 2, "slowest has to be a number"),
+    "a round beyond 64 bits": (("beacon", "--round", "1" + "0" * 26), 2, "18446744073709551615"),
+    "a time beyond all rounds": (("beacon", "--after", "1" + "0" * 30), 2, "there is no round"),
+    "a signature that is none": (("beacon", "--round", "5", "--signature", "zz"), 2, "hexadecimal"),
     "no time": (("beacon", "--after", "yesterday"), 2, "write seconds since 1970"),
     "a misspelled verb": (("verfy",), 2, "Did you mean 'verify'?"),
     "a misspelled option": (("verify", "--exct"), 2, "Did you mean '--exact'?"),
@@ -108,6 +136,12 @@ FILES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a deployment that is none": (("report", "--rpc", NO_NODE, "--deployment", "{json}"), 1, "`pol deploy` wrote"),
     "a deployment in no text": (("report", "--rpc", NO_NODE, "--deployment", "{model}"), 1, "see `pol deploy`"),
     "no options": (("stake", "show"), 2, "once for all: `pol config set deployment"),
+    "no key of a funder": (("demo", "--funder-key", "xyz"), 2, "a private key of 64 hexadecimal digits"),
+    "a key of zeros": (("demo", "--funder-key", "00" * 32), 2, "a private key of 64 hexadecimal digits"),
+    "a negative seed": (("demo", "--seed", "-1"), 2, "is not in the range"),
+    "a story under a file": (("demo", "--out", "{model}/story"), 3, "name another folder with --out"),
+    "a story on no node": (("demo", "--rpc", NO_NODE), 3, "Is the node running"),
+    "an unknown benchmark": (("bench", "nothing"), 2, "no area nothing; there are: demo"),
     "no program": (("doctor",), 2, "`pol doctor --help` shows what there is"),
 }
 CHAIN: dict[str, tuple[tuple[str, ...], int, str]] = {
@@ -191,6 +225,8 @@ class Misused:
         self.file("half", data[: len(data) // 2])
         self.file("empty", b"")
         self.file("json", b'{"layer":[1,2,3]}')
+        # The parser recurses in C, and the EVM in Python lifts the bound that would stop it.
+        self.file("deep", b'{"a":' * 200_000 + b"0" + b"}" * 200_000)
         pol("commit", self.names["model"], "--out", folder / "commitment")
         self.names["commitment"] = str(folder / "commitment")
         self.file("half_json", (folder / "commitment").read_bytes()[:50])
@@ -309,7 +345,7 @@ def test_a_limit_on_the_size_of_files(misused: Misused) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
 
     with process("commit", str(misused.names["model"]), "--out", misused.folder / "big", preexec_fn=limit) as running:
-        _, said = running.communicate(timeout=120)
+        _, said = running.communicate()
     require_one_line(Said(running.returncode, said), 3, "write elsewhere")
 
 
@@ -356,14 +392,6 @@ def test_a_key_that_may_not_be_read(nobody: Path, monkeypatch: pytest.MonkeyPatc
     require_one_line(pol("config"), 3, "Permission denied: ask its owner for access")
 
 
-def test_a_missing_extra(tmp_path: Path) -> None:
-    program = Path(__file__).parents[1] / "bare_environment.py"
-    lines = [["doctor", "--", "python3", "train.py"], ["log", "s3://bucket"]]
-    done = subprocess.run([sys.executable, program, json.dumps([[], lines])], stdout=subprocess.PIPE, check=True)
-    for (code, out), extra in zip(json.loads(done.stdout), ("train", "s3"), strict=True):
-        require_one_line(Said(code, out), 3, f"pip install 'pol[{extra}]'")
-
-
 def test_an_unsupported_operation(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\n\n\nclass Model(torch.nn.Linear):\n    def forward(self, x):\n"
@@ -385,32 +413,34 @@ def test_an_interrupt(number: signal.Signals, misused: Misused) -> None:
         assert running.stdout is not None
         assert running.stdout.readline().startswith("serving")
         running.send_signal(number)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate()
     require_one_line(Said(running.returncode, said), 130, "interrupted; nothing was left half-written")
 
 
+@pytest.mark.long
 def test_the_explorer_needs_no_display_and_no_browser(market: Misused) -> None:
     bare = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"}}
     with process("explore", *market.line(MARKET), "--port", "0", env=bare) as running:
         assert running.stdout is not None
         assert running.stdout.readline().startswith("http://127.0.0.1:")
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate()
     require_one_line(Said(running.returncode, said), 130, "interrupted")
 
 
+@pytest.mark.long
 def test_a_lock_of_another_process_and_one_of_a_dead_process(market: Misused, tmp_path: Path) -> None:
     run = ("run", "verifier", *market.line((*MARKET, *KEY)), "--data", tmp_path / "party", "--poll", "0.1")
     with process(*run) as first:
         assert first.stdout is not None
         first.stdout.readline()
         with process(*run, "--turns", "1") as second:
-            _, said = second.communicate(timeout=120)
-        require_one_line(Said(second.returncode, said), 3, "end one of them")
+            _, said = second.communicate()
+        require_one_line(Said(second.returncode, said), 3, "wait for it, or end it")
         first.kill()
         first.communicate()
     with process(*run, "--turns", "1") as third:
-        _, said = third.communicate(timeout=120)
+        _, said = third.communicate()
     assert (third.returncode, said) == (0, "")
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -93,6 +94,34 @@ def test_runs_that_are_equal_now_and_began_otherwise(tmp_path: Path) -> None:
     assert not document["equal"]
 
 
+def test_a_shorter_run_has_a_code_of_its_own(tmp_path: Path) -> None:
+    def fall(step: int, _: object) -> None:
+        if step == 6:
+            raise KeyboardInterrupt
+
+    record(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        record(tmp_path / "cut", fall)
+    said = pol("diff", tmp_path / "whole", tmp_path / "cut")
+    assert said == Said(4, match=" is the end of the shorter run: the other one goes on to step 10")
+    assert json.loads(pol("diff", tmp_path / "cut", tmp_path / "whole", "--json").out)["shorter"].startswith(
+        f"{tmp_path}/cut"
+    )
+    assert pol("diff", f"{tmp_path}/whole@2", f"{tmp_path}/cut@2").code == 0
+
+
+def test_generators_that_nobody_drew_from_are_listed_apart(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        np.random.seed(len(name) + ord(name))
+        record(tmp_path / name)
+    said = pol("diff", tmp_path / "a", tmp_path / "b")
+    assert said == Said(1, match="they are equal but for generators that nobody drew from: numpy")
+    assert "they differ first" not in said.out
+    assert json.loads(pol("diff", tmp_path / "a", tmp_path / "b", "--json").out)["equal_but_for"] == ["numpy"]
+    record(tmp_path / "c", lambda step, _: np.random.rand())
+    assert "nobody drew" not in pol("diff", tmp_path / "a", tmp_path / "c").out
+
+
 def test_a_record_without_a_task_is_not_rejected_for_it(runs: Path) -> None:
     """Nobody has done anything wrong: it is wrong usage to ask for a replay of steps that nothing describes."""
     said = pol("verify", runs / "a", "--exact")
@@ -160,6 +189,18 @@ def test_check_finds_what_was_changed(copy: Path) -> None:
     assert pol("check", copy) == Said(3, match="not everything could be checked")
 
 
+def test_a_rate_that_changes_is_named_with_its_step(runs: Path) -> None:
+    """By `check`, `log --verify` and `inspect`; nothing has changed in the other run."""
+    change = "optimizer/state/param_groups/0/lr: 0.1 -> 0.2"
+    findings = json.loads(pol("check", runs / "b", "--json").out)["findings"]
+    assert [(f["about"], f["detail"]) for f in findings if f["check"] == "change"] == [("step 6", change)]
+    assert json.loads(pol("log", runs / "b", "--verify", "--json").out)["changes"] == [{"step": 6, "change": change}]
+    assert f"step 6: {change}" in pol("log", runs / "b", "--verify").out
+    assert json.loads(pol("inspect", f"{runs}/b@6", "--json").out)["changed"] == [change]
+    assert json.loads(pol("inspect", runs / "b", "--json").out)["newest"]["changed"] == []
+    assert json.loads(pol("log", runs / "a", "--verify", "--json").out)["changes"] == []
+
+
 def test_check_finds_another_document_and_another_log(copy: Path) -> None:
     head = copy / HEAD
     published = json.loads(head.read_bytes())
@@ -199,8 +240,10 @@ def test_inspect_tells_what_a_record_holds(runs: Path, tmp_path: Path) -> None:
     assert newest["step"] == STEPS
     assert newest["components"]["parameters"]["tensors"] == 6
     assert newest["values"]["optimizer"]["state"]["param_groups"]["0"]["momentum"] == "0.5"
-    assert newest["values"]["cursor"]["batch"] == "10"
-    assert json.loads(pol("inspect", f"{runs}/a@4", "--json").out)["values"]["cursor"]["batch"] == "4"
+    place = newest["values"]["cursor"]["loaders"]["data"]
+    assert (place["epoch"], place["batch"]) == ("1", "0"), "an epoch that is over is the begin of the next one"
+    earlier = json.loads(pol("inspect", f"{runs}/a@4", "--json").out)
+    assert earlier["values"]["cursor"]["loaders"]["data"]["batch"] == "4"
     digest = found["checkpoints"][1]["document"]
     assert json.loads(pol("inspect", runs / "a", digest, "--json").out)["step"] == EVERY
     assert "momentum: 0.5" in pol("inspect", runs / "a").out
@@ -219,10 +262,16 @@ def test_control_characters_of_strangers_reach_no_terminal(copy: Path) -> None:
 
 
 def test_looking_needs_no_torch(runs: Path) -> None:
-    code = "import sys; from pol.cli.main import _run; code = _run(); sys.exit(code or 8 * ('torch' in sys.modules))"
-    for arguments in (["check", "a"], ["commit", "a@4"], ["diff", "a@4", "b@4"], ["inspect", "a"]):
-        done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=runs, capture_output=True, check=False)
-        assert done.returncode == 0, (arguments, done)
+    program = """
+import sys
+from pol.cli.main import _run
+for line in ("check a", "commit a@4", "diff a@4 b@4", "inspect a"):
+    sys.argv[1:] = line.split()
+    assert _run() == 0, line
+    assert "torch" not in sys.modules, line
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=runs, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_inspect_knows_tasks_and_learning_proofs() -> None:

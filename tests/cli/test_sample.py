@@ -10,6 +10,8 @@ from cli_runner import Said, pol
 from pol.claims.sample_size import detection_probability
 from pol.claims.segment_draw import MAX_DRAWS
 
+pytestmark = pytest.mark.rules
+
 
 def asked(*arguments: str) -> dict[str, Any]:
     said = pol("sample", *arguments, "--json")

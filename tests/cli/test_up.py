@@ -139,12 +139,12 @@ def test_only_own_processes_are_ended(tmp_path: Path) -> None:
         stranger.kill()
         stranger.wait()
     assert first.ended() == ["orphan"]
-    assert first.restart("orphan", 2, 60)
+    assert first.restart("orphan", 2, 3600)
     assert first.is_alive("orphan")
     os.kill(first.pids()["orphan"], signal.SIGKILL)
     while first.is_alive("orphan"):
         time.sleep(0.01)
-    assert not first.restart("orphan", 2, 60)  # the second time within a minute
+    assert not first.restart("orphan", 2, 3600)  # the second time within an hour
     first.end()
 
 
@@ -266,9 +266,9 @@ def test_from_nothing_to_weights(tmp_path: Path, script: Path, monkeypatch: pyte
             ("missing", "has no function missing"),
         ):
             said = pol("submit", f"{script}:{function}", "--price", "1")
-            assert told in said.out, said.out
+            assert told in said.out.splitlines()[-1], said.out
             assert said.code in {1, 3}
-            assert len(said.out.splitlines()) == 1
+            assert len(said.out.splitlines()) <= 3  # "pol: running" and "pol: capturing" come before
         assert pol("submit", f"{script}:make_task", "--price", "much") == Said(1, match="much is no price")
 
         sent = pol("submit", f"{script}:make_task", "--price", "1", "--no-follow", "--json")
@@ -307,14 +307,25 @@ def test_from_nothing_to_weights(tmp_path: Path, script: Path, monkeypatch: pyte
         with pytest.raises(ProtocolError, match=f"none of 1 tasks begins with zz: {task[:8]} is the newest"):
             Submission.of("zz", MarketPlace.here())
         assert torch.equal(found.weights()["first.weight"], model.first.weight)
+        _require_told_what_to_do(market.ready()["processes"]["solver"], folder)
+
+
+def _require_told_what_to_do(solver: int, folder: Path) -> None:
+    """Without a solver: one that neither lives nor has ended. Nobody bids, and whoever follows the task is told."""
+    os.kill(solver, signal.SIGSTOP)
+    try:
+        sent = submit(digits.captured(1), 1, folder)
+        with pytest.raises(OperationalError, match=r"nobody has made the next call .* start them by `pol up`"):
+            sent.wait(patience=10)
+    finally:
+        os.kill(solver, signal.SIGCONT)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("chain", ["anvil", "embedded"])
-def test_a_solver_that_lies_is_caught_and_nobody_pays_for_it(tmp_path: Path, script: Path, chain: str) -> None:
-    options = ["--embedded"] if chain == "embedded" else []
-    with RunningMarket(tmp_path / "market", "--cheat", "solver", *options) as market:
+def test_a_solver_that_lies_is_caught_and_nobody_pays_for_it(tmp_path: Path, script: Path) -> None:
+    """On the embedded chain; on anvil the quickstarts of parties have such a solver."""
+    with RunningMarket(tmp_path / "market", "--cheat", "solver", "--embedded") as market:
         market.ready()
         place = MarketPlace.here(tmp_path / "market")
         assert place.signer is not None
@@ -324,7 +335,7 @@ def test_a_solver_that_lies_is_caught_and_nobody_pays_for_it(tmp_path: Path, scr
         exec(TRAIN, space)
         sent = submit(space["make_task"](), 1, place, batch=16)  # type: ignore[operator]  # of the script
         assert before - vault.free(place.signer.address) > ETHER * 999 // 1000
-        told = [step.what for step in sent.progress(patience=120)]
+        told = [step.what for step in sent.progress(patience=900)]
         assert told[-1] == "The task is settled."
         assert sent.task().outcome is TaskOutcome.REJECTED
         # The verifier's fee is paid from the stake of the solver.
@@ -332,22 +343,6 @@ def test_a_solver_that_lies_is_caught_and_nobody_pays_for_it(tmp_path: Path, scr
         with pytest.raises(ProtocolError, match="the task was rejected"):
             sent.weights()
     assert market.process.returncode == 0, market.log.read_text()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_without_a_solver_it_is_said_what_to_do(tmp_path: Path) -> None:
-    """The solver ends again and again; nobody bids, and whoever follows the task is told."""
-    with RunningMarket(tmp_path / "market") as market:
-        ready = market.ready()
-        pid = ready["processes"]["solver"]
-        os.kill(pid, signal.SIGSTOP)  # neither alive nor ended
-        try:
-            sent = submit(digits.captured(1), 1, tmp_path / "market")
-            with pytest.raises(OperationalError, match=r"nobody has made the next call .* start them by `pol up`"):
-                sent.wait(patience=10)
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.long
@@ -360,7 +355,7 @@ def test_a_verifier_that_lies_loses_its_seat_and_the_task_is_accepted(tmp_path: 
         space: dict[str, object] = {}
         exec(TRAIN, space)
         sent = submit(space["make_task"](), 1, place, batch=16)  # type: ignore[operator]  # of the script
-        told = [step.what for step in sent.progress(patience=120)]
+        told = [step.what for step in sent.progress(patience=900)]
         assert told[-1] == "The task is settled."
         assert sent.task().outcome is TaskOutcome.ACCEPTED
         desks = place.deployment.market(place.connection)

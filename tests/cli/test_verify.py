@@ -13,37 +13,24 @@ import torch
 import small_task
 from cli_runner import Said, pol
 from pol import ProtocolError, Recorder, Sampling, sample, verify
-from pol.execution.cpu import CpuExecutor
 from pol.training.record.learning_record import HEAD
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import compute_log_root
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.verdict import Outcome
 from stored_state import load_state
 
-SKIPPED = 7 * small_task.INTERVAL + 1
 SEED = "5e" * 32
 
 
-class Case:
-    """A store with a task, an honest and a dishonest training and a profile."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.store, self.task = small_task.published(folder)
-        self.honest = small_task.solve(self.store, self.task)
-        self.skipping = small_task.solve(self.store, self.task, frozenset({SKIPPED}))
-        self.profile = self.store.put(measure_profile(self.task, CpuExecutor, 3, 4).encode())
-
-    def run(self, proof: str | Path, *arguments: object) -> Said:
-        return pol("verify", self.folder, proof, "--profile", self.profile, *map(str, arguments))
-
-
 @pytest.fixture(scope="module")
-def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return Case(tmp_path_factory.mktemp("verify"))
+def case(tmp_path_factory: pytest.TempPathFactory) -> small_task.Examined:
+    return small_task.examined(tmp_path_factory.mktemp("verify"))
+
+
+def run(case: small_task.Examined, proof: str | Path, *arguments: object) -> Said:
+    return pol("verify", case.folder, proof, "--profile", case.profile, *map(str, arguments))
 
 
 def read(said: Said) -> dict[str, Any]:
@@ -51,19 +38,19 @@ def read(said: Said) -> dict[str, Any]:
     return document
 
 
-def test_a_device_has_the_same_report(case: Case) -> None:
+def test_a_device_has_the_same_report(case: small_task.Examined) -> None:
     cpu, host = (
-        read(case.run(case.skipping, "--draws", 3, "--seed", SEED, "--json", "--device", device))
+        read(run(case, case.skipping, "--draws", 3, "--seed", SEED, "--json", "--device", device))
         for device in ("cpu", "host")
     )
     assert [{**document, "seconds": 0} for document in (cpu, host)] == [{**cpu, "seconds": 0}] * 2
-    assert case.run(case.honest, "--device", "host", "--engine", "cores") == Said(2, match="processor's cores")
-    assert case.run(case.honest, "--device", "tpu") == Said(2, match="there is no device 'tpu'")
+    assert run(case, case.honest, "--device", "host", "--engine", "cores") == Said(2, match="processor's cores")
+    assert run(case, case.honest, "--device", "tpu") == Said(2, match="there is no device 'tpu'")
 
 
-def test_an_honest_training_is_accepted_and_one_with_a_missing_step_is_not(case: Case) -> None:
-    assert case.run(case.honest, "--all") == Said(0, match="ACCEPTED: 20 of 20 replayed segments accepted")
-    said = case.run(case.skipping, "--all", "--json")
+def test_an_honest_training_is_accepted_and_one_with_a_missing_step_is_not(case: small_task.Examined) -> None:
+    assert run(case, case.honest, "--all") == Said(0, match="ACCEPTED: 20 of 20 replayed segments accepted")
+    said = run(case, case.skipping, "--all", "--json")
     document = read(said)
     assert (said.code, document["outcome"], document["reasons"]) == (1, "rejected", ["distance-above-threshold"])
     assert [s["segment"] for s in document["segments"] if s["outcome"] == "rejected"] == [7]
@@ -71,40 +58,40 @@ def test_an_honest_training_is_accepted_and_one_with_a_missing_step_is_not(case:
     assert all(len(s["observed"]["loss"]) == small_task.INTERVAL for s in document["segments"])
 
 
-def test_the_sample_follows_from_confidence_and_cheat_fraction(case: Case) -> None:
-    document = read(case.run(case.honest, "--cheat-fraction", "0.25", "--confidence", "0.9", "--json"))
+def test_the_sample_follows_from_confidence_and_cheat_fraction(case: small_task.Examined) -> None:
+    document = read(run(case, case.honest, "--cheat-fraction", "0.25", "--confidence", "0.9", "--json"))
     assert (document["draw"]["cheated"], len(document["draw"]["drawn"])) == (5, 7)
     assert 0.9 <= document["draw"]["probability"] < 1.0
-    again = read(case.run(case.honest, "--draws", 7, "--seed", document["draw"]["seed"], "--json"))
+    again = read(run(case, case.honest, "--draws", 7, "--seed", document["draw"]["seed"], "--json"))
     assert again["draw"]["drawn"] == document["draw"]["drawn"]
     assert (document["draw"]["seed_from"], again["draw"]["seed_from"]) == ("this verifier", "outside")
-    other = read(case.run(case.honest, "--draws", 7, "--json"))
+    other = read(run(case, case.honest, "--draws", 7, "--json"))
     assert other["draw"]["seed"] != document["draw"]["seed"]
 
 
-def test_a_screen_adds_what_doesn_t_look_like_its_neighbours(case: Case) -> None:
+def test_a_screen_adds_what_doesn_t_look_like_its_neighbours(case: small_task.Examined) -> None:
     worse = small_task.solve(case.store, case.task, frozenset(range(8 * small_task.INTERVAL, 9 * small_task.INTERVAL)))
-    document = read(case.run(worse, "--seed", SEED, "--draws", 1, "--suspicious", 1, "--json"))
+    document = read(run(case, worse, "--seed", SEED, "--draws", 1, "--suspicious", 1, "--json"))
     assert document["draw"]["drawn"] != [8]
     assert document["draw"]["suspected"] == [8]
     assert (document["outcome"], document["suspicious"][0]["segment"]) == ("rejected", 8)
     assert document["draw"]["probability"] == 0.05
 
 
-def test_exact_mode(case: Case) -> None:
+def test_exact_mode(case: small_task.Examined) -> None:
     canonical = small_task.solve_with(case.store, case.task, small_task.Canonical(case.task))
     assert pol("verify", case.folder, canonical, "--exact", "--all") == Said(0, match="equal-roots")
     assert pol("verify", case.folder, case.skipping, "--exact", "--all") == Said(1, match="roots-differ")
 
 
-def test_the_proof_has_to_be_over_the_log_that_was_committed_to(case: Case) -> None:
+def test_the_proof_has_to_be_over_the_log_that_was_committed_to(case: small_task.Examined) -> None:
     root = learning_proof.decode(case.store, case.honest).log_root.hex()
-    assert case.run(case.honest, "--draws", 1, "--log-root", f"0x{root}").code == 0
-    said = case.run(case.honest, "--draws", 1, "--log-root", "00" * 32, "--json")
+    assert run(case, case.honest, "--draws", 1, "--log-root", f"0x{root}").code == 0
+    said = run(case, case.honest, "--draws", 1, "--log-root", "00" * 32, "--json")
     assert (said.code, read(said)["reasons"], read(said)["segments"]) == (1, ["broken-log"], [])
 
 
-def test_bad_proofs_are_rejected_and_what_is_missing_is_inconclusive(case: Case, tmp_path: Path) -> None:
+def test_bad_proofs_are_rejected_and_what_is_missing_is_inconclusive(case: small_task.Examined, tmp_path: Path) -> None:
     proof = learning_proof.decode(case.store, case.honest)
     short = replace(proof, checkpoints=proof.checkpoints[:-1])
     short = replace(short, log_root=compute_log_root(short.checkpoints))
@@ -113,9 +100,9 @@ def test_bad_proofs_are_rejected_and_what_is_missing_is_inconclusive(case: Case,
         (case.task.digest, "malformed"),
         (case.store.put(replace(proof, order_root=bytes(32)).encode()), "wrong-order"),
     ):
-        said = case.run(bad, "--json")
+        said = run(case, bad, "--json")
         assert (said.code, read(said)["outcome"], read(said)["reasons"]) == (1, "rejected", [reason])
-    gone = case.run("ab" * 32, "--json")
+    gone = run(case, "ab" * 32, "--json")
     assert (gone.code, read(gone)["outcome"], read(gone)["reasons"]) == (3, "inconclusive", ["not-available"])
     shutil.copytree(case.folder, tmp_path / "copy")
     lost = proof.checkpoints[5].object
@@ -127,20 +114,20 @@ def test_bad_proofs_are_rejected_and_what_is_missing_is_inconclusive(case: Case,
     assert said == Said(3, match="corrupt-object")
 
 
-def test_usage(case: Case, tmp_path: Path) -> None:
+def test_usage(case: small_task.Examined, tmp_path: Path) -> None:
     assert pol("verify", case.folder, case.honest) == Said(2, match="pol profile makes one), or compare bits (--exact")
-    assert case.run(case.honest, "--exact") == Said(2, match="exclude each other: compare by thresholds")
-    assert case.run("zz") == Said(2, match="neither 32 bytes in hexadecimal nor a file")
+    assert run(case, case.honest, "--exact") == Said(2, match="exclude each other: compare by thresholds")
+    assert run(case, "zz") == Said(2, match="neither 32 bytes in hexadecimal nor a file")
     (tmp_path / "digest.txt").write_text(case.honest + "\n")
-    assert case.run(tmp_path / "digest.txt", "--draws", 1).code == 0
+    assert run(case, tmp_path / "digest.txt", "--draws", 1).code == 0
     (tmp_path / "digest.txt").write_text("something else")
-    assert case.run(tmp_path / "digest.txt", "--draws", 1) == Said(2, match="doesn't hold 32 bytes")
-    assert case.run(case.honest, "--seed", "12") == Said(2, match="isn't 32 bytes")
-    assert case.run(case.honest, "--draws", 21) == Said(2, match="the task has 20")
-    assert case.run(case.honest, "--draws", 2, "--all") == Said(2, match="exclude each other")
-    assert case.run(case.honest, "--confidence", "1.1") == Said(2, match="up to 1")
-    assert case.run(case.honest, "--cheat-fraction", "0") == Said(2, match="above 0")
-    assert case.run(case.honest, "--confidence", "much") == Said(2, match="isn't a number")
+    assert run(case, tmp_path / "digest.txt", "--draws", 1) == Said(2, match="doesn't hold 32 bytes")
+    assert run(case, case.honest, "--seed", "12") == Said(2, match="isn't 32 bytes")
+    assert run(case, case.honest, "--draws", 21) == Said(2, match="the task has 20")
+    assert run(case, case.honest, "--draws", 2, "--all") == Said(2, match="exclude each other")
+    assert run(case, case.honest, "--confidence", "1.1") == Said(2, match="up to 1")
+    assert run(case, case.honest, "--cheat-fraction", "0") == Said(2, match="above 0")
+    assert run(case, case.honest, "--confidence", "much") == Said(2, match="isn't a number")
     assert pol("verify", case.folder, "--exact") == Said(2, match="is no learning record")
     for proof in ((), (case.honest,)):
         assert pol("verify", tmp_path / "nowhere", *proof, "--exact") == Said(3, match="no store")
@@ -166,7 +153,7 @@ def record(store: Store, task: LoadedTask) -> Recorder:
     return recorder
 
 
-def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: Case, tmp_path: Path) -> None:
+def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: small_task.Examined, tmp_path: Path) -> None:
     shutil.copytree(case.folder, tmp_path / "own")
     store = Store(f"file://{tmp_path / 'own'}")
     recorder = record(store, case.task)

@@ -83,6 +83,7 @@ def two(case: Case, tmp_path: Path) -> Iterator[list[Process]]:
         each.end()
 
 
+@pytest.mark.long
 def test_two_workers_verify_a_training(case: Case, two: list[Process], tmp_path: Path) -> None:
     assert [each.ready["event"] for each in two] == ["ready", "ready"]
     (tmp_path / "keys.txt").write_text("\n".join(each.key for each in two))
@@ -102,14 +103,14 @@ def test_two_workers_verify_a_training(case: Case, two: list[Process], tmp_path:
     assert f"worker {two[0].key[:16]} is there" in said.out
     # An interrupted worker ends with a code of its own.
     two[0].process.send_signal(signal.SIGTERM)
-    assert two[0].process.wait(60) == 130
+    assert two[0].process.wait() == 130
 
 
+@pytest.mark.long
 def test_a_worker_that_is_interrupted_gives_its_job_back(case: Case, tmp_path: Path) -> None:
     """Also in the middle of a replay, whose store doesn't answer."""
     queue = ReplayQueue(Store(f"file://{case.queue}"))
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(60)
         worker = Process(case, tmp_path / "key.pem", store=f"http://127.0.0.1:{silent.getsockname()[1]}")
         try:
             start, end = learning_proof.load(case.store, case.proof, case.task).checkpoints[:2]
@@ -119,13 +120,14 @@ def test_a_worker_that_is_interrupted_gives_its_job_back(case: Case, tmp_path: P
             with silent.accept()[0]:
                 assert queue.has_lease(bytes.fromhex(worker.key), lease)
                 worker.process.send_signal(signal.SIGTERM)
-                assert worker.process.wait(60) == 130
+                assert worker.process.wait() == 130
             assert not queue.has_lease(bytes.fromhex(worker.key), lease)
             assert not queue.has_answer(lease.job, bytes.fromhex(worker.key))
         finally:
             worker.end()
 
 
+@pytest.mark.long
 def test_one_job_of_a_cluster(case: Case, tmp_path: Path) -> None:
     """`--engine command` with a worker that leaves its result in the queue."""
     line = f"{POL} worker {{store}} --queue {{queue}} --job {{job}} --threads {{threads}}"

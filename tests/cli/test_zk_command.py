@@ -26,6 +26,7 @@ from pol.zk.ezkl.verifier_contract import bytecode, compiler
 ROOT = Path(__file__).parents[2]
 NAME = "linear_regression"
 pytest.importorskip("ezkl")
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,6 @@ def node() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.long
 def test_two_proofs_follow_each_other(keys: Path, tmp_path: Path) -> None:
     first, second, after = tmp_path / "1.json", tmp_path / "2.json", tmp_path / "next.json"
     about = ("--keys", keys, "--json")

@@ -9,6 +9,7 @@ import pytest
 
 from cli_runner import Said, pol
 from pol.chain.desks.proven_steps import context_of
+from pol.zk.bn254 import R
 from pol.zk.circuits import load_circuit
 from pol.zk.exact.exact_proof_file import ExactProofs
 from pol.zk.example import example_vectors
@@ -49,17 +50,27 @@ def test_steps_of_a_task(keys: Path, tmp_path: Path) -> None:
     last = integer_step(network, [integer_step(network, first), *second[1:]])
     assert json.loads(after.read_text()) == {"theta.integers": [int(x) for x in last.ravel()]}
     assert proofs.steps[-1].after == vector_hash([int(x) for x in last.ravel()]).to_bytes(32)
-    assert pol("zk", "exact", "verify", out) == Said(0, match=proofs.key.digest.hex())
+    key = proofs.key.digest.hex()
+    asked = ("zk", "exact", "verify", out, "--first-step", "7", "--task")
+    assert pol(*asked, TASK) == Said(0, match=f"2 step(s) of task {TASK}, from step 7 hold")
+    said = json.loads(pol(*asked, TASK, "--key", key, "--json").out)
+    assert (said["task"], said["first_step"], said["after"]) == (TASK, 7, proofs.steps[-1].after.hex())
+    for about in (("zk", "exact", "verify", out), (*asked, "ff" * 32), (*asked[:4], "--task", TASK)):
+        assert pol(*about) == Said(1, match="aren't about")
+    assert pol(*asked, TASK, "--key", "00" * 32) == Said(1, match="for the key")
 
     good = json.loads(out.read_bytes())
 
     def refused(why: str, raw: object) -> None:
         bent = tmp_path / "bent.json"
         bent.write_text(raw if isinstance(raw, str) else json.dumps(raw, sort_keys=True, separators=(",", ":")))
-        assert pol("zk", "exact", "verify", bent) == Said(1, match=why)
+        assert pol("zk", "exact", "verify", bent, "--first-step", "7", "--task", TASK) == Said(1, match=why)
 
     one, two = good["steps"]
-    refused("the proof of step 0 does not hold", {**good, "steps": [{**one, "context": two["context"]}, two]})
+    refused("aren't about steps 7 to 8", {**good, "steps": [{**one, "context": two["context"]}, two]})
+    moved = (int(one["context"], 16) % R + R).to_bytes(32).hex()  # the same number in the field
+    refused("aren't about steps 7 to 8", {**good, "steps": [{**one, "context": moved}, two]})
+    refused("the proof of step 0 does not hold", {**good, "steps": [{**one, "data": two["data"]}, two]})
     refused("the proof of step 1 does not hold", {**good, "steps": [one, {**two, "after": one["after"]}]})
     refused("step 1 doesn't begin with the vector", {**good, "steps": [one, one]})
     refused("1 to 65536 steps", {**good, "steps": []})

@@ -6,6 +6,7 @@ import copy
 import random
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,6 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pol import Recorder
-
-FAULTS = (
-    "scheduler",
-    "teacher",
-    "average",
-    "generator",
-    "loader",
-    "time",
-    "attribute",
-    "gradients",
-    "part",
-    "unseeded",
-    "torch alone",
-    "data",
-)
 
 
 class Model(nn.Module):
@@ -48,25 +34,31 @@ class Model(nn.Module):
 
 
 class Noisy(Dataset[tuple[Tensor, Tensor]]):
-    """Draws from a generator of its own."""
+    """Draws from a generator that nothing can reach, as it lives in a frame."""
 
     def __init__(self, data: TensorDataset):
         self.data = data
-        self.source = torch.Generator().manual_seed(5)
+        self.draws = self.drawn()
+
+    def drawn(self) -> Iterator[Tensor]:
+        source = torch.Generator().manual_seed(5)
+        while True:
+            yield torch.randn(8, generator=source)
 
     def __len__(self) -> int:
         return len(self.data)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         x, y = self.data[index]
-        return x + 0.1 * torch.randn(x.shape, generator=self.source), y
+        return x + 0.1 * next(self.draws), y
 
 
 class Gain:
-    """A factor that grows; `restores` says whether it takes back its state."""
+    """A factor that grows; `restores` says whether it takes back its state. It gives nothing of `inner`."""
 
     def __init__(self, restores: bool) -> None:
         self.value, self.restores = 1.0, restores
+        self.inner = {"decay": [torch.ones(1)]}
 
     def state_dict(self) -> dict[str, Any]:
         return {"value": self.value}
@@ -87,7 +79,7 @@ def main(fault: str) -> None:
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 40)
     noise = torch.Generator().manual_seed(time.time_ns() % 2**40 if fault == "time" else 3)
     gain = Gain(fault != "part")
-    x = torch.randn(70, 8, generator=torch.Generator().manual_seed(1))
+    x = torch.randn(700 if fault == "long epoch" else 70, 8, generator=torch.Generator().manual_seed(1))
     plain = TensorDataset(x, x.sum(1, keepdim=True))
     data: Dataset[Any] = Noisy(plain) if fault == "data" else plain
     loader = DataLoader(data, batch_size=10, shuffle=True)
@@ -98,23 +90,29 @@ def main(fault: str) -> None:
         "memory://never-used",
         model,
         optimizer,
-        every=50,
+        every=2 if fault == "two steps" else 50,
         scheduler=None if fault == "scheduler" else schedule,
         parts=parts,
     )
+    count = 0
     for _ in range(recorder.resume(), 5):
-        for inputs, targets in loader if fault == "loader" else recorder.batches(loader):
+        drawn = recorder.batches(loader, uneven=fault == "two steps")
+        for inputs, targets in loader if fault == "loader" else drawn:
             noisy = inputs + 0.1 * torch.randn(inputs.shape, generator=noise)
             with torch.no_grad():
                 taught = teacher(inputs)
             found = model(noisy)
             loss = ((found - targets) ** 2).mean() + 0.1 * ((found - taught) ** 2).mean()
-            (loss * gain.value).backward()
+            (loss * gain.value * gain.inner["decay"][0] / (1 + count)).backward()
             if fault != "gradients" or recorder.steps % 2:
                 optimizer.step()
                 optimizer.zero_grad()
             schedule.step()
             gain.value *= 1.01
+            count += fault == "counter"
+            gain.inner["decay"][0] *= 0.9 if fault == "attribute of a part" else 1
+            if fault == "two steps":
+                recorder.step()
             with torch.no_grad():
                 for copied in (teacher, average):
                     for mine, its in zip(copied.parameters(), model.parameters(), strict=True):

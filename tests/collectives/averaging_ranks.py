@@ -135,6 +135,8 @@ def integer_training(feedback: bool) -> dict[str, list[bytes]]:
 
 def refused() -> None:
     """What has no definition is said before the training."""
+    with pytest.raises(UnsupportedError, match="wrap it in DistributedDataParallel"):
+        make_reproducible(nn.Linear(2, 2))
     replicated = DistributedDataParallel(network())
     with pytest.raises(UnsupportedError, match="replicas= is for sharded models"):
         make_reproducible(replicated, replicas=dist.group.WORLD)

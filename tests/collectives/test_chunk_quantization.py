@@ -9,6 +9,7 @@ from numpy_collectives import integers
 
 from pol.collectives.chunk_quantization import CHUNK, ChunkLayout, ChunkScales, largest, magnitudes
 
+pytestmark = pytest.mark.rules
 EDGES = (0.0, -0.0, 2.0**-149, -(2.0**-126), 2.0**-120, 1.0, 1.5, 2.5, -3.5, 127.5, 3.4028234663852886e38)
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.sampled_from(EDGES)
 

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 from numpy_collectives import CHUNK, integers, ordered
 
+from lab.json_rows import json_rows
 from pol.collectives.chunk_quantization import ChunkLayout, ChunkScales, magnitudes
 from pol.collectives.rank_order import OPERATIONS, fold_ranks, scaled, settled
 
+pytestmark = pytest.mark.rules
 FILE = Path(__file__).resolve().parent.parent.parent / "fixtures" / "vectors" / "collectives.json"
 EDGES = (0, 1 << 31, 1, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00001, 0x3F800000)
 
@@ -92,4 +95,4 @@ def test_the_package_computes_them() -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(vectors(), indent=1) + "\n")
+    FILE.write_text(json_rows(vectors()))

@@ -43,6 +43,7 @@ def differing() -> list[str]:
     return said
 
 
+@pytest.mark.long
 def test_every_process_hears_who_differs(tmp_path: Path) -> None:
     first, *others = run_ranks(tmp_path, 3, differing)
     assert others == [first, first]
@@ -87,6 +88,7 @@ def refused() -> None:
         integer_all_reduce(torch.ones(3), residuals=torch.zeros(4))
 
 
+@pytest.mark.long
 def test_options_that_do_not_exist(tmp_path: Path) -> None:
     run_ranks(tmp_path, 2, refused)
 
@@ -111,6 +113,7 @@ def outside() -> None:
             ordered_all_reduce(torch.ones(3), group=group)
 
 
+@pytest.mark.long
 def test_a_process_outside_of_the_group(tmp_path: Path) -> None:
     run_ranks(tmp_path, 2, outside)
 
@@ -125,5 +128,6 @@ def leaving() -> str | None:
     os._exit(0)
 
 
+@pytest.mark.long
 def test_a_process_that_ends_is_an_operational_error(tmp_path: Path) -> None:
     run_ranks(tmp_path, 3, leaving)

@@ -5,12 +5,9 @@ from pathlib import Path
 import pytest
 from averaging_ranks import STEPS, disagreeing, hybrid, integer_training, refused, replicas, shards
 from process_group import run_ranks
-from torch import nn
-
-from pol.collectives import make_reproducible
-from pol.errors import UnsupportedError
 
 TENSORS = 6 * (STEPS + 1)
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
@@ -46,8 +43,3 @@ def test_disagreement_ends_the_backward_pass_of_all(tmp_path: Path) -> None:
 
 def test_what_has_no_definition_is_refused(tmp_path: Path) -> None:
     run_ranks(tmp_path, 2, refused)
-
-
-def test_a_model_without_a_group() -> None:
-    with pytest.raises(UnsupportedError, match="wrap it in DistributedDataParallel"):
-        make_reproducible(nn.Linear(2, 2))

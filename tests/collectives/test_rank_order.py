@@ -9,6 +9,7 @@ from numpy_collectives import ordered
 
 from pol.collectives.rank_order import OPERATIONS, ORDERS, Operation, Order, fold_ranks, scaled, settled
 
+pytestmark = pytest.mark.rules
 words = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0x3F800000])
 
 

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy_collectives import integers, ordered, to_bfloat16
 from process_group import run_ranks
 from reducing_ranks import SIZES, TRANSPORTS, bytes_sent, integer_results, ordered_results, splits, values
 
 from pol.collectives.rank_order import ORDERS
+
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
@@ -23,13 +26,7 @@ def test_ordered_sums(tmp_path: Path, count: int) -> None:
                 assert [one["sum", size, order, forwards] for one in found] == [expected] * count
             expected = ordered(rows, "mean", order).tobytes()
             assert [one["mean", size, order, True] for one in found] == [expected] * count
-
-
-@pytest.mark.parametrize("count", [3])
-def test_narrow_floats_are_rounded_once(tmp_path: Path, count: int) -> None:
-    import torch
-
-    found = run_ranks(tmp_path, count, ordered_results)
+    # Narrow floats are rounded once.
     rows = [values(rank, 4097) for rank in range(count)]
     wide = ordered([to_bfloat16(row) for row in rows], "mean")
     expected = (to_bfloat16(wide).view(np.uint32) >> 16).astype(np.uint16).tobytes()

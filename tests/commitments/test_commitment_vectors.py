@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 import sha3
 
+import instruction_sets
+from lab.json_rows import json_rows
 from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment, header_hash
@@ -33,27 +35,15 @@ from pol.graph.node import Node
 from pol.graph.step_program import Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
 
+pytestmark = pytest.mark.rules
+
 TESTS = Path(__file__).resolve().parents[1]
 FILE = TESTS.parent / "fixtures" / "vectors" / "commitments.json"
 SIZES = (*range(1, 21), 33)
 SHAPES = [
-    (),
-    (1,),
-    (63,),
-    (64,),
-    (65,),
-    (128,),
-    (129,),
-    (1, 1),
-    (7, 9),
-    (8, 8),
-    (5, 13),
-    (17, 41),
-    (1, 1, 1),
-    (2, 3, 4),
-    (4, 4, 4),
-    (3, 7, 11),
-]
+    (), (1,), (63,), (64,), (65,), (128,), (129,), (1, 1), (7, 9), (8, 8), (5, 13), (17, 41), (1, 1, 1),
+    (2, 3, 4), (4, 4, 4), (3, 7, 11),
+]  # fmt: skip
 LISTS = [[0], [3, 4], [1, 5, 9], [8, 7, 6, 5, 4], list(range(17)), list(range(32))]
 
 # --- the specification once more --------------------------------------------------------------------------------------
@@ -195,10 +185,8 @@ def recorded() -> Any:
 @pytest.fixture(params=_hashing.isas(), autouse=True)
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every test below holds on every instruction set of the C++ kernels that this machine has."""
-    before = _hashing.isa()
-    _hashing.set_isa(request.param)
-    yield request.param
-    _hashing.set_isa(before)
+    with instruction_sets.held(request.param, _hashing):
+        yield request.param
 
 
 def raw(value: str) -> bytes:
@@ -275,4 +263,4 @@ def test_program(recorded: Any) -> None:
 
 if __name__ == "__main__":
     sys.path.append(str(TESTS))
-    FILE.write_text(json.dumps(vectors(), indent=1) + "\n")
+    FILE.write_text(json_rows(vectors()))

@@ -13,6 +13,8 @@ from pymerkle import verify_inclusion as pymerkle_inclusion
 from pol.commitments.checkpoint_log import CheckpointLog, LogEdge, verify_consistency, verify_inclusion
 from pol.errors import ProtocolError
 
+pytestmark = pytest.mark.rules
+
 ENTRIES = [random.Random(i).randbytes(32) for i in range(70)]
 
 

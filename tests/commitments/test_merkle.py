@@ -1,4 +1,4 @@
-"""Trees, branches and tensor roots against a plain re-implementation of docs/spec/commitments.md."""
+"""keccak-256, trees, branches and tensor roots against published digests and plain re-implementations."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 import sha3
+from eth_hash.auto import keccak as eth_keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
+import instruction_sets
 from pol.commitments import _hashing, merkle
+from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import (
     ListTag,
     constants_root,
@@ -22,13 +25,13 @@ from pol.commitments.tensor import (
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import DType, TensorType
 
+pytestmark = pytest.mark.rules
+
 
 @pytest.fixture(params=_hashing.isas())
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _hashing.isa()
-    _hashing.set_isa(request.param)
-    yield request.param
-    _hashing.set_isa(before)
+    with instruction_sets.held(request.param, _hashing):
+        yield request.param
 
 
 def H(data: bytes) -> bytes:  # noqa: N802 - the specification's name
@@ -190,3 +193,33 @@ def test_two_adjacent_leaves_share_a_branch(count: int) -> None:
         assert len(siblings) == merkle.length_of_two(left, merkle.depth(count))
         assert merkle.climb_two(leaves[left], leaves[left + 1], left, siblings) == merkle.tree(leaves)
         assert merkle.climb_two(leaves[left + 1], leaves[left], left, siblings) != merkle.tree(leaves)
+
+
+@pytest.mark.parametrize(
+    ("message", "digest"),
+    [
+        (b"", "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"),
+        (b"abc", "4e03657aea45a94fc7d47ba826c8d667c0d1e6e33a64a036ec44f58fa12d6c45"),
+        (b"testing", "5f16f4c7f149ac4f9510d9cf8cf384038ad348b3bcdc01915f95de12df9d1b02"),
+        (b"transfer(address,uint256)", "a9059cbb2ab09eb219583f4a59a5d0623ade346d962bcd4e46b11da047c9049b"),
+    ],
+)
+def test_published_digests(isa: str, message: bytes, digest: str) -> None:
+    assert keccak256(message).hex() == digest
+
+
+def test_every_length_around_the_block_boundaries(isa: str) -> None:
+    source = random.Random(4)
+    for size in [*range(420), 1359, 1360, 1361, 10_000]:
+        message = source.randbytes(size)
+        assert keccak256(message) == sha3.keccak_256(message).digest() == eth_keccak(message)
+
+
+def test_is_not_the_standardised_sha3() -> None:
+    assert keccak256(b"abc") != sha3.sha3_256(b"abc").digest()
+
+
+def test_views_of_memory_are_accepted_and_text_is_not() -> None:
+    assert _hashing.keccak256(memoryview(b"xabcx")[1:4]) == keccak256(b"abc")
+    with pytest.raises(TypeError):
+        _hashing.keccak256("abc")  # type: ignore[arg-type]  # text has no bytes of its own

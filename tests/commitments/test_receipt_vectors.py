@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lab.json_rows import json_rows
 from pol.commitments.keccak import keccak256
 from pol.commitments.receipt import RECEIPT_NODES, receipt_nodes, receipt_of, receipt_seed
+
+pytestmark = pytest.mark.rules
 
 FILE = Path(__file__).resolve().parent.parent.parent / "fixtures" / "vectors" / "receipts.json"
 NODES = (1, 2, 3, 4, 7, 64, 1000, 2**31)
@@ -34,4 +39,4 @@ def test_the_vectors_hold() -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(vectors(), indent=1) + "\n")
+    FILE.write_text(json_rows(vectors()))

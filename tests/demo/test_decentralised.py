@@ -8,12 +8,11 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
+from test_demo import report_of
 
-from cli_runner import Said, pol
-from lab.rounds import scale_model
+from cli_runner import DOCS, Said, pol, run_line, shell_lines
 from lab.rounds.public_run import packed
 from pol.decentralised.processes.local_processes import local_key
 from pol.rounds import audit
@@ -25,7 +24,7 @@ LIAR, LYING_ROUND = 1, 3
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("demo") / "run"
+    folder = tmp_path_factory.mktemp("demo") / "public-run"
     command = [sys.executable, "-m", "pol.cli.main", "demo", "--decentralised", "--json", "--out", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -33,13 +32,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _report(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "report.json").read_text())
-    return found
-
-
 def test_the_story_ends_as_it_should(run: Path) -> None:
-    report = _report(run)
+    report = report_of(run)
     assert (report["cheats_caught"], report["honest_accused"]) == (1, 0)
     assert report["late_joiner_root_equal"] is True
     assert report["resumed_root_equal"] is True
@@ -48,10 +42,10 @@ def test_the_story_ends_as_it_should(run: Path) -> None:
 
 
 def test_the_dispute_ends_at_one_scalar_and_the_stake_goes_somewhere(run: Path) -> None:
-    report = _report(run)
+    report = report_of(run)
     assert report["dispute"]["winner"] == "challenger"
-    # The guide's figure; who has which data, and so where the dispute ends, depends on the order of arrival.
-    assert scale_model.DISPUTE_GAS / 2 < report["dispute"]["gas_total"] < scale_model.DISPUTE_GAS * 2
+    # Who has which data, and so where the dispute ends, depends on the order of arrival.
+    assert 200_000 < report["dispute"]["gas_total"] < 900_000
     assert report["one_step"]["claimed"] != report["one_step"]["computed"]
     assert report["slashed"] is True
     assert report["reward_wei"] + report["burnt_wei"] == report["stake_wei"]
@@ -60,7 +54,7 @@ def test_the_dispute_ends_at_one_scalar_and_the_stake_goes_somewhere(run: Path) 
 
 def test_the_kept_run_is_audited(run: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    report = _report(run)
+    report = report_of(run)
     assert (report["liar"], report["lying_round"]) == (local_key(LIAR).name, LYING_ROUND)
     lying = ("--worker", report["liar"], "--round", str(LYING_ROUND))
     said = pol("audit", run, *lying, "--report", page)
@@ -70,6 +64,16 @@ def test_the_kept_run_is_audited(run: Path, tmp_path: Path) -> None:
         assert pol("audit", run, "--worker", local_key(honest).name, "--round", str(LYING_ROUND)) == Said(
             0, match="accepted"
         )
+
+
+def test_the_quickstart_about_it(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins with the demo, and what it audits is there."""
+    first, *lines = shell_lines(DOCS / "quickstarts" / "audit_a_public_run.md")
+    assert first == f"pol demo --decentralised --out {run.name}"
+    (tmp_path / run.name).symlink_to(run)
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        run_line(line)
 
 
 def test_the_page_of_the_kept_run_is_there(run: Path) -> None:

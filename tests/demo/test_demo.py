@@ -1,38 +1,36 @@
 """`pol demo` as a person runs it: on the embedded chain, on a node, interrupted, with bad input."""
 
 import json
-import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from anvil_node import anvil_node
+from cli_runner import DOCS, Said, blocks, pol, require_shown, run_line, shell_lines, words_and_code
+from forked_programs import run_program
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 
-POL = Path(sys.executable).parent / "pol"
-
-
+SCRIPT = Path(sys.executable).parent / "pol"
+KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+"""Anvil's first, known to everyone."""
 MOVE_GAS, DESCRIBE_GAS, LAST_GAS = 60_000, 80_000, 200_000
 """Of a transaction in all: a move, one that shows a descriptor and the facts that it belongs to, and the last one, in
 which the market settles its side of the dispute: a stake is split, and another seat opened."""
 
 
-def pol(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(POL), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
-
-
 def story(*arguments: str | Path) -> dict[str, Any]:
-    done = pol("demo", "--json", *arguments)
+    command = [str(SCRIPT), "demo", "--json", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -71,39 +69,49 @@ def check(report: dict[str, Any]) -> None:
             assert move["gas"] <= (DESCRIBE_GAS if shows else MOVE_GAS), move
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The story that README.md tells, in a folder."""
+    parent = tmp_path_factory.mktemp("demo")
+    report = story("--out", parent / "story")
+    assert [file.name for file in parent.iterdir()] == ["story"]
+    assert report == report_of(parent / "story")
+    return parent / "story"
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return report
+
+
 @pytest.mark.long
-def test_the_story_and_its_replay(tmp_path: Path) -> None:
-    out = tmp_path / "story"
-    report = story("--out", out)
+def test_the_story(kept: Path) -> None:
+    report = report_of(kept)
     check(report)
-    # The story that README.md tells.
     assert not report["objection"]["drawn"]
     assert report["dispute"]["ended_by"] == "proof", "in the story that is told by default the EVM convicts the liar"
-    assert sorted(f.name for f in tmp_path.iterdir()) == ["story"]
-    assert json.loads((out / "report.json").read_text())["dispute"] == report["dispute"]
-    done = pol("replay", out, "--json")
-    assert done.returncode == 0, done.stderr
-    again = json.loads(done.stdout)
+    assert pol("demo", "--out", kept) == Said(2, match="isn't empty")
+
+
+@pytest.mark.long
+def test_its_replay(kept: Path) -> None:
+    report, again = report_of(kept), json.loads(pol("replay", kept, "--json").out)
     assert again["winner"] == "challenger"
     assert len(again["moves"]) == report["dispute"]["moves"]
     assert again["moves"][-1]["one_step"] == report["one_step"]
     assert [m["gas"] for m in again["moves"]] == [m["gas"] for m in report["dispute"]["gas_by_move"]]
-    words = pol("replay", out)
-    assert report["one_step"]["node"] in words.stdout
-    baseless = pol("replay", out, "--false-dispute")
-    assert "The asserter wins" in baseless.stdout
-    objected = json.loads(pol("replay", out, "--objection", "--json").stdout)
+    assert pol("replay", kept) == Said(0, match=report["one_step"]["node"])
+    assert pol("replay", kept, "--false-dispute") == Said(0, match="The asserter wins")
+    objected = json.loads(pol("replay", kept, "--objection", "--json").out)
     assert objected["moves"][-1]["one_step"] == report["objection"]["one_step"]
-    audit(out, report)
-    occupied = pol("demo", "--out", out)
-    assert occupied.returncode == 2
-    assert "isn't empty" in occupied.stderr
-    damage(out)
+    for verb in ("replay", "dispute"):  # as processes of their own
+        assert subprocess.run([SCRIPT, verb, kept], capture_output=True, check=False).returncode == 0
 
 
-def audit(out: Path, report: dict[str, Any]) -> None:
-    """Every move by itself: what lay open, what was picked, what is left; the numbers are those of the story."""
-    moves = json.loads(pol("dispute", out, "--json").stdout)["moves"]
+@pytest.mark.long
+def test_every_move_by_itself(kept: Path) -> None:
+    """What lay open, what was picked, what is left; the numbers are those of the story."""
+    report, moves = report_of(kept), json.loads(pol("dispute", kept, "--json").out)["moves"]
     assert [m["number"] for m in moves] == list(range(report["dispute"]["transactions"] + 1))
     for before, move in pairwise(moves):
         assert move["lay_open"] == before["opened"]
@@ -112,44 +120,58 @@ def audit(out: Path, report: dict[str, Any]) -> None:
     assert (last["winner"], last["one_step"]) == ("challenger", report["one_step"])
     assert last["lay_open"][last["picked"]]["value"] == report["one_step"]["claimed"]
     assert last["place"]["source"] == report["one_step"]["source"]
-    table = pol("dispute", out)
-    assert table.returncode == 0, table.stderr
-    assert report["one_step"]["source"] in table.stdout
-    assert all(f"{move['gas']:,}" in table.stdout for move in moves[1:])
-    one = pol("dispute", out, "--move", str(last["number"]))
-    assert f"-> {last['lay_open'][last['picked']]['part']}" in one.stdout
-    assert pol("dispute", out, "--move", "99").returncode == 2
+    table = pol("dispute", kept)
+    assert table == Said(0, match=report["one_step"]["source"])
+    assert all(f"{move['gas']:,}" in table.out for move in moves[1:])
+    one = pol("dispute", kept, "--move", str(last["number"]))
+    assert one == Said(0, match=f"-> {last['lay_open'][last['picked']]['part']}")
+    assert pol("dispute", kept, "--move", "99") == Said(2)
 
 
-def damage(out: Path) -> None:
-    """A record that was tampered with, and a store that lost its bytes, are both noticed."""
+@pytest.mark.long
+def test_what_was_tampered_with_is_noticed(kept: Path, tmp_path: Path) -> None:
+    """A record that was changed or cut, and a store that lost its bytes."""
+    out = tmp_path / "story"
+    shutil.copytree(kept, out)
     record = out / "dispute.json"
     original = record.read_text()
     document = json.loads(original)
     document["moves"][0]["payload"] = "00" + document["moves"][0]["payload"][2:]
     record.write_text(json.dumps(document))
-    done = pol("replay", out)
-    assert done.returncode == 1
-    assert "it was changed" in done.stderr
+    assert pol("replay", out) == Said(1, match="it was changed")
     document = json.loads(original)
     del document["moves"][-1]
     record.write_text(json.dumps(document))
-    assert "cut off" in pol("replay", out).stderr
+    assert "cut off" in pol("replay", out).out
     record.write_text(original[: len(original) // 2])
-    assert pol("replay", out).returncode == 1
+    assert pol("replay", out) == Said(1)
     record.write_text(original)
     digest = json.loads((out / "task.json").read_text())["document"]
     (out / "store" / digest[:2] / digest).write_bytes(b"{}")
-    done = pol("replay", out)
-    assert done.returncode == 1
-    assert "corrupt" in done.stderr
+    assert pol("replay", out) == Said(1, match="corrupt")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", ["guides/replay.md", "quickstarts/protocol_developer.md"])
+def test_pages_about_the_story(page: str, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They begin with the demo, and what they look at is there."""
+    first, *lines = shell_lines(DOCS / page)
+    (*command, place), _ = words_and_code(first)
+    assert command == ["pol", "demo", "--out"]
+    (tmp_path / place).parent.mkdir()
+    (tmp_path / place).symlink_to(kept)
+    monkeypatch.chdir(tmp_path)
+    said = "".join(map(run_line, lines))
+    for program, shown in zip(blocks(DOCS / page, "python"), blocks(DOCS / page, "text"), strict=False):
+        run_program(program, tmp_path)
+        require_shown(shown, tmp_path.with_name(f"{tmp_path.name}-said").read_text())
+        require_shown(blocks(DOCS / page, "text")[-1], said)
 
 
 @pytest.mark.long
 def test_on_a_real_node() -> None:
     with anvil_node() as url:
         check(story("--rpc", url, "--seed", "3"))
-        check(story("--rpc", url, "--seed", "4"))
 
 
 @pytest.mark.slow
@@ -158,66 +180,44 @@ def test_every_seed_works(seed: int) -> None:
     check(story("--seed", str(seed)))
 
 
-@pytest.mark.long
-def test_a_node_that_is_down() -> None:
-    done = pol("demo", "--rpc", "http://127.0.0.1:9")
-    assert done.returncode == 3
-    assert "Is the node running" in done.stderr
+def disturbed(folder: Path, disturb: Callable[[subprocess.Popen[str]], None], *options: str) -> tuple[int, str]:
+    """Exit code and errors of a demo that leaves nothing in its folder."""
+    command = [SCRIPT, "demo", "--out", "story", *options]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        disturb(process)
+        _, stderr = process.communicate()
+    assert "Traceback" not in stderr
+    assert list(folder.iterdir()) == []
+    return process.returncode, stderr
 
 
-def test_bad_usage() -> None:
-    assert pol("demo", "--funder-key", "xyz").returncode == 2
-    assert pol("replay", "nowhere").returncode == 3
-    assert pol("bench", "nothing").returncode == 2
-    assert pol("demo", "--seed", "-1").returncode == 2
-    assert pol("demo", "--funder-key", "00" * 32).returncode == 2
-    under_a_file = pol("demo", "--out", Path(__file__) / "story", "--json")
-    assert under_a_file.returncode == 3
-    assert "another folder" in json.loads(under_a_file.stdout)["error"]
-
-
-@pytest.mark.long
-def test_a_server_that_is_no_node() -> None:
-    """It answers, with a web page."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"<html>hello</html>")
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        done = pol("demo", "--rpc", f"http://127.0.0.1:{server.server_port}")
-        server.shutdown()
-    assert done.returncode == 3
-    assert "Traceback" not in done.stderr
+def wait_until(process: subprocess.Popen[str], holds: Callable[[], bool]) -> None:
+    while not holds():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
 
 
 @pytest.mark.long
 def test_a_node_that_dies_in_the_middle(tmp_path: Path) -> None:
-    with anvil_node() as url:
-        command = [str(POL), "demo", "--rpc", url, "--out", "story"]
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        time.sleep(5)
-    _, stderr = process.communicate(timeout=300)
-    assert process.returncode == 3
-    assert "Is the node running" in stderr
-    assert "Traceback" not in stderr
-    assert list(tmp_path.iterdir()) == []
+    with ExitStack() as stack:
+        url = stack.enter_context(anvil_node())
+
+        def die(process: subprocess.Popen[str]) -> None:
+            wait_until(process, lambda: Connection.to(url).block_number() > 20)
+            stack.close()
+
+        code, errors = disturbed(tmp_path, die, "--rpc", url)
+    assert code == 3
+    assert "Is the node running" in errors
 
 
 @pytest.mark.slow
 def test_a_funder_gets_back_what_is_left() -> None:
     """The parties' keys follow from the funder's: nobody else can have them."""
-    key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # anvil's first, known to everyone
     with anvil_node() as url:
-        check(report := story("--rpc", url, "--funder-key", key))
+        check(report := story("--rpc", url, "--funder-key", KEY))
         connection = Connection.to(url)
-        left = Wallet.create(connection, bytes.fromhex(key)).balance()
+        left = Wallet.create(connection, bytes.fromhex(KEY)).balance()
         # Tickets can be resigned, which takes days; what the fund was given is nobody's any more.
         balances = report["balances_wei"]
         stays = balances["jackpot fund"]["after"] + sum(balance["locked"] for balance in balances.values())
@@ -225,31 +225,27 @@ def test_a_funder_gets_back_what_is_left() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("seconds", "number"), [(0.3, signal.SIGINT), (1.0, signal.SIGINT), (4.5, signal.SIGINT), (4.5, signal.SIGTERM)]
-)
-def test_interrupted(tmp_path: Path, seconds: float, number: int) -> None:
-    """^C at any time: one line, exit code 130, nothing half-written."""
-    command = [str(POL), "demo", "--out", "story"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(seconds)
-        os.kill(process.pid, number)
-        _, stderr = process.communicate(timeout=240)
-    assert process.returncode == 130
-    assert "interrupted" in stderr
-    assert "Traceback" not in stderr
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    """^C in the middle: one line, exit code 130, nothing half-written. While it imports: cli/test_interrupts.py."""
+
+    def interrupt(process: subprocess.Popen[str]) -> None:
+        wait_until(process, lambda: any(tmp_path.glob(".pol-demo-*/store/*")))
+        process.send_signal(number)
+
+    code, errors = disturbed(tmp_path, interrupt)
+    assert code == 130
+    assert "interrupted" in errors
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)  # of waiting for windows and blocks alone it takes more than twenty minutes
 def test_on_a_chain_whose_time_nobody_moves() -> None:
     """A block every second, windows waited for, parties paid by a funder: as on a public test network, in minutes."""
-    key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # anvil's first, known to everyone
     with anvil_node("--block-time", "1") as url:
         program = (
             "import sys, pol.chain.node.connection as c; c.TEST_CLIENTS = ();"
-            f"sys.argv = ['pol', 'demo', '--json', '--rpc', '{url}', '--funder-key', '{key}'];"
+            f"sys.argv = ['pol', 'demo', '--json', '--rpc', '{url}', '--funder-key', '{KEY}'];"
             "from pol.cli.main import main; main()"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -9,10 +9,9 @@ from lab.benchmarks import false_rejects, honest_runs, litepaper
 from lab.benchmarks.classifier import SMALL, Training
 from lab.benchmarks.figure import Figure
 from lab.benchmarks.honest_runs import KINDS, Tally, publish_task, run_kind
-from lab.benchmarks.verification_cost import Cost, draws_needed
+from lab.benchmarks.litepaper import draws_needed
 from pol.claims.sample_size import detection_probability
 from pol.demo import digits
-from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load
 from pol.verification.profile.profile_document import load_profile
@@ -37,17 +36,6 @@ def test_the_parts_of_the_overhead_add_up(found: litepaper.Experiment) -> None:
     assert figures["protocol_overhead_at_99"].value > figures["verify_share"].value
     assert (found.segments, found.draws, found.rejected) == (56, 32, 0)
     assert found.accuracy > 0.3
-
-
-def test_what_a_contract_would_charge_grows_with_the_program(found: litepaper.Experiment) -> None:
-    program = found.program
-    assert program is not None
-    gas = {"add_gas": 300.0, "mul_gas": 200.0, "div_gas": 200.0, "sqrt_gas": 200.0, "chunk_fma_gas": 150.0}
-    # The second convolution alone, over all positions of 16 images.
-    least = 16 * 64 * 9 * 8 * 16 * 150
-    assert least < litepaper.chain_gas(program, gas) < 100 * least
-    half = StepProgram(program.slots, program.constants, program.nodes[: len(program.nodes) // 2])
-    assert litepaper.chain_gas(half, gas) < litepaper.chain_gas(program, gas)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +88,6 @@ def test_draws_for_99_percent_are_the_fewest() -> None:
         assert detection_probability(segments, cheated, draws) >= Fraction(99, 100)
         assert detection_probability(segments, cheated, draws - 1) < Fraction(99, 100)
     assert draws_needed(12) == 12
-    assert Cost(canonical=1.0, eager=2.0, segment=0.0).fraction(12, 25) == 0.5
     share = litepaper.cheating_found(1000, 32, Fraction(99, 100))
     assert 0.12 < share < 0.14
     assert detection_probability(1000, round(1000 * share), 32) >= Fraction(99, 100)

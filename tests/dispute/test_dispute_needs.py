@@ -17,8 +17,7 @@ import toy_program
 from dispute_harness import Court, LoudTrace, court, dearest_lie, one_step_of, replay_claim
 from hostile_players import LyingSums
 from lab.benchmarks.whole_dispute import STEPS, TWENTY, Size, _claim, _parties, program
-from lab.disputes.dispute_match import Match, play
-from lab.disputes.known_traces import KnownTraces
+from lab.disputes.dispute_match import KnownTraces, Match, play
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo import digits
 from pol.dispute.agreed_facts import AtSlot, node_of
@@ -36,6 +35,8 @@ from pol.dispute.position import SUMS, Level, Position, Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, Slot
 from pol.graph.tensor_type import LEAF_WORDS
+
+pytestmark = pytest.mark.long
 
 SHAPES = [(4, 4, 3), (1, 1, 1), (3, 1, 2), (17, 70, 20), (2, 300, 5)]
 """Nodes, terms of the fold, steps."""
@@ -153,24 +154,36 @@ def large(size: Size) -> Iterator[Dispute]:
         yield claim, header, players[Side.ASSERTER], players[Side.CHALLENGER]
 
 
-def test_gas_on_an_evm_is_bounded_and_not_by_much(evm: Court) -> None:
-    traces = [toy(1), toy(20), *(honest_trace(*shape) for shape in SHAPES)]
-    games = [
-        (DisputeNeeds(honest.program, honest.steps), disputes(honest, liars(honest, Random(2)))) for honest in traces
-    ]
-    sizes = (TWENTY, replace(TWENTY, strided=True))
-    games += [(DisputeNeeds(program(size), STEPS), large(size)) for size in sizes]
-    captured = digits.captured(0)
-    step = one_step_of(captured.program, captured.constants, captured.state)
-    folds = [n for n, node in enumerate(captured.program.nodes) if node.terms > 1 and len(node.body.instructions) > 1]
-    games.append((DisputeNeeds(captured.program, 1), disputes(step, [lie_in(step, n, Random(4)) for n in folds])))
+def games_of(*traces: SegmentTrace) -> list[tuple[DisputeNeeds, Iterator[Dispute]]]:
+    """Lies about these traces, each on either side."""
+    return [(DisputeNeeds(each.program, each.steps), disputes(each, liars(each, Random(2)))) for each in traces]
+
+
+def played(evm: Court, games: list[tuple[DisputeNeeds, Iterator[Dispute]]]) -> set[str]:
+    """The kinds of moves, no one above its bound, and none far below."""
     seen = set[str]()
     for needs, found in games:
         for dispute in found:
             for position, move, gas in evm.play(*dispute).moves:
                 assert bound_over(position, move, gas, needs) <= GAS, (position.level, move)
                 seen.add(type(move).__name__)
-    assert seen == set(EXECUTION)
+    return seen
+
+
+def test_gas_on_an_evm_is_bounded_and_not_by_much(evm: Court) -> None:
+    assert played(evm, games_of(toy(1))) <= set(EXECUTION)
+
+
+@pytest.mark.long
+def test_gas_of_every_kind_of_move_is_bounded_and_not_by_much(evm: Court) -> None:
+    games = games_of(toy(20), *(honest_trace(*shape) for shape in SHAPES))
+    sizes = (TWENTY, replace(TWENTY, strided=True))
+    games += [(DisputeNeeds(program(size), STEPS), large(size)) for size in sizes]
+    captured = digits.captured(0)
+    step = one_step_of(captured.program, captured.constants, captured.state)
+    folds = [n for n, node in enumerate(captured.program.nodes) if node.terms > 1 and len(node.body.instructions) > 1]
+    games.append((DisputeNeeds(captured.program, 1), disputes(step, [lie_in(step, n, Random(4)) for n in folds])))
+    assert played(evm, games) == set(EXECUTION)
 
 
 def test_memory_of_a_step_is_that_of_the_executor() -> None:

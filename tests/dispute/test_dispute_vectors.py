@@ -11,13 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from adversaries import TamperedState
 from test_rules import replay_claim, trace
 
 import toy_program
 from hostile_players import LyingSums
-from lab.disputes.dispute_match import Match, play
-from lab.disputes.known_traces import KnownTraces
+from lab.disputes.dispute_match import KnownTraces, Match, play
+from lab.json_rows import json_rows
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.dispute_record import DisputeRecord
@@ -29,6 +30,8 @@ from pol.dispute.play.honest_players import ReplayPlayer, SumPlayer
 from pol.dispute.position import Position, Side
 from pol.dispute.state_hash import state_hash
 from pol.graph.step_program import Component
+
+pytestmark = pytest.mark.rules
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "disputes.json"
 ADDRESSES = {Side.ASSERTER: b"\x0a" * 20, Side.CHALLENGER: b"\x0c" * 20}
@@ -120,4 +123,4 @@ def test_the_file_holds_every_kind_of_proof() -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps([vector(name, match) for name, match in matches()], indent=1) + "\n")
+    FILE.write_text(json_rows([vector(name, match) for name, match in matches()]))

@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from dispute_harness import Court, Played, convict, court, dearest_lie, filled_lie, one_step_of
+from lab.json_rows import json_rows
 from lab.operations import functions_in
 from operation_samples import CASES, Case, full_name, graph_of
 from pol.arithmetic.functions import CATALOGUE
@@ -49,7 +50,7 @@ def stated() -> Iterator[dict[str, Any]]:
     document = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     document["court"] = document.get("court", {}) | found
     document["court"] = {name: entry for name, entry in document["court"].items() if name in RULES}
-    MEASURED.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    MEASURED.write_text(json_rows(document, sort_keys=True))
 
 
 def execution_of(operation: str, case: Case) -> tuple[SegmentTrace, list[int]]:

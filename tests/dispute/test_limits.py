@@ -10,6 +10,8 @@ from pol.dispute.openings import WrongInclusionProof, require_branch
 from pol.dispute.program_header import ProgramHeader
 from pol.errors import ProtocolError
 
+pytestmark = pytest.mark.rules
+
 
 def decode(header: bytes) -> ProgramHeader:
     return ProgramHeader.decode(header, keccak256(PROGRAM_TAG + header))

@@ -36,6 +36,8 @@ from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
 
+pytestmark = pytest.mark.rules
+
 DISPUTES = json.loads(FILE.read_text())
 NUMBER = DISPUTES[0]["number"]
 

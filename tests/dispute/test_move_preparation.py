@@ -1,24 +1,37 @@
-"""What it takes to prepare the moves about a long fold: one pass of the kernels, however long the fold is."""
+"""What honest parties spend in a dispute: one pass of the kernels over a long fold, few states, what one node reads."""
 
 from __future__ import annotations
 
+import gc
 import sys
+import weakref
 from collections.abc import Sequence
+from functools import partial
+from random import Random
 from types import FrameType
 
 import numpy as np
 import pytest
 
+import toy_program
+from dispute_harness import sides
 from lab.benchmarks import move_preparation
-from lab.disputes.dispute_match import Match
+from lab.disputes.dispute_match import Match, play
+from pol.arithmetic.primitives import Words
+from pol.demo.lying_players import LyingTrace, draw_lie
+from pol.dispute.dispute_needs import KEPT_BYTES, read_with
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
+from pol.dispute.play.kept_traces import KeptTraces
 from pol.dispute.play.known_element import KnownElement
+from pol.dispute.play.segment_states import SegmentStates
 from pol.dispute.position import Level, Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuElement, CpuExecutor
 from pol.execution.disputed_element import accumulators
+from pol.execution.executor import Seen
 from pol.execution.operand_sources import Sources
+from pol.execution.reference import next_state
 
 SIDES = [Side.ASSERTER, Side.CHALLENGER]
 
@@ -124,3 +137,124 @@ def test_the_figure_is_that_of_a_dispute_down_to_one_term(side: Side) -> None:
     assert len(moves) >= 2
     assert match.last.level is Level.TERMS
     assert match.last.boundaries == list(range(match.last.lo, match.last.hi + 1)), "one term a part"
+
+
+STEPS = 40
+
+
+class CountingExecutor(CpuExecutor):
+    """Counts the steps that it watches."""
+
+    steps = 0
+
+    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
+        self.steps += 1
+        return super().watch(state, step, seen)
+
+    def run(self, state: Sequence[Words], step: int) -> list[Words]:
+        raise AssertionError("all outputs of a step at once")
+
+
+def trace(kept_bytes: int = KEPT_BYTES) -> tuple[SegmentTrace, CountingExecutor]:
+    program, constants = toy_program.build(), toy_program.constants()
+    executor = CountingExecutor(program, constants)
+    return SegmentTrace(program, constants, executor, toy_program.initial_state(), 3, STEPS, kept_bytes), executor
+
+
+def states(kept: int) -> tuple[SegmentStates, list[int], list[list[Words]]]:
+    """The states of a segment of which so many may be kept, the steps that were executed, and what the states are."""
+    program, constants = toy_program.build(), toy_program.constants()
+    executor, executed = CpuExecutor(program, constants), list[int]()
+
+    def advance(state: Sequence[Words], step: int) -> list[Words]:
+        executed.append(step)
+        return executor.advance(state, step)[0]
+
+    right = [toy_program.initial_state()]
+    for step in range(3, 3 + STEPS):
+        right.append(next_state(program, executor.run(right[-1], step)))
+    size = 4 * sum(slot.type.numel for slot in program.slots)
+    return SegmentStates(program, advance, right[0], 3, STEPS, kept * size), executed, right
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 7, 100])
+def test_states_that_are_not_kept_are_computed_again(kept: int) -> None:
+    found, executed, right = states(kept)
+    in_memory = 0
+    for step in Random(1).sample(range(STEPS + 1), STEPS + 1):
+        assert all(map(np.array_equal, found.state(3 + step), right[step]))
+        in_memory = max(in_memory, len(found._kept))
+    assert in_memory <= kept + 2  # the first, and the last of the segment
+    if kept >= STEPS:
+        assert sorted(executed) == list(range(3, 3 + STEPS))  # each once
+
+
+def test_each_root_is_computed_once_on_one_way() -> None:
+    """The levels over the steps of a segment take one execution of it, whatever is kept."""
+    found, executed, right = states(0)
+    last = found.root(3 + STEPS)
+    assert executed == list(range(3, 3 + STEPS))
+    roots = [found.root(3 + step) for step in range(STEPS + 1)]
+    assert len(executed) == STEPS
+    assert roots[-1] == last
+    assert len(set(roots)) == STEPS + 1
+    held = found.hold(3 + 17)
+    executed.clear()
+    assert all(map(np.array_equal, found.state(3 + 18), right[18]))
+    assert found.state(3 + 17) is held
+    assert executed == [3 + 17]
+
+
+def test_a_dispute_replays_its_segment_once_and_the_disputed_step_a_few_times() -> None:
+    """Though no state is kept but the first one, and no output but those that the disputed node reads."""
+    drawing, _ = trace()
+    lie = draw_lie(drawing, range(len(drawing.program.nodes)), Random(3))
+    honest, executor = trace(0)
+    claim, header, asserter, challenger = sides(honest, LyingTrace(drawing, lie), Side.ASSERTER)
+    executor.steps = 0
+    match = play(claim, header, asserter, challenger)
+    assert match.winner is Side.CHALLENGER
+    # Once to its end, once more to the disputed step, and that step for its row, the state after it and the node.
+    assert executor.steps <= STEPS + (lie.step - 3) + 4
+    at, held = honest._outputs
+    assert at == lie.step
+    assert set(held) == read_with(honest.program, lie.node)
+
+
+def test_executions_are_dropped_by_their_size() -> None:
+    made: list[int] = []
+
+    def execute(number: int) -> SegmentTrace:
+        made.append(number)
+        return trace()[0]
+
+    size = trace()[0].most_bytes
+    kept = KeptTraces[int](2 * size)
+    for number in (1, 2, 1, 3, 1, 2):
+        kept.get(number, partial(execute, number))
+    assert made == [1, 2, 3, 2]
+    kept.forget(lambda key: key == 2)
+    kept.get(1, lambda: execute(1))
+    kept.get(2, lambda: execute(2))
+    assert made == [1, 2, 3, 2, 2]
+
+
+def test_an_execution_that_is_dropped_is_freed_at_once() -> None:
+    found, _ = trace()
+    found.state_root(3 + STEPS)
+    found.node_roots(4)
+    found.sources(4, 0)
+    dropped = weakref.ref(found)
+    gc.disable()
+    try:
+        del found
+        assert dropped() is None
+    finally:
+        gc.enable()
+
+
+def test_a_segment_without_steps_has_its_start() -> None:
+    program, constants = toy_program.build(), toy_program.constants()
+    executor = CpuExecutor(program, constants)
+    found = SegmentTrace(program, constants, executor, toy_program.initial_state(), 3, 0)
+    assert found.state_root(3) == trace()[0].state_root(3)

@@ -16,8 +16,7 @@ from tiny_programs import Contradicting, Silent, every_lie, honest_trace
 import toy_program
 from dispute_harness import Court, court, replay_claim
 from hostile_players import RandomPlayer
-from lab.disputes.dispute_match import Match, play
-from lab.disputes.known_traces import KnownTraces
+from lab.disputes.dispute_match import KnownTraces, Match, play
 from pol.commitments.merkle import PAD, branch, depth, tree
 from pol.commitments.program_hash import ProgramCommitment
 from pol.demo.lying_players import LyingTrace

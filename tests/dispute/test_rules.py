@@ -25,6 +25,8 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, StepProgram
 
+pytestmark = pytest.mark.rules
+
 ID = bytes(range(32))
 
 

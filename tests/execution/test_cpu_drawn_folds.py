@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+import instruction_sets
 from lab.kernels.drawn_forms import PRODUCTS, Drawn, FormDraw
-from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
@@ -18,15 +18,10 @@ def check(drawn: Drawn, step: int) -> None:
     program = StepProgram((Slot(Component.BUFFER, node.type, 0),), tuple(o.type for o in node.operands), (node,))
     state = [np.zeros(node.type.shape, np.uint32)]
     (expected,) = ReferenceExecutor(program, tensors).run(state, step)
-    before = _kernels.isa()
-    try:
-        for isa in _kernels.isas():
-            _kernels.set_isa(isa)
-            for threads in (1, 2):
-                (got,) = CpuExecutor(program, tensors, threads).run(state, step)
-                np.testing.assert_array_equal(got, expected, err_msg=f"{isa}, {threads} threads: {node}")
-    finally:
-        _kernels.set_isa(before)
+    for isa in instruction_sets.each():
+        for threads in (1, 2):
+            (got,) = CpuExecutor(program, tensors, threads).run(state, step)
+            np.testing.assert_array_equal(got, expected, err_msg=f"{isa}, {threads} threads: {node}")
 
 
 GROUP = 20

@@ -1,12 +1,13 @@
 """The kernels follow one element term by term with the bits of its definition in NumPy, whatever the fold."""
 
-from collections.abc import Iterator, Sequence
 from random import Random
 
 import numpy as np
 import pytest
+from test_cpu_row_groups import words
 
-from lab.arithmetic.adversarial_words import SPECIALS
+import chosen_rows
+import instruction_sets
 from lab.kernels.drawn_descriptors import DescriptorDraw
 from lab.kernels.drawn_forms import PRODUCTS, SUMS, FormDraw
 from lab.kernels.hostile_nodes import STEPS, Hostile
@@ -27,13 +28,6 @@ F32 = DType.F32
 ACCUMULATOR, X, Y = Input(InputKind.ACCUMULATOR), Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1)
 
 
-@pytest.fixture(autouse=True)
-def kept_isa() -> Iterator[None]:
-    before = _kernels.isa()
-    yield
-    _kernels.set_isa(before)
-
-
 def check(node: Node, sources: Sources, step: int, random: Random, elements: int = 2) -> None:
     """All accumulators at once, some of them from a drawn place on, and one term's results, in each instruction set."""
     for number in {random.randrange(node.type.numel) for _ in range(elements)}:
@@ -42,15 +36,14 @@ def check(node: Node, sources: Sources, step: int, random: Random, elements: int
         results = body_values(node, step, number, term, chain[term], sources)
         begin = random.randrange(node.terms + 1)
         some = sorted(random.randrange(begin, node.terms + 1) for _ in range(random.randrange(5)))
-        for isa in _kernels.isas():
-            _kernels.set_isa(isa)
+        for isa in instruction_sets.each():
             element, where = CpuElement(node, number), f"{isa}, element {number}: {node}"
             assert element.accumulators(step, sources, range(node.terms + 1)) == chain, where
             assert element.accumulators(step, sources, some, begin, chain[begin]) == [chain[t] for t in some], where
             assert element.results(step, sources, term, chain[term]) == results, where
 
 
-@pytest.mark.parametrize("group", range(8))
+@pytest.mark.parametrize("group", chosen_rows.first(range(8), 3, others=pytest.mark.slow))
 def test_drawn_without_a_plan(group: int) -> None:
     for seed in range(group, 200, 8):
         draw = DescriptorDraw(seed)
@@ -64,7 +57,7 @@ def test_drawn_without_a_plan(group: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["product", "sum", "map"])
-@pytest.mark.parametrize("group", range(4))
+@pytest.mark.parametrize("group", chosen_rows.first(range(4), 2, others=pytest.mark.slow))
 def test_drawn_in_the_forms_of_kernels(kind: str, group: int) -> None:
     for seed in range(group, 120, 4):
         draw = FormDraw(seed)
@@ -72,7 +65,7 @@ def test_drawn_in_the_forms_of_kernels(kind: str, group: int) -> None:
         check(drawn.node, Sources([], drawn.tensors, []), 3, draw.random)
 
 
-@pytest.mark.parametrize("group", range(8))
+@pytest.mark.parametrize("group", chosen_rows.first(range(8), 3, others=pytest.mark.slow))
 def test_drawn_by_strangers(group: int) -> None:
     for seed in range(group, 160, 8):
         draw = Hostile(seed)
@@ -83,18 +76,8 @@ def test_drawn_by_strangers(group: int) -> None:
             check(node, Sources(state, constants, outputs[:number]), step, draw.random)
 
 
-def numbers(seed: int, sizes: Sequence[int], special: float = 0.0) -> Sources:
-    random = np.random.default_rng(seed)
-    tensors = []
-    for size in sizes:
-        words = random.standard_normal(size).astype(np.float32).view(np.uint32)
-        tensors.append(np.where(random.random(size) < special, random.choice(SPECIALS, size), words).astype(np.uint32))
-    return Sources([], tensors, [])
-
-
-def reshaped(node: Node, sources: Sources) -> Sources:
-    shaped = [words.reshape(o.type.shape) for words, o in zip(sources.constants, node.operands, strict=True)]
-    return Sources([], shaped, [])
+def numbers(seed: int, node: Node, special: float = 0.0) -> Sources:
+    return Sources([], [words(o.type.shape, seed + i, special) for i, o in enumerate(node.operands)], [])
 
 
 @pytest.mark.parametrize("order", ["plain", "ignored", "inverted", "other"])
@@ -110,8 +93,7 @@ def test_terms_that_only_a_key_selects(order: str, fold: tuple[int, ...]) -> Non
 @pytest.mark.parametrize(("left", "right"), [("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn"), ("mk", "nkb")])
 def test_products_and_convolutions(left: str, right: str) -> None:
     for node in (matmul(2, 5, 7, 700, left, right, 0x3F800000), convolution(1), convolution(2)):
-        found = numbers(len(left + right), [operand.type.numel for operand in node.operands], 0.001)
-        check(node, reshaped(node, found), 0, Random(1), 6)
+        check(node, numbers(len(left + right), node, 0.001), 0, Random(1), 6)
 
 
 def test_a_row_in_lanes() -> None:
@@ -120,7 +102,7 @@ def test_a_row_in_lanes() -> None:
     y = Operand(Source.CONSTANT, 1, TensorType(F32, (1000,)), Affine(0, (0, 1, 0, 32)), 0, tail)
     for body in (*PRODUCTS, *SUMS):
         node = Node(TensorType(F32, (32, 3)), (x, y), (ACCUMULATOR, X, Y), body, (32,))
-        check(node, reshaped(node, numbers(7, (3000, 1000), 0.01)), 0, Random(2), 4)
+        check(node, numbers(7, node, 0.01), 0, Random(2), 4)
 
 
 def long_fold(
@@ -144,7 +126,7 @@ def test_every_primitive_joins_terms(op: Op, place: int) -> None:
     for special, init in ((0.0, 0), (0.003, 0x7FC12345), (0.5, 0xFF800001)):
         for body in (alone, after):
             node = long_fold(body, init, 1200)
-            check(node, numbers(op, (1200, 1200), special), 0, Random(op), 1)
+            check(node, numbers(op, node, special), 0, Random(op), 1)
 
 
 def test_nans_keep_out_of_sight() -> None:
@@ -157,7 +139,7 @@ def test_nans_keep_out_of_sight() -> None:
         Instruction(Op.XOR, 6, 4),
     )
     node = long_fold(ScalarProgram(3, (), instructions), 0xFFC00001)
-    check(node, numbers(3, (2000, 2000), 0.2), 0, Random(3), 1)
+    check(node, numbers(3, node, 0.2), 0, Random(3), 1)
 
 
 def test_functions_of_the_accumulator_and_of_terms() -> None:
@@ -165,12 +147,13 @@ def test_functions_of_the_accumulator_and_of_terms() -> None:
     ahead = builder.call(exp.program, builder.emit(Op.FNEG, builder.emit(Op.FABS, 1)))
     behind = builder.call(exp.program, builder.emit(Op.FMIN, builder.emit(Op.FMUL, 0, 2), 1))
     node = long_fold(builder.build(builder.emit(Op.FFMA, ahead, behind, 2)))
-    check(node, numbers(4, (2000, 2000), 0.01), 0, Random(4), 1)
+    check(node, numbers(4, node, 0.01), 0, Random(4), 1)
 
 
 def test_a_body_that_ignores_the_accumulator() -> None:
     body = ScalarProgram(3, (), (Instruction(Op.FMUL, 1, 2),))
-    check(long_fold(body, 5), numbers(5, (2000, 2000)), 0, Random(5), 1)
+    node = long_fold(body, 5)
+    check(node, numbers(5, node), 0, Random(5), 1)
 
 
 def test_gathers_coordinates_and_the_step() -> None:
@@ -201,7 +184,7 @@ def test_gathers_coordinates_and_the_step() -> None:
 
 def test_elements_and_terms_that_do_not_exist_are_refused() -> None:
     node = long_fold(SUMS[0], terms=10)
-    sources = numbers(8, (10, 10))
+    sources = numbers(8, node)
     for number in (-1, 1):
         with pytest.raises(ProtocolError, match="element"):
             CpuElement(node, number)

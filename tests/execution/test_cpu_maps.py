@@ -2,47 +2,20 @@
 
 import itertools
 
-import numpy as np
 import pytest
-from test_cpu_nodes import native
+from test_cpu_nodes import check
 
 from lab.kernels.drawn_descriptors import DescriptorDraw
-from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
-from pol.execution import _kernels
-from pol.execution.operand_sources import Sources
-from pol.execution.reference import evaluate_node
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
 from pol.graph.tensor_type import DType, TensorType, row_major
 
 F32 = DType.F32
 SHAPES = [
-    (5, 7, 9),
-    (700, 3),
-    (40, 30, 2),
-    (6, 20, 3, 2),
-    (4, 50, 5),
-    (33, 65),
-    (2, 3, 127),
-    (9, 128),
-    (3, 5, 700),
-    (2, 1300),
-    (1500, 70),
-    (130, 900),
-    (90_000,),
-]
-
-
-def check(node: Node, tensors: list[Words]) -> None:
-    expected = evaluate_node(node, 1, Sources([], tensors, []))
-    before = _kernels.isa()
-    try:
-        for isa in _kernels.isas():
-            _kernels.set_isa(isa)
-            for threads in (1, 2):
-                assert np.array_equal(native(node, 1, tensors, threads), expected), (isa, threads)
-    finally:
-        _kernels.set_isa(before)
+    (5, 7, 9), (700, 3), (40, 30, 2), (6, 20, 3, 2), (4, 50, 5), (33, 65), (2, 3, 127), (9, 128), (3, 5, 700),
+    (2, 1300), (1500, 70), (130, 900), (90_000,),
+]  # fmt: skip
 
 
 def broadcast(draw: DescriptorDraw, position: int, shape: tuple[int, ...]) -> Operand:
@@ -63,7 +36,7 @@ def test_rows_with_broadcast_operands_and_coordinates(shape: tuple[int, ...], se
     inputs += [Input(InputKind.COORDINATE, i) for i in range(1 + len(shape)) if draw.random.random() < 0.5]
     body = draw.body(len(inputs)) if seed else ScalarProgram(len(inputs), (), (Instruction(Op.MOV, 0),))
     node = Node(TensorType(F32, shape), operands, tuple(inputs), body)
-    check(node, [draw.tensor(operand.type) for operand in operands])
+    check(node, 1, [draw.tensor(operand.type) for operand in operands], (1, 2))
 
 
 def part(position: int, shape: tuple[int, ...], axis: int, begin: int, size: int) -> Operand:
@@ -95,4 +68,5 @@ def test_joined_tensors(shape: tuple[int, ...], layout: str) -> None:
         body = ScalarProgram(
             count, (), tuple(Instruction(Op.OR, i + 1, 0 if i == 0 else count + i - 1) for i in range(count - 1))
         )
-        check(Node(TensorType(F32, shape), operands, inputs, body), [draw.tensor(operand.type) for operand in operands])
+        node = Node(TensorType(F32, shape), operands, inputs, body)
+        check(node, 1, [draw.tensor(operand.type) for operand in operands], (1, 2))

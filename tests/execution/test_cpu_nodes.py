@@ -1,12 +1,12 @@
 """Native nodes give the bits of the reference on drawn descriptors, at any thread count, in every instruction set."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import instruction_sets
 from lab.kernels.drawn_descriptors import DescriptorDraw
 from lab.kernels.operation_nodes import FFMA, convolution, matmul, table_gradient
 from pol.arithmetic.primitives import Op, Words
@@ -15,7 +15,7 @@ from pol.errors import ProtocolError
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.operand_sources import Sources
-from pol.execution.reference import ReferenceExecutor, evaluate_node
+from pol.execution.reference import evaluate_node
 from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
@@ -24,18 +24,18 @@ F32, I32 = DType.F32, DType.I32
 ACCUMULATE = Input(InputKind.ACCUMULATOR)
 
 
-@pytest.fixture(params=_kernels.isas())
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _kernels.isa()
-    _kernels.set_isa(request.param)
-    yield request.param
-    _kernels.set_isa(before)
-
-
 def native(node: Node, step: int, tensors: list[Words], threads: int = 1) -> Words:
     out = np.full(node.type.shape, 0xDEADBEEF, np.uint32)
     _kernels.Node(node.encode()).run(step, out, tensors, threads)
     return out
+
+
+def check(node: Node, step: int, tensors: list[Words], every: tuple[int, ...]) -> None:
+    """In every instruction set, with any of these numbers of threads."""
+    expected = evaluate_node(node, step, Sources([], tensors, []))
+    for isa in instruction_sets.each():
+        for threads in every:
+            assert np.array_equal(native(node, step, tensors, threads), expected), (isa, threads)
 
 
 @pytest.mark.parametrize("seed", range(400))
@@ -44,51 +44,7 @@ def test_drawn_node(seed: int) -> None:
     node = draw.node()
     tensors = [draw.tensor(operand.type) for operand in node.operands]
     step = draw.random.choice([0, 1, 3])
-    expected = evaluate_node(node, step, Sources([], tensors, []))
-    before = _kernels.isa()
-    try:
-        for isa in _kernels.isas():
-            _kernels.set_isa(isa)
-            for threads in (1, 2):
-                assert np.array_equal(native(node, step, tensors, threads), expected), (isa, threads)
-    finally:
-        _kernels.set_isa(before)
-
-
-@pytest.mark.parametrize(
-    ("batch", "rows", "columns", "terms"),
-    [
-        (1, 5, 4, 3),
-        (1, 32, 64, 64),
-        (3, 15, 33, 20),
-        (1, 113, 70, 300),
-        (1, 13, 600, 9),
-        (2, 64, 5, 257),
-        (1, 4, 4, 600),
-    ],
-)
-@pytest.mark.parametrize(("left", "right"), [("bmk", "bkn"), ("bmk", "bnk"), ("kbm", "kn"), ("mk", "nkb")])
-def test_matrix_product(isa: str, batch: int, rows: int, columns: int, terms: int, left: str, right: str) -> None:
-    node = matmul(batch, rows, columns, terms, left, right, init=0x3F800000)
-    draw = DescriptorDraw(batch + rows + terms)
-    tensors = []
-    for operand in node.operands:
-        tensor = draw.numbers.standard_normal(operand.type.shape).astype(np.float32).view(np.uint32)
-        where = draw.numbers.integers(0, tensor.size, 3)
-        tensor.reshape(-1)[where] = [0x7F800000, 0x00000003, 0xFFC00001]
-        tensors.append(tensor)
-    expected = evaluate_node(node, 0, Sources([], tensors, []))
-    for threads in (1, 2, 5):
-        assert np.array_equal(native(node, 0, tensors, threads), expected)
-
-
-@pytest.mark.parametrize("stride", [1, 2])
-def test_convolution(isa: str, stride: int) -> None:
-    node = convolution(stride)
-    numbers = np.random.default_rng(stride)
-    tensors = [numbers.standard_normal(o.type.shape).astype(np.float32).view(np.uint32) for o in node.operands]
-    expected = evaluate_node(node, 0, Sources([], tensors, []))
-    assert np.array_equal(native(node, 0, tensors, 2), expected)
+    check(node, step, tensors, (1, 2))
 
 
 @pytest.mark.parametrize(("rows", "width"), [(5, 1), (7, 3), (4, 64), (3, 700), (300, 2), (1, 9)])
@@ -136,12 +92,8 @@ def test_flushing_to_zero_elsewhere_changes_nothing() -> None:
         torch.set_flush_denormal(False)
 
 
-def valid_descriptor() -> bytes:
-    return convolution(1).encode()
-
-
 def test_a_descriptor_cut_or_extended_is_refused() -> None:
-    descriptor = valid_descriptor()
+    descriptor = convolution(1).encode()
     for size in range(len(descriptor)):
         with pytest.raises(_kernels.MalformedError):
             _kernels.Node(descriptor[:size])
@@ -151,7 +103,7 @@ def test_a_descriptor_cut_or_extended_is_refused() -> None:
 
 def test_damaged_descriptors_are_judged_as_python_judges_them() -> None:
     source = random.Random(9)
-    descriptors = [valid_descriptor(), *(DescriptorDraw(seed).node().encode() for seed in range(40))]
+    descriptors = [convolution(1).encode(), *(DescriptorDraw(seed).node().encode() for seed in range(40))]
     judged = {True: 0, False: 0}
     for _ in range(4_000):
         descriptor = bytearray(source.choice(descriptors))
@@ -222,20 +174,6 @@ def small_program() -> StepProgram:
     return StepProgram((Slot(Component.PARAMETER, w, 1),), (data, TensorType(I32, (4,))), (product, update))
 
 
-def test_executor_agrees_with_the_reference_over_steps() -> None:
-    program = small_program()
-    data = np.random.default_rng(1).standard_normal((5, 3)).astype(np.float32).view(np.uint32)
-    constants = [data, np.array([4, 0, 2, 9], np.uint32)]
-    reference, cpu = ReferenceExecutor(program, constants), CpuExecutor(program, constants, threads=2)
-    state = [np.array([1, 2, 3], np.float32).view(np.uint32)]
-    for step in range(5):
-        expected, outputs = reference.run(state, step), cpu.run(state, step)
-        for ours, theirs in zip(outputs, expected, strict=True):
-            assert np.array_equal(ours, theirs)
-            assert ours.shape == theirs.shape
-        state = [outputs[1]]
-
-
 def test_outputs_that_are_kept_are_not_overwritten() -> None:
     program = small_program()
     data = np.random.default_rng(1).standard_normal((5, 3)).astype(np.float32).view(np.uint32)
@@ -267,6 +205,8 @@ def test_executor_refuses_what_does_not_fit() -> None:
         CpuExecutor(program, [data, np.zeros(5, np.uint32)])
     with pytest.raises(ProtocolError):
         CpuExecutor(replace(program, slots=(replace(program.slots[0], producer=0),)), [data, order])
+    with pytest.raises(ProtocolError):
+        CpuExecutor(program, [data, order], observed=[10_000])
     executor = CpuExecutor(program, [data, order])
     for state, step in [
         ([], 0),
@@ -276,5 +216,6 @@ def test_executor_refuses_what_does_not_fit() -> None:
         ([np.zeros(3, np.uint32)], -1),
         ([np.zeros(3, np.uint32)], 2**32),
     ]:
-        with pytest.raises(ProtocolError):
-            executor.run(state, step)
+        for run in (executor.run, executor.advance):
+            with pytest.raises(ProtocolError):
+                run(state, step)

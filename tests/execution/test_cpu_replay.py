@@ -14,7 +14,6 @@ import toy_program
 from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
-from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.node import Affine, Gather, Input, InputKind, Node, Operand, Source
@@ -65,6 +64,7 @@ def same(left: list[Words], right: list[Words]) -> bool:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_replay_has_the_bits_of_the_trace(seed: int) -> None:
+    """Each output is seen as it is computed, also of nodes that nobody reads, and though nodes share memory."""
     size = 5 if seed % 4 else 300
     program = draw_program(seed, size)
     words = np.random.default_rng(seed)
@@ -78,29 +78,11 @@ def test_replay_has_the_bits_of_the_trace(seed: int) -> None:
             found, values = executor.advance(state, step)
             assert same(found, next_state(program, outputs))
             assert same(values, [outputs[node] for node in observed])
+            seen = dict[int, Words]()
+            watched = executor.watch(state, step, lambda n, words, seen=seen: seen.update({n: words.copy()}))  # type: ignore[misc]  # bound here
+            assert list(seen) == list(range(len(program.nodes)))
+            assert same([*seen.values(), *watched], [*outputs, *found])
         state = found
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_every_output_is_seen_as_it_is_computed(seed: int) -> None:
-    """Also of nodes that nobody reads, and though nodes share memory."""
-    size = 5 if seed % 4 else 300
-    program = draw_program(seed, size)
-    words = np.random.default_rng(seed)
-    state = [words.choice(SPECIALS, (size, size)).astype(np.uint32) for _ in range(2)]
-    executor, seen = CpuExecutor(program, [NOTHING], threads=1 + seed % 3), dict[int, Words]()
-
-    def see(number: int, output: Words) -> None:
-        seen[number] = output.copy()
-
-    for step in range(2):
-        outputs = executor.run(state, step)
-        seen.clear()
-        after = executor.watch(state, step, see)
-        assert list(seen) == list(range(len(program.nodes)))
-        assert same([*seen.values()], outputs)
-        assert same(after, next_state(program, outputs))
-        state = after
 
 
 def test_an_output_is_seen_in_one_call_and_can_not_be_changed() -> None:
@@ -116,17 +98,6 @@ def test_an_output_is_seen_in_one_call_and_can_not_be_changed() -> None:
     assert same(executor.watch(state, 0, lambda number, output: None), executor.advance(state, 0)[0])
     reference = ReferenceExecutor(program, toy_program.constants())
     assert same(reference.watch(state, 0, lambda number, output: None), executor.advance(state, 0)[0])
-
-
-def test_reference_and_native_replay_agree() -> None:
-    program = toy_program.build()
-    executors = [e(program, toy_program.constants(), observed=[1]) for e in (ReferenceExecutor, CpuExecutor)]
-    states = [toy_program.initial_state(), toy_program.initial_state()]
-    for step in range(4):
-        results = [e.advance(s, step) for e, s in zip(executors, states, strict=True)]
-        assert same(*(observed for _, observed in results))
-        states = [state for state, _ in results]
-        assert same(*states)
 
 
 def test_a_state_that_is_kept_is_not_overwritten() -> None:
@@ -202,7 +173,7 @@ if child:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(toy_program.__file__).parent)])
     }
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=environment, check=True, timeout=240)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=environment, check=True)
 
 
 def test_a_process_that_ends_reports_no_leak() -> None:
@@ -217,20 +188,8 @@ for kept in (executor, CpuNode(program.nodes[0])):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 """
     environment = os.environ | {"PYTHONPATH": str(Path(toy_program.__file__).parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=240
-    )
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout + done.stderr == ""
-
-
-def test_a_state_of_another_shape_is_refused() -> None:
-    executor = CpuExecutor(toy_program.build(), toy_program.constants())
-    with pytest.raises(ProtocolError):
-        executor.advance(toy_program.initial_state()[:1], 0)
-    with pytest.raises(ProtocolError):
-        executor.advance(toy_program.initial_state(), -1)
-    with pytest.raises(ProtocolError):
-        CpuExecutor(toy_program.build(), toy_program.constants(), observed=[10_000])
 
 
 def test_an_executor_that_observes_other_nodes() -> None:

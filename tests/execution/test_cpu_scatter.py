@@ -1,47 +1,37 @@
-"""Folds whose terms go where their words say, and sorting, give the bits of the reference, whatever the indices."""
-
-from collections.abc import Iterator
+"""Folds whose terms go where their words say, joins and sorting give the bits of the reference, whatever the words."""
 
 import numpy as np
 import pytest
 import torch
+from test_cpu_row_groups import by_rows, words
 from torch import Tensor
 
-from lab.arithmetic.adversarial_words import SPECIALS
+import instruction_sets
 from lab.benchmarks.operation_calls import Call
 from lab.benchmarks.operation_speed import program_of
-from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 
 STATE = [np.zeros((), np.uint32)]
 
 
-@pytest.fixture(params=_kernels.isas())
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _kernels.isa()
-    _kernels.set_isa(request.param)
-    yield request.param
-    _kernels.set_isa(before)
-
-
 def check(operation: str, call: Call) -> None:
     program, constants, observed = program_of(f"aten.{operation}", call)
     expected = ReferenceExecutor(program, constants).run(STATE, 0)
-    for threads in (1, 3):
+    for isa, threads in ((isa, threads) for isa in instruction_sets.each() for threads in (1, 3)):
         for got, wanted in zip(CpuExecutor(program, constants, threads).run(STATE, 0), expected, strict=True):
-            np.testing.assert_array_equal(got, wanted)
+            np.testing.assert_array_equal(got, wanted, err_msg=isa)
+        rows = [np.full(expected[node].shape, 0xDEADBEEF, np.uint32) for node in observed]
+        by_rows(program, observed).advance(0, STATE, constants, rows, threads)
         found = CpuExecutor(program, constants, threads, observed).advance(STATE, 0)[1]
-        for got, node in zip(found, observed, strict=True):
+        for got, row, node in zip(found, rows, observed, strict=True):
             np.testing.assert_array_equal(got, expected[node])
+            np.testing.assert_array_equal(row, expected[node])
 
 
-def floats(*shape: int, seed: int = 1, hostile: float = 0.2) -> Tensor:
+def floats(*shape: int, hostile: float = 0.2) -> Tensor:
     """Ordinary numbers and special words."""
-    numbers = np.random.default_rng(seed)
-    words = numbers.standard_normal(shape).astype(np.float32).view(np.uint32)
-    words = np.where(numbers.random(shape) < hostile, numbers.choice(SPECIALS, shape), words).astype(np.uint32)
-    return torch.from_numpy(words.view(np.float32))
+    return torch.from_numpy(words(shape, 1, hostile).view(np.float32))
 
 
 def places(limit: int, *shape: int) -> Tensor:
@@ -82,13 +72,11 @@ SCATTERED: dict[str, tuple[str, Call]] = {
 }
 
 
-@pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("name", SCATTERED)
 def test_words_go_where_the_index_says(name: str) -> None:
     check(*SCATTERED[name])
 
 
-@pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("shape", [(3, 1), (5, 23), (4, 24), (2, 3, 130), (1, 1031)], ids=str)
 def test_sorting(shape: tuple[int, ...], descending: bool) -> None:
@@ -108,7 +96,6 @@ POOLED: list[Call] = [
 ]
 
 
-@pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("case", POOLED, ids=str)
 def test_gradient_of_a_maximum(case: Call) -> None:
     """Its innermost dimension is the short one of a stride."""
@@ -119,9 +106,24 @@ def test_gradient_of_a_maximum(case: Call) -> None:
     check("max_pool2d_with_indices_backward.default", (floats(*value.shape), x, *window, index))
 
 
-@pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("shape", [(2, 12, 5, 40), (1, 27, 9, 17), (3, 4, 3, 2)], ids=str)
 def test_short_innermost_dimensions(shape: tuple[int, ...]) -> None:
     x = floats(*shape)
     check("pixel_shuffle.default", (x, 3 if shape[1] == 27 else 2))
     check("upsample_nearest2d.default", (x, [shape[2] * 2, shape[3] * 3], None, None))
+
+
+JOINED = (
+    *("prod.dim_int", "max.dim", "min.dim", "any.dim", "all.dim", "sum.dim_IntList", "cumprod.default"),
+    "cummin.default",
+)
+
+
+@pytest.mark.parametrize("operation", JOINED)
+@pytest.mark.parametrize("shape", [(701, 160), (1501, 65), (640, 128), (3, 9000)], ids=str)
+def test_joins(operation: str, shape: tuple[int, int]) -> None:
+    """Products, integers and truth values, along both dimensions."""
+    numbers = floats(*shape, hostile=0.001)
+    values = {"any": numbers > 3, "all": numbers < 3, "sum": (numbers > 0).long()}.get(operation[:3], numbers)
+    for axis in (0, 1):
+        check(operation, (values, [axis] if "List" in operation else axis))

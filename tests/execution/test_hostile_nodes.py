@@ -1,19 +1,26 @@
 """Nodes from strangers: kernels give the reference's bits and stay within their arrays."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from test_cpu_drawn_folds import check
 from test_portable import hostile  # noqa: F401 (a fixture)
+from test_torch_native import INDICES
 
+import instruction_sets
 from lab.kernels.drawn_forms import Drawn
 from lab.kernels.hostile_nodes import STEPS, Hostile
+from operation_samples import CASES, graph_of
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
+from pol.graph.capture import to_words
+from pol.graph.lowering import lower
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source
 from pol.graph.tensor_type import DType, TensorType
 from portable_kernels import Recording, Steps, build, digest, run, tool
@@ -54,20 +61,33 @@ def checked(node: Node) -> None:
     )
 
 
+def without_indices() -> Iterator[Steps]:
+    """Every operation that reads indices, with words that are none."""
+    for operation, (place, least, size) in INDICES.items():
+        graph, tensors = graph_of(operation, CASES[operation][0])
+        for number in (least - 1, size, 2**31 - 1, -(2**31)):
+            given = [torch.full_like(t, number) if n == place else t for n, t in enumerate(tensors)]
+            state = [to_words("s", tensor) for tensor in given]
+            yield Steps(lower(graph)[0], state, [np.zeros((), np.uint32)], 0, 1)
+
+
+def require_bits(steps: Steps, name: str) -> None:
+    wanted = expected(steps)
+    for isa in instruction_sets.each():
+        got = CpuExecutor(steps.program, steps.constants, 1).run(steps.state, steps.first)
+        for i, (one, other) in enumerate(zip(got, wanted, strict=True)):
+            np.testing.assert_array_equal(one, other, err_msg=f"{name}, {isa}, node {i}")
+
+
 @pytest.mark.parametrize("group", range(10))
 def test_drawn(group: int) -> None:
-    before = _kernels.isa()
-    try:
-        for seed in range(group, FEW, 10):
-            steps = drawn(seed)
-            wanted = expected(steps)
-            for isa in _kernels.isas():
-                _kernels.set_isa(isa)
-                got = CpuExecutor(steps.program, steps.constants, 1).run(steps.state, steps.first)
-                for i, (one, other) in enumerate(zip(got, wanted, strict=True)):
-                    np.testing.assert_array_equal(one, other, err_msg=f"seed {seed}, {isa}, node {i}")
-    finally:
-        _kernels.set_isa(before)
+    for seed in range(group, FEW, 10):
+        require_bits(drawn(seed), f"seed {seed}")
+
+
+def test_words_that_are_no_indices() -> None:
+    for number, steps in enumerate(without_indices()):
+        require_bits(steps, f"program {number}")
 
 
 def test_more_inputs_than_there_are_words_to_read() -> None:
@@ -80,7 +100,6 @@ def test_a_turned_map_that_ends_with_a_move() -> None:
     checked(Node(TensorType(DType.F32, (16, 24)), (constant(0, 384, 1, 16), constant(1, 384, 24, 1)), (X, Y), body))
 
 
-@pytest.mark.timeout(60)
 def test_selects_of_selects_are_planned_at_once() -> None:
     instructions = [Instruction(Op.EQ, 1, 2), Instruction(Op.SELECT, 1, 0, 0)]
     instructions += [Instruction(Op.SELECT, 1, 3 + i, 3 + i) for i in range(1, 240)]
@@ -123,7 +142,7 @@ def test_under_sanitizers(isa: str, sanitized: Path, hostile: Recording, tmp_pat
     """No access outside of an array, no overflow, no assertion of the library; and the reference's bits."""
     if isa not in _kernels.isas():
         pytest.skip(f"a processor with {isa} is needed")
-    steps = [drawn(seed) for seed in range(MANY)]
+    steps = [*(drawn(seed) for seed in range(MANY)), *without_indices()]
     recording = Recording([], steps)
     for threads in (1, 3):
         hostile.write(tmp_path / "recorded")

@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import instruction_sets
 from execution.test_cpu_replay import NOTHING, OPS, draw_program, same
 from execution.test_cpu_row_groups import program_of, words
 from lab.arithmetic.adversarial_words import SPECIALS
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution import _kernels
-from pol.execution.checksums import checksums
+from pol.execution._kernels import checksums
 from pol.execution.cpu import CpuExecutor
 from pol.execution.in_place import InPlaceExecutor
 from pol.graph.aten_graph import Ref
@@ -132,9 +133,7 @@ def test_rows_that_are_computed_together_write_over_the_state(shape: tuple[int, 
 
 @pytest.mark.parametrize("isa", _kernels.isas())
 def test_every_change_of_words_changes_the_checksum(isa: str) -> None:
-    before = _kernels.isa()
-    _kernels.set_isa(isa)
-    try:
+    with instruction_sets.held(isa):
         arrays = [np.random.default_rng(size).integers(0, 2**32, size, np.uint32) for size in (0, 1, 5, 128, 70_001)]
         sums = checksums(arrays)
         assert len(set(sums)) == len(sums)
@@ -150,5 +149,3 @@ def test_every_change_of_words_changes_the_checksum(isa: str) -> None:
             for changed in changes:
                 is_same = bool(np.array_equal(changed, array))
                 assert (checksums([changed])[0] == sums[number]) is is_same
-    finally:
-        _kernels.set_isa(before)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_cpu_primitives import map_of, single
 
 import toy_program
 from lab.arithmetic.adversarial_words import arguments, cases
@@ -13,22 +14,17 @@ from lab.benchmarks.training_bits import MODELS, instruction_set
 from lab.kernels.drawn_descriptors import DescriptorDraw
 from lab.kernels.operation_nodes import matmul
 from pol.arithmetic.functions import CATALOGUE
-from pol.arithmetic.primitives import ARITY, Op, Words
-from pol.arithmetic.scalar_program import Instruction, ScalarProgram
+from pol.arithmetic.primitives import Op, Words
+from pol.arithmetic.scalar_program import ScalarProgram
 from pol.execution import _kernels
 from pol.graph.capture import Capture
-from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.node import Node
 from pol.graph.step_program import Component, Slot, StepProgram
-from pol.graph.tensor_type import DType, TensorType
 from portable_kernels import Recording, Steps, build, run, tool
 
 STEPS, STEPS_EMULATED = 1_000, 20
 HOSTILE = 4_099
 DRAWN = 300
-
-
-def single(op: Op) -> ScalarProgram:
-    return ScalarProgram(3, (), (Instruction(op, *range(ARITY[op])),))
 
 
 def of_constants(nodes: Sequence[tuple[Node, Sequence[Words]]], step: int) -> Steps:
@@ -48,14 +44,6 @@ def of_constants(nodes: Sequence[tuple[Node, Sequence[Words]]], step: int) -> St
     program = StepProgram((slot,), types, tuple(placed))
     program.validate()
     return Steps(program, [np.zeros(last.shape, np.uint32)], constants, step, 1)
-
-
-def on_words(program: ScalarProgram, words: Sequence[Words]) -> tuple[Node, Sequence[Words]]:
-    """A map of the program over arrays."""
-    type_ = TensorType(DType.F32, (len(words[0]),))
-    operands = tuple(Operand(Source.CONSTANT, i, type_, Affine(0, (0, 1))) for i in range(program.inputs))
-    inputs = tuple(Input(InputKind.OPERAND, i) for i in range(program.inputs))
-    return Node(type_, operands, inputs, program), words[: program.inputs]
 
 
 def drawn(seed: int) -> tuple[Node, Sequence[Words]]:
@@ -78,9 +66,11 @@ def products() -> list[tuple[Node, Sequence[Words]]]:
 @pytest.fixture(scope="session")
 def hostile() -> Recording:
     """Hostile words through all primitives and functions, alone and as nodes; drawn nodes, products, a training."""
-    programs: list[tuple[ScalarProgram, Sequence[Words]]] = [(single(op), cases(op, HOSTILE, 21)) for op in Op]
+    programs: list[tuple[ScalarProgram, Sequence[Words]]] = [
+        (single(op), cases(op, HOSTILE, 21)[: single(op).inputs]) for op in Op
+    ]
     programs += [(f(), arguments(f().inputs, HOSTILE, 22)) for f in CATALOGUE.values()]
-    nodes = [on_words(program, words) for program, words in programs]
+    nodes = [(map_of(program, len(words[0])), words[: program.inputs]) for program, words in programs]
     steps = [
         of_constants(nodes, 0),
         of_constants([drawn(seed) for seed in range(DRAWN)], 3),

@@ -13,6 +13,8 @@ from pol.graph.node import Affine, Bound, Gather, Input, InputKind, Node, Operan
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType, unravel
 
+pytestmark = pytest.mark.rules
+
 F32, I32 = DType.F32, DType.I32
 NAN = 0x7FC00000
 

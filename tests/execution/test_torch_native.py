@@ -1,6 +1,8 @@
-"""Native training of a captured step equals the user's eager loop, and the canonical executor tracks it."""
+"""Training with torch's kernels equals the user's loop, step by step, and the canonical executor tracks it."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +10,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from digits_training import loaded
+from lab.benchmarks.training_bits import MODELS, compare, compare_with_reference
+from operation_samples import CASES, full_name, graph_of
 from pol.errors import ProtocolError
-from pol.execution.disputed_element import accumulators, body_values
-from pol.execution.operand_sources import Sources
+from pol.execution import _kernels
 from pol.execution.reference import ReferenceExecutor, next_state
-from pol.execution.stock_torch.torch_executor import NativeExecutor
+from pol.execution.stock_torch.defined_results import DefinedResults, exact_int_mm, stable_sort, stable_topk
+from pol.execution.stock_torch.torch_executor import ALLOWED, NativeExecutor
+from pol.execution.stock_torch.torch_graph import to_module
 from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, Ref, TorchDType
 from pol.graph.capture import Capture, capture, to_words
+from pol.training.task.task_randomness import TaskRandomness
+from pol.training.task.task_training import to_tensor
 
 ROWS, BATCH, STEPS = 300, 32, 50
+ZERO, STEP = torch.tensor(0.0), torch.tensor(3)
 
 
 class Digits(nn.Module):
@@ -71,19 +80,6 @@ def test_fifty_steps_equal_an_eager_loop() -> None:
         torch.testing.assert_close(tensor, parameter.detach(), rtol=1e-6, atol=1e-7)
 
 
-def test_element_agrees_with_reference_on_a_whole_step() -> None:
-    result = setup()[0]
-    outputs = ReferenceExecutor(result.program, result.constants).run(result.state, 7)
-    random = np.random.default_rng(0)
-    for number, node in enumerate(result.program.nodes):
-        sources = Sources(result.state, result.constants, outputs[:number])
-        for element in random.integers(0, node.type.numel, 2):
-            chain = accumulators(node, 7, int(element), sources)
-            assert chain[-1] == outputs[number].reshape(-1)[element]
-            term = int(random.integers(0, node.terms))
-            assert body_values(node, 7, int(element), term, int(chain[term]), sources)[-1] == chain[term + 1]
-
-
 def test_constants_may_be_words_or_torch_integers() -> None:
     result, _, _, dataset, order = setup()
     native = NativeExecutor(result.aten)
@@ -121,17 +117,11 @@ def changed(graph: AtenGraph, **fields: object) -> AtenGraph:
 @pytest.mark.parametrize(
     "operation",
     [
-        "aten.as_strided_.default",
-        "aten.set_.source_Tensor",
-        "aten.add_.Tensor",
-        "aten.add.out",
-        "aten.from_file.default",
-        "aten.resize_.default",
-        "profiler._record_function_enter_new.default",
-        "os.system",
-        "",
+        "aten.as_strided_.default", "aten.set_.source_Tensor", "aten.add_.Tensor", "aten.add.out",
+        "aten.from_file.default", "aten.resize_.default", "profiler._record_function_enter_new.default",
+        "os.system", "",
     ],
-)
+)  # fmt: skip
 def test_only_allowed_operations_run(operation: str) -> None:
     with pytest.raises(ProtocolError, match="allow-list"):
         NativeExecutor(changed(setup()[0].aten, operation=operation))
@@ -153,6 +143,62 @@ def test_what_torch_rejects_and_what_lies_about_its_type_is_bad_evidence() -> No
     for fields in wrong:
         with pytest.raises(ProtocolError):
             NativeExecutor(changed(result.aten, **fields)).run(tensors(result), [*dataset, order], 0)
+
+
+INDICES = {
+    "embedding.default": (1, 0, 5), "embedding_dense_backward.default": (1, 0, 4), "gather.default": (1, 0, 7),
+    "index_select.default": (1, 0, 5), "index_add.default": (1, 0, 3), "index_copy.default": (1, 0, 3),
+    "index.Tensor": (1, -5, 5), "index_put.default": (1, -5, 5), "scatter.src": (1, 0, 4), "scatter.value": (1, 0, 4),
+    "scatter_add.default": (1, 0, 7), "scatter_reduce.two": (1, 0, 5), "nll_loss_forward.default": (1, 0, 7),
+    "nll_loss_backward.default": (2, 0, 7), "nll_loss2d_forward.default": (1, 0, 7),
+    "nll_loss2d_backward.default": (2, 0, 7), "max_pool2d_with_indices_backward.default": (2, 0, 42),
+    "max_pool3d_with_indices_backward.default": (2, 0, 120), "_grouped_mm.default": (2, 0, 9),
+}  # fmt: skip
+"""By operation, of its first sample: which tensor holds indices, the least index and the one behind the last."""
+
+
+def test_every_operation_that_reads_indices_has_a_row() -> None:
+    found = set()
+    for operation in CASES:
+        arguments = ALLOWED[full_name(operation)]._schema.arguments  # type: ignore[attr-defined]  # overloads have one
+        names = {own.name for own in arguments if "Tensor" in str(own.type)}
+        found |= {operation} if names & {"index", "indices", "target", "offs"} else set()
+    assert found == set(INDICES)
+
+
+@pytest.mark.parametrize("operation", INDICES)
+def test_torch_never_sees_an_index_that_does_not_exist(operation: str) -> None:
+    place, least, size = INDICES[operation]
+    graph, given = graph_of(operation, CASES[operation][0])
+    for number in (least, size - 1, least - 1, size, 2**31 - 1):
+        given[place] = given[place].clone()
+        given[place].view(-1)[-1] = number
+        runs = lambda: NativeExecutor(graph).run(given, [ZERO], 3), lambda: to_module(graph)(*given, ZERO, STEP)
+        for run, error, found in zip(runs, (ProtocolError, RuntimeError), (str(number), "an index"), strict=True):
+            message = f"it: aten.{operation} reads .*{found}.* {size} "
+            with nullcontext() if least <= number < size else pytest.raises(error, match=message):
+                run()
+
+
+@pytest.mark.parametrize(
+    ("operation", "change"),
+    [
+        ("_safe_softmax.default", {"arguments": (Ref(0), 1, -1)}),
+        ("sum.default", {"keywords": (("dtype", 999),)}),
+        ("clone.default", {"keywords": (("memory_format", 77),)}),
+        ("full.default", {"keywords": (("layout", 9),)}),
+        ("full.default", {"keywords": (("device", "meta"),)}),
+        ("transpose.int", {"arguments": (Ref(0), 0, TorchDType("float32"))}),
+        ("gather.default", {"arguments": (Ref(0), 1), "keywords": (("index", Ref(1)),)}),
+        ("gather.default", {"arguments": (Ref(0), Ref(1), Ref(1))}),
+        ("nll_loss_forward.default", {"arguments": (Ref(0), Ref(1), None, 1, Ref(1))}),
+        ("index.Tensor", {"arguments": (Ref(0), (1,))}),
+    ],
+)
+def test_arguments_that_torch_takes_for_something_else_are_refused(operation: str, change: dict[str, Any]) -> None:
+    graph, tensors = graph_of(operation, CASES[operation][0])
+    with pytest.raises(ProtocolError, match=r"it: aten\.\w+\.\w+ (takes no|has impossible arguments)"):
+        NativeExecutor(changed(graph, **change)).run(tensors, [ZERO], 3)
 
 
 class Heads(nn.Module):
@@ -183,3 +229,94 @@ def test_views_of_what_does_not_lie_in_order() -> None:
         state, _ = native.run(state, [*dataset, order], step)
     for tensor, trained in zip(state, model.parameters(), strict=True):
         torch.testing.assert_close(tensor, trained.detach(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("operation", CASES)
+def test_every_operation_gives_what_the_executor_gives(operation: str) -> None:
+    for case in CASES[operation]:
+        graph, state = graph_of(operation, case)
+        constant = torch.tensor(0.0)
+        _, observed = NativeExecutor(graph).run(state, [constant], 3)
+        found = to_module(graph)(*state, constant, torch.tensor(3))[len(state) :]
+        for one, other in zip(observed.values(), found, strict=True):
+            assert one.dtype == other.dtype
+            assert one.shape == other.shape
+            assert one.contiguous().numpy(force=True).tobytes() == other.contiguous().numpy(force=True).tobytes()
+
+
+def test_double_precision_lies_near_and_isn_t_the_same() -> None:
+    task = loaded()
+    constants = [to_tensor(e.type, words) for e, words in zip(task.aten.constants, task.constants, strict=True)]
+    state = [to_tensor(e.type, words) for e, words in zip(task.aten.slots, task.initial_state, strict=True)]
+    single, _ = NativeExecutor(task.aten).run(state, constants, 0)
+    wide = [t.double() if t.dtype == torch.float32 else t for t in (*state, *constants)]
+    double = to_module(task.aten, real=torch.float64)(*wide, torch.tensor(0))[: len(state)]
+    assert all(t.dtype == torch.float64 for t in double)
+    gap = max(float((a - b).abs().max()) for a, b in zip(single, double, strict=True))
+    assert 1e-12 < gap < 1e-6
+
+
+def test_what_isn_t_allowed_is_never_looked_up() -> None:
+    graph, _ = graph_of("add.Tensor", CASES["add.Tensor"][0])
+    for node in (
+        replace(graph.nodes[0], operation="aten.set_.source_Tensor"),
+        replace(graph_of("full.default", CASES["full.default"][0])[0].nodes[0], operation="os.system"),
+    ):
+        with pytest.raises(ProtocolError, match="allow-list"):
+            to_module(replace(graph, nodes=(node,)))
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(("rows", "k"), [((3, 64), 2), ((5, 8), 8), ((2, 40), 7), ((4, 3), 1)])
+def test_equal_numbers_are_taken_in_the_order_of_their_places(rows: tuple[int, int], k: int, largest: bool) -> None:
+    torch.manual_seed(1)
+    numbers = torch.randint(0, 3, rows).float()
+    values, places = stable_topk(numbers, k, 1, largest)
+    order = np.argsort(-numbers.numpy() if largest else numbers.numpy(), axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(places.numpy(), order)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(numbers.numpy(), order, 1))
+    np.testing.assert_array_equal(values.numpy(), torch.topk(numbers, k, 1, largest).values.numpy())
+
+
+def test_a_router_of_zeros_takes_its_first_experts_in_a_loop_of_ones_own() -> None:
+    router = torch.zeros(4, 64, requires_grad=True)
+    with TaskRandomness(0).step(0):
+        chosen, places = router.topk(2)
+    assert places.tolist() == [[0, 1]] * 4
+    chosen.sum().backward()
+    assert router.grad is not None
+    assert router.grad.sum(0).tolist() == [4.0, 4.0] + [0.0] * 62
+    with DefinedResults():
+        assert torch.topk(torch.tensor([1.0, float("nan"), 1.0]), 2).indices.tolist() == [1, 0]
+        assert torch.topk(torch.tensor(3.0), 1).indices.tolist() in ([0], 0)
+
+
+def test_sort_takes_equal_numbers_by_place() -> None:
+    """Torch's vectorized sort of long rows leaves them in another order."""
+    numbers = torch.arange(5000.0).remainder(3)
+    expected = torch.sort(numbers, stable=True)[1]
+    with DefinedResults():
+        for places in (numbers.sort()[1], numbers.argsort(), torch.sort(numbers, dim=0)[1]):
+            assert torch.equal(places, expected)
+    assert torch.equal(stable_sort(numbers, descending=True)[1], torch.sort(numbers, descending=True, stable=True)[1])
+
+
+def test_products_of_int8_never_saturate() -> None:
+    """On AVX2 without VNNI torch adds two of them in 16 bits: 2 * 127 * (127 + 128) is no such number."""
+    left, right = torch.full((32, 64), 127, dtype=torch.int8), torch.full((64, 8), 127, dtype=torch.int8)
+    expected = torch.full((32, 8), 64 * 127 * 127, dtype=torch.int32)
+    assert torch.equal(exact_int_mm(left, right), expected)
+    with DefinedResults():
+        assert torch.equal(torch._int_mm(left, right), expected)
+    assert torch.equal(exact_int_mm(-left, right), -expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_instruction_sets_threads_and_the_reference_agree(name: str) -> None:
+    captured = MODELS[name](4)
+    states = compare(captured, 4)
+    assert states.compared >= 4 * sum(array.nbytes for array in captured.state) * (2 * len(_kernels.isas()) - 1)
+    assert states.differing == 0
+    nodes = compare_with_reference(captured, 1)
+    assert nodes.compared > 4_000
+    assert nodes.differing == 0

@@ -25,6 +25,7 @@ interface Vm {
     function assertEq(bytes32 left, bytes32 right) external pure;
     function assertEq(bytes32 left, bytes32 right, string calldata message) external pure;
     function assertEq(bytes calldata left, bytes calldata right) external pure;
+    function assertEq(bytes calldata left, bytes calldata right, string calldata message) external pure;
     function assertEq(address left, address right) external pure;
     function assertEq(bool left, bool right) external pure;
     function assertNotEq(uint256 left, uint256 right) external pure;
@@ -81,8 +82,11 @@ interface Vm {
     function readFileBinary(string calldata path) external view returns (bytes memory);
     function recordLogs() external;
     function resumeGasMetering() external;
+    function revertToState(uint256 snapshot) external returns (bool done);
     function roll(uint256 blockNumber) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
+    function snapshotState() external returns (uint256 snapshot);
+    function split(string calldata text, string calldata by) external pure returns (string[] memory parts);
     function startPrank(address sender) external;
     function stopPrank() external;
     function store(address account, bytes32 slot, bytes32 value) external;
@@ -91,7 +95,7 @@ interface Vm {
     function warp(uint256 timestamp) external;
 }
 
-/// @notice Base of every forge test: the cheatcodes and a clamp for fuzzed numbers.
+/// @notice Base of every forge test: the cheatcodes, a clamp for fuzzed numbers and rows of tables.
 abstract contract Base {
     /// @dev The address is `keccak256("hevm cheat code")` cut to 20 bytes: forge fixes it.
     Vm internal constant vm = Vm(0x7109709ECfa91a80626fF3989D68f67F5b1DD12D);
@@ -103,6 +107,22 @@ abstract contract Base {
             uint256 size = high - low + 1;
             return size == 0 ? value : low + value % size;
         }
+    }
+
+    /// @dev One row of a table: a call of its own to this contract, after which all is as it was before. What is told of
+    /// its failure begins with its name.
+    function _row(string memory name, bytes memory row) internal {
+        uint256 before = vm.snapshotState();
+        (bool done, bytes memory answer) = address(this).call(row);
+        vm.revertToState(before);
+        if (done) return;
+        if (answer.length < 68) revert(name);
+        assembly ("memory-safe") {
+            // Without the selector of `Error` or of the cheatcodes' error.
+            mstore(add(answer, 4), sub(mload(answer), 4))
+            answer := add(answer, 4)
+        }
+        revert(string.concat(name, ": ", abi.decode(answer, (string))));
     }
 
     /// @dev An address with no code that is the same in every run.

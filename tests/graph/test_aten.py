@@ -11,6 +11,8 @@ from pol.errors import PolError, ProtocolError
 from pol.graph.aten_graph import LOWERING_VERSION, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.step_program import Component
 
+pytestmark = pytest.mark.rules
+
 
 def graph() -> AtenGraph:
     matrix, scalar = AtenType("float32", (2, 3)), AtenType("float32", ())
@@ -47,19 +49,11 @@ def test_another_version_is_refused(member: str, value: object) -> None:
 @pytest.mark.parametrize(
     "number",
     [
-        {"int": "+1"},
-        {"int": " 1"},
-        {"int": "1_0"},
-        {"int": "01"},
-        {"int": "1" * 21},
-        {"int": 1},
-        {"float": "1.5"},
-        {"float": "0x1.8P+0"},
-        {"float": "0x1.8p0"},
-        {"float": "infinity"},
+        {"int": "+1"}, {"int": " 1"}, {"int": "1_0"}, {"int": "01"}, {"int": "1" * 21}, {"int": 1},
+        {"float": "1.5"}, {"float": "0x1.8P+0"}, {"float": "0x1.8p0"}, {"float": "infinity"},
         {"float": "0x1p5000"},
     ],
-)
+)  # fmt: skip
 def test_a_number_has_one_encoding(number: dict[str, Any]) -> None:
     document = graph().to_dict()
     document["nodes"][0]["arguments"][1] = number

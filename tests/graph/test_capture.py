@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import UnsupportedError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.execution.stock_torch.torch_executor import NativeExecutor
@@ -182,7 +183,7 @@ def captured(
     return capture(model, loss, optimizer, dataset, order), model, optimizer, dataset, order
 
 
-@pytest.mark.parametrize("name", SETUPS)
+@pytest.mark.parametrize("name", chosen_rows.each(SETUPS, 2, others=pytest.mark.slow))
 def test_capture_trains_like_the_users_own_loop(name: str) -> None:
     loss = SETUPS[name][1]
     result, model, optimizer, dataset, order = captured(SETUPS[name])

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import (
 )
 from transformers import GPT2Config, GPT2LMHeadModel
 
+import chosen_rows
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor, next_state
@@ -56,7 +57,10 @@ def assert_same_bits(result: Capture) -> None:
     assert all(np.array_equal(one, other) for one, other in zip(fast, slow, strict=True))
 
 
-@pytest.mark.parametrize("loop", [Loop(), Loop(accumulation=2), Loop(precision="bf16-mixed")])
+@pytest.mark.parametrize(
+    "loop",
+    chosen_rows.first([Loop(accumulation=2), Loop(), Loop(precision="bf16-mixed")], 1, others=pytest.mark.slow),
+)
 def test_a_checkpointed_layer_is_captured_as_the_same_training(loop: Loop) -> None:
     torch.manual_seed(3)
     between = nn.Linear(6, 6)
@@ -85,7 +89,7 @@ class Sequence(nn.Module):
 
 
 @pytest.mark.parametrize("recompute", ["plain", "reentrant"])
-@pytest.mark.parametrize("loop", [Loop(), Loop(accumulation=2)])
+@pytest.mark.parametrize("loop", chosen_rows.first([Loop(accumulation=2), Loop()], 1, others=pytest.mark.slow))
 def test_a_recomputation_draws_the_numbers_of_the_forward_pass(recompute: str, loop: Loop) -> None:
     """The self-check compares with torch's own recomputation."""
     expected = captured(Net(nn.Dropout(0.5), False), loop)
@@ -145,7 +149,7 @@ def test_a_recomputation_that_draws_other_numbers_is_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning")
-@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("reentrant", chosen_rows.first([True, False], 1, others=pytest.mark.slow))
 def test_gradient_checkpointing_of_hugging_face(reentrant: bool) -> None:
     torch.manual_seed(4)
     config = GPT2Config(

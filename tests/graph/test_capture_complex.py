@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import chosen_rows
 from pol.errors import UnsupportedError
-from step_comparison import INPUTS, LABELS, Behind, compared_step
+from step_comparison import INPUTS, LABELS, Behind, behind_all, compared_step
 
 torch.manual_seed(3)
 Function = Callable[[Tensor], Tensor]
@@ -69,13 +70,13 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_step_with_complex_numbers_is_that_of_torch(name: str) -> None:
+@pytest.mark.parametrize("names", chosen_rows.together(FUNCTIONS, 10, alone=pytest.mark.slow))
+def test_a_step_with_complex_numbers_is_that_of_torch(names: list[str]) -> None:
     torch.manual_seed(2)
-    compared_step(Behind(FUNCTIONS[name]))
+    compared_step(behind_all(FUNCTIONS[name] for name in names))
 
 
-@pytest.mark.parametrize("length", [1, 2, 37, 64, 90, 128, 130])
+@pytest.mark.parametrize("length", chosen_rows.first([1, 2, 37, 64, 90, 128, 130], 3, others=pytest.mark.slow))
 def test_transforms_of_all_lengths(length: int) -> None:
     torch.manual_seed(2)
     compared_step(Behind(lambda x: torch.fft.fft(x).abs() + torch.fft.irfft(torch.fft.rfft(x) * 2j, n=length), length))

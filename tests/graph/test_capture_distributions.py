@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, distributions, nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import UnsupportedError
 from pol.training.task.task_randomness import TaskRandomness
-from step_comparison import INPUTS, LABELS, Behind, compared_step
+from step_comparison import INPUTS, LABELS, Behind, behind_all, compared_step
 
 torch.manual_seed(3)
 Function = Callable[[Tensor], Tensor]
@@ -75,10 +76,10 @@ def _policy(distribution: distributions.Categorical) -> Tensor:
     return distribution.log_prob(action) * (action - 3.5) - 0.1 * distribution.entropy()
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_step_that_samples_is_that_of_the_own_loop(name: str) -> None:
+@pytest.mark.parametrize("names", chosen_rows.together(FUNCTIONS, 12, alone=pytest.mark.slow))
+def test_a_step_that_samples_is_that_of_the_own_loop(names: list[str]) -> None:
     torch.manual_seed(2)
-    compared_step(Behind(FUNCTIONS[name]))
+    compared_step(behind_all(FUNCTIONS[name] for name in names))
 
 
 class Mixed(nn.Module):

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, prune
 
+import chosen_rows
 from pol.errors import UnsupportedError
-from step_comparison import INPUTS, LABELS, Behind, compared_step
+from step_comparison import INPUTS, LABELS, Behind, behind_all, compared_step
 
 torch.manual_seed(3)
 RIGHT = torch.randn(5, 2)
@@ -62,10 +63,17 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_step_with_the_factorization_is_that_of_torch(name: str) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["solve", "cholesky", "qr", "slogdet"],
+        *(pytest.param([name], marks=pytest.mark.slow) for name in FUNCTIONS),
+    ],
+    ids=", ".join,
+)
+def test_a_step_with_factorizations_is_that_of_torch(names: list[str]) -> None:
     torch.manual_seed(2)
-    compared_step(Behind(FUNCTIONS[name]))
+    compared_step(behind_all(FUNCTIONS[name] for name in names))
 
 
 def test_large_matrices_and_eigenvalues_are_refused() -> None:
@@ -103,13 +111,13 @@ WRAPPED: dict[str, Callable[[nn.Module], nn.Module]] = {
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", WRAPPED)
-@pytest.mark.parametrize("model", [layers, convolutions])
+@pytest.mark.parametrize("model", chosen_rows.first([layers, convolutions], 1, others=pytest.mark.slow))
 def test_normalized_weights(name: str, model: Callable[[Callable[[nn.Module], nn.Module]], nn.Module]) -> None:
     compared_step(model(WRAPPED[name]), nn.functional.cross_entropy, (INPUTS, LABELS))
 
 
 @pytest.mark.parametrize("kind", ["matrix_exp", "cayley", "householder"])
-@pytest.mark.parametrize("use_trivialization", [True, False])
+@pytest.mark.parametrize("use_trivialization", chosen_rows.first([True, False], 1, others=pytest.mark.slow))
 def test_orthogonal_weights(kind: str, use_trivialization: bool) -> None:
     torch.manual_seed(2)
     layer = parametrizations.orthogonal(

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import chosen_rows
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import next_state
 from pol.graph.capture import capture
@@ -47,7 +48,9 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize(
+    "name", chosen_rows.named(MODELS, "layer", "rms", "batch_images", "group", "instance", others=pytest.mark.slow)
+)
 def test_training_follows_torch(name: str) -> None:
     torch.manual_seed(5)
     build, shape = MODELS[name]

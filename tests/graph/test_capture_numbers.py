@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import UnsupportedError
-from step_comparison import Behind, compared_step
+from step_comparison import Behind, behind_all, compared_step
 
 torch.manual_seed(3)
 VECTOR, MATRIX = torch.randn(8), torch.randn(8, 8)
@@ -140,10 +141,10 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_step_with_the_operation_is_that_of_torch(name: str) -> None:
+@pytest.mark.parametrize("names", chosen_rows.together(FUNCTIONS, 16, alone=pytest.mark.slow))
+def test_a_step_with_operations_is_that_of_torch(names: list[str]) -> None:
     torch.manual_seed(2)
-    compared_step(Behind(FUNCTIONS[name]))
+    compared_step(behind_all(FUNCTIONS[name] for name in names))
 
 
 LONG: dict[str, Function] = {

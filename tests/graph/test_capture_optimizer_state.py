@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+import chosen_rows
 from pol.errors import UnsupportedError
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, Loop, capture
@@ -107,7 +108,12 @@ def test_what_an_own_step_keeps_outside_of_the_state_of_parameters_is_refused(
     assert not optimizer.state
 
 
-@pytest.mark.parametrize("loop", [lambda _: Loop(), lambda o: Loop(scheduler=LambdaLR(o, lambda step: 0.9**step))])
+@pytest.mark.parametrize(
+    "loop",
+    chosen_rows.first(
+        [lambda o: Loop(scheduler=LambdaLR(o, lambda step: 0.9**step)), lambda _: Loop()], 1, others=pytest.mark.slow
+    ),
+)
 @pytest.mark.parametrize(
     ("rest", "options"),
     [
@@ -184,22 +190,26 @@ def test_a_schedule_of_an_option_that_a_rule_reads_once_is_refused(
 
 NUMBERS: list[tuple[str, Make, str, Callable[[int], Any]]] = [
     ("sgd momentum", lambda p: SGD(p, 0.1, momentum=0.9), "momentum", lambda t: 0.5 + 0.05 * t),
+    ("adam betas", lambda p: Adam(p, 0.01), "betas", lambda t: (0.5 + 0.04 * t, 0.9 + 0.01 * t)),
+    ("adafactor decay on", lambda p: Adafactor(p, 0.05), "weight_decay", lambda t: 0.5 * later(t)),
+    ("lion betas", lambda p: Lion(p, 0.01), "betas", lambda t: (0.5 + 0.04 * t, 0.9)),
     ("sgd decay on", lambda p: SGD(p, 0.1, momentum=0.9), "weight_decay", lambda t: 0.1 * later(t)),
     ("sgd dampening", lambda p: SGD(p, 0.1, momentum=0.9), "dampening", lambda t: 0.1 * t),
     ("sgd tensor", lambda p: SGD(p, torch.tensor(0.1)), "lr", lambda t: torch.tensor(0.1 / (1 + t))),
     ("adam decay on", lambda p: Adam(p, 0.01), "weight_decay", lambda t: 0.1 * later(t)),
-    ("adam betas", lambda p: Adam(p, 0.01), "betas", lambda t: (0.5 + 0.04 * t, 0.9 + 0.01 * t)),
     ("adam tensor", lambda p: Adam(p, torch.tensor(0.01)), "lr", lambda t: torch.tensor(0.01 / (1 + t))),
     ("adamw decay on", lambda p: AdamW(p, 0.01, weight_decay=0.0), "weight_decay", lambda t: 0.5 * later(t)),
     ("rmsprop alpha", lambda p: RMSprop(p, 0.01), "alpha", lambda t: 0.9 - 0.05 * t),
     ("rmsprop decay on", lambda p: RMSprop(p, 0.01, momentum=0.5), "weight_decay", lambda t: 0.1 * later(t)),
     ("adagrad decay on", lambda p: Adagrad(p, 0.1), "weight_decay", lambda t: 0.1 * later(t)),
-    ("adafactor decay on", lambda p: Adafactor(p, 0.05), "weight_decay", lambda t: 0.5 * later(t)),
-    ("lion betas", lambda p: Lion(p, 0.01), "betas", lambda t: (0.5 + 0.04 * t, 0.9)),
 ]
 
 
-@pytest.mark.parametrize(("make", "key", "value"), [case[1:] for case in NUMBERS], ids=[c[0] for c in NUMBERS])
+@pytest.mark.parametrize(
+    ("make", "key", "value"),
+    chosen_rows.first((case[1:] for case in NUMBERS), 4, others=pytest.mark.slow),
+    ids=[c[0] for c in NUMBERS],
+)
 def test_a_schedule_of_numbers_equals_the_users_loop(make: Make, key: str, value: Callable[[int], Any]) -> None:
     assert_like_the_users_loop(make, lambda optimizer: Loop(scheduler=Course(optimizer, key, value)))
 

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.optim import (
-    AdamW,
-    Optimizer,
-    lr_scheduler,
-)
+from torch.optim import AdamW, Optimizer, lr_scheduler
 
+import chosen_rows
 from optimizer_training import Make, assert_near, canonical, captured, eager, native, network
 from pol.errors import UnsupportedError
 from pol.graph.capture import Loop
@@ -221,7 +218,7 @@ class Quantized(Plain):
 
 
 @pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup, CountingInTensor, OwnAdamW, Centralized])
-@pytest.mark.parametrize("taken", [0, 3])
+@pytest.mark.parametrize("taken", chosen_rows.first([3, 0], 1, others=pytest.mark.slow))
 def test_an_own_step_that_counts_has_its_numbers_in_tables(kind: Any, taken: int) -> None:
     model = network()
     optimizer = kind(model.parameters(), 0.05)

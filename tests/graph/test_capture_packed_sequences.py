@@ -11,6 +11,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from pol.errors import UnsupportedError
 from step_comparison import LABELS, ORDER, compared_step
 
+pytestmark = pytest.mark.slow
+
 TEXTS = torch.randint(1, 9, (24, 5), generator=torch.Generator().manual_seed(3))
 LENGTHS = torch.randint(1, 5, (24,), generator=torch.Generator().manual_seed(4))
 TAGS = torch.where(torch.arange(5) < LENGTHS[:, None], TEXTS % 3, -100)

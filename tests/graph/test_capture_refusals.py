@@ -327,6 +327,12 @@ def test_a_learning_rate_scheduler_is_refused(schedule: Callable[[torch.optim.Op
     assert scheduler is not None
 
 
+def test_a_rate_that_an_optimizer_keeps_is_no_scheduler() -> None:
+    model = Model()
+    optimizer = torch.optim.SGD([{"params": model.parameters(), "initial_lr": 0.1}], lr=0.1)
+    assert capture(model, functional.cross_entropy, optimizer, (INPUTS, LABELS), ORDER, check=False).program
+
+
 @pytest.mark.parametrize(
     ("attach", "message"),
     [
@@ -407,11 +413,16 @@ def test_precision_around_the_capture_and_half_precision_are_refused() -> None:
 
 
 def test_labels_are_checked_against_the_classes() -> None:
+    def labelled(output: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(output, target.long())
+
     for wrong in (CLASSES, -1):
         labels = LABELS.clone()
         labels[7] = wrong
         with pytest.raises(UnsupportedError, match=rf"data\.1 holds {wrong}, but there are 5 classes: 0 \.\. 4"):
             attempt(Model(), dataset=(INPUTS, labels))
+        with pytest.raises(UnsupportedError, match=rf"data\.1 holds {wrong}, but there are 5 classes"):
+            attempt(Model(), dataset=(INPUTS, labels + 0.0), loss=labelled)
         attempt(Model(), dataset=(INPUTS, labels), order=ORDER[2:])
         ignoring = nn.CrossEntropyLoss(ignore_index=wrong)
         attempt(Model(), dataset=(INPUTS, labels), loss=ignoring)

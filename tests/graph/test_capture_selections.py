@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
 from pol.training.task.task_randomness import TaskRandomness
-from step_comparison import INPUTS, LABELS, ORDER, Behind, compared_step
+from step_comparison import INPUTS, LABELS, ORDER, Behind, behind_all, compared_step
 
 Function = Callable[[Tensor], Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -68,22 +69,16 @@ def parts(output: Tensor, target: Tensor) -> Tensor:
 
 
 LOSSES: dict[str, Loss] = {
-    "of some": of_some,
-    "nested": nested,
-    "pairs": pairs,
-    "counted": counted,
-    "other losses": other_losses,
-    "weighted": weighted,
-    "products": products,
-    "logarithms": logarithms,
-    "parts": parts,
-}
+    "of some": of_some, "nested": nested, "pairs": pairs, "counted": counted, "other losses": other_losses,
+    "weighted": weighted, "products": products, "logarithms": logarithms, "parts": parts,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_of_selected_rows_is_that_of_torch(name: str) -> None:
+@pytest.mark.parametrize("names", chosen_rows.together(LOSSES, 5, alone=pytest.mark.slow))
+def test_losses_of_selected_rows_are_those_of_torch(names: list[str]) -> None:
     torch.manual_seed(2)
-    compared_step(Behind(lambda x: x, 3), LOSSES[name])
+    chosen = [LOSSES[name] for name in names]
+    compared_step(Behind(lambda x: x, 3), lambda output, target: sum(loss(output, target) for loss in chosen))
 
 
 def written_back(x: Tensor) -> Tensor:
@@ -153,10 +148,10 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_step_that_selects_rows_is_that_of_torch(name: str) -> None:
+@pytest.mark.parametrize("names", chosen_rows.together(FUNCTIONS, 5, alone=pytest.mark.slow))
+def test_a_step_that_selects_rows_is_that_of_torch(names: list[str]) -> None:
     torch.manual_seed(2)
-    compared_step(Behind(FUNCTIONS[name]))
+    compared_step(behind_all(FUNCTIONS[name] for name in names))
 
 
 def test_where_nothing_is_selected_a_sum_is_zero_and_a_mean_is_nan() -> None:

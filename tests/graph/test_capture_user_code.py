@@ -189,19 +189,12 @@ def generator() -> Iterator[int]:
 @pytest.mark.parametrize(
     "numbers",
     [
-        itertools.count,
-        generator,
-        lambda: iter([1] * 9),
-        lambda: iter((1,) * 9),
-        lambda: iter(range(9)),
-        lambda: map(float, [1] * 9),
-        lambda: enumerate([1] * 9),
-        lambda: zip([1] * 9, [2] * 9, strict=True),
-        lambda: itertools.chain([1] * 9, [2]),
-        lambda: itertools.cycle([1] * 3),
+        itertools.count, generator, lambda: iter([1] * 9), lambda: iter((1,) * 9), lambda: iter(range(9)),
+        lambda: map(float, [1] * 9), lambda: enumerate([1] * 9), lambda: zip([1] * 9, [2] * 9, strict=True),
+        lambda: itertools.chain([1] * 9, [2]), lambda: itertools.cycle([1] * 3),
         lambda: itertools.islice(itertools.count(), 9),
     ],
-)
+)  # fmt: skip
 def test_an_iterator_that_a_step_advances_is_refused(numbers: Callable[[], Iterator[Any]]) -> None:
     with pytest.raises(UnsupportedError, match=r"attribute model\.numbers changes"):
         captured(functional.cross_entropy, Taking(numbers()))

@@ -13,6 +13,8 @@ from pol.graph.node_names import NodeName, ProgramNames
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
 
+pytestmark = pytest.mark.rules
+
 F32, I32 = DType.F32, DType.I32
 
 

@@ -20,18 +20,9 @@ F32, I32 = DType.F32, DType.I32
 SHAPE = (4, 6)
 STATE = TensorType(F32, SHAPE)
 HOSTILE = [
-    0,
-    0x80000000,
-    1,
-    0x80000001,
-    0x7F800000,
-    0xFF800000,
-    0x7F800001,
-    0xFFC12345,
-    0x3F800000,
-    0xBF800000,
+    0, 0x80000000, 1, 0x80000001, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC12345, 0x3F800000, 0xBF800000,
     0x7F7FFFFF,
-]
+]  # fmt: skip
 
 
 def read(source: Source, index: int, shape: tuple[int, ...] = SHAPE, dtype: DType = F32) -> Operand:

@@ -7,13 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from pol.execution.cpu import CpuExecutor
-from pol.execution.reference import ReferenceExecutor
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
 from special_points import expected as expected_at
-from tests.graph.test_lowering_operations import CASES, Case, graph_of
+from tests.graph.test_lowering_operations import CASES, Case, graph_of, outputs_of
 
 ULP = 2.0**-7
 """Two neighbouring bfloat16 numbers are at most this far apart, relatively."""
@@ -50,13 +48,8 @@ def test_operations_on_bfloat16_round_once(operation: str) -> None:
                 continue  # What torch's own kernels do not take does not come up.
             raise
         program, names = lower(graph)
-        scalar = torch.tensor(0.0)
-        _, expected = NativeExecutor(graph).run(tensors, [scalar], 0)
-        state = [to_words("s", tensor) for tensor in tensors]
-        constants = [to_words("c", scalar)]
-        outputs = ReferenceExecutor(program, constants).run(state, 0)
-        for left, right in zip(CpuExecutor(program, constants).run(state, 0), outputs, strict=True):
-            np.testing.assert_array_equal(left, right)
+        _, expected = NativeExecutor(graph).run(tensors, [torch.tensor(0.0)], 0)
+        outputs = outputs_of(program, [to_words("s", tensor) for tensor in tensors])
         for name, tensor in expected.items():
             got = outputs[names.observed[name]]
             if tensor.dtype == torch.bfloat16:
@@ -89,7 +82,6 @@ def test_operations_on_bfloat16_round_once(operation: str) -> None:
 def test_simple_operations_have_torchs_bits(operation: str, case: Case) -> None:
     graph, tensors = graph_of(operation, case)
     program, names = lower(graph)
-    scalar = torch.tensor(0.0)
-    _, expected = NativeExecutor(graph).run(tensors, [scalar], 0)
-    outputs = ReferenceExecutor(program, [to_words("c", scalar)]).run([to_words("s", t) for t in tensors], 0)
+    _, expected = NativeExecutor(graph).run(tensors, [torch.tensor(0.0)], 0)
+    outputs = outputs_of(program, [to_words("s", tensor) for tensor in tensors])
     np.testing.assert_array_equal(outputs[names.observed["out0"]], to_words("o", expected["out0"]))

@@ -1,9 +1,9 @@
-"""Variants of operations that the samples leave out keep the bytes that they had: types, shapes, optional arguments."""
+"""Samples of operations and variants of these keep the bytes that they had: types, shapes, optional arguments."""
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -39,13 +39,7 @@ VARIANTS: dict[str, list[Case]] = {
     "native_layer_norm.default": [(MANY, [7, 2], None, None, 1e-3), (LONG, [70], None, torch.randn(70), 1e-5)],
     "native_layer_norm_backward.default": [
         (
-            MANY,
-            MANY * 2,
-            [7, 2],
-            MANY.mean((4, 5), True),
-            MANY.std((4, 5), keepdim=True),
-            None,
-            None,
+            MANY, MANY * 2, [7, 2], MANY.mean((4, 5), True), MANY.std((4, 5), keepdim=True), None, None,
             [True, False, False],
         ),
         (WIDE, WIDE * 2, [1000], WIDE.mean(1, True), WIDE.std(1, keepdim=True), WIDE[0], WIDE[0], [True, False, True]),
@@ -99,7 +93,7 @@ VARIANTS: dict[str, list[Case]] = {
     "topk.default": [(torch.tensor(2.0), 1), (INTS, 2, 1, False)],
     "sort.default": [(torch.tensor(2.0),), (INTS, 1, True)],
     "arange.start_step": [(0, 9, 2), (-3.0, 3.0, 0.5)],
-}
+}  # fmt: skip
 
 
 def in_bfloat16(graph: AtenGraph) -> AtenGraph:
@@ -107,32 +101,37 @@ def in_bfloat16(graph: AtenGraph) -> AtenGraph:
     return AtenGraph.from_dict(json.loads(json.dumps(graph.to_dict()).replace('"float32"', '"bfloat16"')))
 
 
-def programs(operation: str) -> Iterator[bytes]:
-    """Of the variants, and of these and the samples in bfloat16; what the lowering doesn't take has none."""
-    samples, variants = ([graph_of(operation, case)[0] for case in of.get(operation, [])] for of in (CASES, VARIANTS))
-    for graph in variants:
-        yield lower(graph)[0].to_bytes()
-    for graph in [*samples, *variants]:
+def digest(graphs: Iterable[AtenGraph]) -> str:
+    """How many of the graphs have a lowering, and a SHA-256 of their programs."""
+    found, count = hashlib.sha256(), 0
+    for graph in graphs:
         try:
-            yield lower(in_bfloat16(graph))[0].to_bytes()
+            found.update(lower(graph)[0].to_bytes())
         except UnsupportedError:
             continue
+        count += 1
+    return f"{count} {found.hexdigest()[:32]}"
 
 
 def digests() -> dict[str, str]:
+    """By operation: of its samples; of its variants, and of both in bfloat16."""
     found = {}
     for operation in sorted(CASES):
-        digest, count = hashlib.sha256(), 0
-        for program in programs(operation):
-            digest.update(program)
-            count += 1
-        found[operation] = f"{count} {digest.hexdigest()[:32]}"
+        samples, variants = (
+            [graph_of(operation, case)[0] for case in of.get(operation, [])] for of in (CASES, VARIANTS)
+        )
+        (plain, more) = digest(samples).split(), digest([*variants, *map(in_bfloat16, [*samples, *variants])])
+        assert int(plain[0]) == len(samples), operation
+        found[operation] = f"{plain[1]} {more}"
     return found
 
 
-def test_no_variant_has_other_bytes() -> None:
-    """`POL_WRITE_LOWERINGS=1` writes the digests of a new version, as for the samples."""
-    path = Path(__file__).with_name("lowering_variants.json")
+def test_the_lowering_is_that_of_its_version() -> None:
+    """A new case gives a new digest; any other change raises LOWERING_VERSION: readers lower old tasks again.
+
+    `POL_WRITE_LOWERINGS=1 pytest tests/graph/test_lowering_variants.py` writes the digests of a new version.
+    """
+    path = Path(__file__).with_name("lowerings.json")
     found = {"version": str(LOWERING_VERSION), **digests()}
     if os.environ.get("POL_WRITE_LOWERINGS"):
         path.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")

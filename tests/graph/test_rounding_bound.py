@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -134,24 +137,96 @@ class Images(nn.Module):
         return scores
 
 
-BATCH_NORMS = {
+NORMED: dict[str, Callable[[], nn.Module]] = {
     "rows": lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3)),
     "images": lambda: Images(nn.BatchNorm2d(4)),
     "untracked": lambda: Images(nn.BatchNorm2d(4, track_running_stats=False)),
     "no weights": lambda: Images(nn.BatchNorm2d(4, affine=False)),
     "neither": lambda: Images(nn.BatchNorm2d(4, affine=False, track_running_stats=False)),
+    "layers": lambda: nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 3)),
+    "groups": lambda: Images(nn.GroupNorm(2, 4)),
+    "instances": lambda: Images(nn.InstanceNorm2d(4)),
 }
 
 
-@pytest.mark.parametrize("name", BATCH_NORMS)
-def test_mixed_precision_with_a_batch_norm_is_captured(name: str) -> None:
+@pytest.mark.parametrize("name", NORMED)
+def test_mixed_precision_with_a_norm_is_captured(name: str) -> None:
     """Its statistics are binary32 as in torch; a trace calls them bfloat16."""
     torch.manual_seed(0)
-    model = BATCH_NORMS[name]()
+    model = NORMED[name]()
     rows, labels = torch.randn(12, 4), torch.arange(12) % 3
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     order, loop = torch.arange(12).reshape(2, 6), Loop(precision="bf16-mixed")
     assert capture(model, functional.cross_entropy, optimizer, (rows, labels), order, loop).program.nodes
+
+
+class Short(nn.Module):
+    """Rows in bfloat16."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.bfloat16()
+
+
+@pytest.mark.parametrize("name", ["rows", "images", "layers"])
+def test_norms_of_bfloat16_weights_are_captured(name: str) -> None:
+    """Of batch norm a trace calls the running statistics binary32; layer norm adds gradients of rows in bfloat16."""
+    torch.manual_seed(0)
+    model = nn.Sequential(Short(), NORMED[name]().bfloat16())
+    rows, labels = torch.randn(12, 4), torch.arange(12) % 3
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    order = torch.arange(12).reshape(2, 6)
+    assert capture(model, functional.cross_entropy, optimizer, (rows, labels), order).program.nodes
+
+
+CONVOLUTION_BACKWARD = "aten.convolution_backward.default"
+WITH_AVX512 = ALLOWED[CONVOLUTION_BACKWARD]
+
+
+def without_avx512(gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    """Gradients of a convolution as torch adds them up where oneDNN has no bfloat16: in bfloat16, part by part."""
+    if x.dtype != torch.bfloat16:
+        return tuple(WITH_AVX512(gradient, x, weight, *rest))
+    wide, image, kernel = gradient.float(), x.float(), weight.float()
+    _, _, by_bias = WITH_AVX512(wide, image, kernel, *rest)
+    by_input, by_weight = torch.zeros_like(x), torch.zeros_like(weight)
+    for place in range(weight[0, 0].numel() if rest[-1][0] else 0):
+        only = torch.zeros_like(kernel)
+        only.flatten(2)[:, :, place] = kernel.flatten(2)[:, :, place]
+        by_input += WITH_AVX512(wide, image, only, *rest)[0].bfloat16()
+    for row in range(len(x)):
+        by_weight = (by_weight + WITH_AVX512(wide[[row]], image[[row]], kernel, *rest)[1]).bfloat16()
+    return by_input, by_weight, by_bias.bfloat16()
+
+
+def convolved(rank: int, rows: int) -> tuple[Any, ...]:
+    """Operands of its gradients, all with one sign."""
+    size = (4,) * rank
+    conf = ([1] * rank, [1] * rank, [1] * rank, False, [0] * rank, 1, [True, True, True])
+    operands = [drawn(rows, 3, *size), drawn(rows, 2, *size), drawn(3, 2, *(3,) * rank)]
+    return (*(operand.abs().bfloat16() for operand in operands), [3], *conf)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_partial_sums_in_bfloat16_are_explained_and_an_error_is_not(rank: int) -> None:
+    arguments = convolved(rank, 600)
+    graph, tensors = graph_of(CONVOLUTION_BACKWARD.removeprefix("aten."), arguments)
+    (node,) = graph.nodes
+    values = {Ref(number): tensor for number, tensor in enumerate(tensors)}
+    given = [item.double() if isinstance(item, Tensor) else item for item in arguments]
+    once = [result.bfloat16() for result in WITH_AVX512(*given)]
+    native = without_avx512(*arguments)
+    bound = RoundingBound(node, values, 600 * 4**rank)
+    assert float((once[1] / native[1]).max()) > 1.25  # the sum has nearly stopped growing
+    for output, (mine, theirs) in enumerate(zip(once, native, strict=True)):
+        assert not bound.is_beyond(output, mine, theirs, is_drawn=True).any()
+    wrong = once[1] * (1 + 2.0**-5)
+    assert bound.is_beyond(1, wrong, native[1], is_drawn=True).any()
+
+
+@pytest.mark.parametrize("name", ["images", "groups"])
+def test_a_processor_without_avx512_captures_convolutions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ALLOWED, CONVOLUTION_BACKWARD, without_avx512)  # type: ignore[arg-type]  # a dictionary
+    test_mixed_precision_with_a_norm_is_captured(name)
 
 
 def test_the_rounding_of_a_share_close_to_one_is_explained() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
+import pol
 from lab.benchmarks.drawn_programs import Drawn, drawn, is_another_training
 from operation_samples import graph_of
 from pol.errors import UnsupportedError
-from pol.execution.self_check.node_check import fold_lengths
+from pol.execution.self_check.node_check import NodeCheck, fold_lengths
 from pol.graph.capture import Capture, Loop, capture
 from pol.graph.capture.tracing.tensor_assignments import DataAssignments
 from pol.graph.lowering import RULES, lower
@@ -101,6 +103,36 @@ def test_an_assignment_that_the_trace_loses_is_refused(monkeypatch: pytest.Monke
     assert captured(momentum, check=False).program.nodes
 
 
+@pytest.mark.parametrize("computed", [False, True])
+def test_labels_among_floats_are_trained(computed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hard operands make computed labels of no class; torch's backward of single losses writes wherever they point."""
+    alone, compared = list[str](), NodeCheck._compared
+
+    def noted(self: NodeCheck, position: int, words: Any, is_drawn: bool) -> Any:
+        alone.extend([self._graph.nodes[position].operation] * (not is_drawn))
+        return compared(self, position, words, is_drawn)
+
+    def loss(scores: Tensor, labels: Tensor) -> Tensor:
+        chosen = (labels * 4).long() if computed else labels.long()
+        return functional.cross_entropy(scores, chosen, reduction="none").sum()
+
+    monkeypatch.setattr(NodeCheck, "_compared", noted)
+    own, targets = nn.Linear(4, 3), LABELS * 0.25 if computed else LABELS.float()
+    twin = copy.deepcopy(own)
+    step = pol.exact(own, loss, torch.optim.SGD(own.parameters(), lr=0.01), steps=4)
+    for _ in range(3):
+        expected = loss(twin(ROWS), targets)
+        gradients = torch.autograd.grad(expected, [*twin.parameters()])
+        for parameter, gradient in zip(twin.parameters(), gradients, strict=True):
+            parameter.data -= 0.01 * gradient
+        assert float(step(ROWS, targets)) == pytest.approx(expected.item(), rel=1e-5)
+    assert alone.count("aten.nll_loss_forward.default") == 2
+    assert alone.count("aten.nll_loss_backward.default") == 2 - computed
+    if not computed:
+        with pytest.raises(UnsupportedError, match=r"data\.1 holds -9223372036854775808, but there are 3 classes"):
+            step(ROWS, targets * torch.nan)
+
+
 def test_integers_that_wrap_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pol.graph.capture.assemble.require_integers_fit", lambda *_: None)
     with pytest.raises(UnsupportedError, match=r"in the program and"):
@@ -144,7 +176,7 @@ def test_a_step_that_fails_with_numbers_is_named() -> None:
 CHOICES = st.lists(st.integers(0, 2**16), min_size=16, max_size=16)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(CHOICES, st.integers(0, 2**16))
 def test_drawn_programs_are_the_users_training_or_are_refused(choices: list[int], seed: int) -> None:

@@ -25,6 +25,8 @@ from pol.graph.lowering.values import (
 from pol.graph.node import Source
 from pol.graph.tensor_type import DType, TensorType
 
+pytestmark = pytest.mark.rules
+
 
 def shown(view: View, words: np.ndarray) -> np.ndarray:
     """What a view shows, by its definition."""

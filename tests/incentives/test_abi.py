@@ -9,6 +9,8 @@ from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 
+pytestmark = pytest.mark.rules
+
 WORDS = st.one_of(
     st.tuples(st.just("uint256"), st.integers(0, (1 << 256) - 1)),
     st.tuples(st.just("bytes32"), st.binary(min_size=32, max_size=32)),

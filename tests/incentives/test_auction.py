@@ -21,6 +21,8 @@ from lab.incentives.auction_rules import (
 from pol.errors import ProtocolError
 from pol.incentives.auction import Bid, commitment
 
+pytestmark = pytest.mark.rules
+
 TERMS = AuctionTerms(
     maximum=10_000,
     solver_stake=5_001,
@@ -225,22 +227,12 @@ def test_commitments_differ_in_everything() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("maximum", 0),
-        ("maximum", 1 << 128),
-        ("solver_stake", 0),
-        ("second_price", 167),
-        ("second_price", -1),
-        ("work_units", 0),
-        ("submitter", bytes(20)),
-        ("submitter", b"short"),
-        ("verifier", b"short"),
-        ("window", 59),
-        ("window", 90 * 86_400 + 1),
-        ("training_window", 59),
-        ("training_window", 365 * 86_400 + 1),
-        ("thresholds", b"short"),
+        ("maximum", 0), ("maximum", 1 << 128), ("solver_stake", 0), ("second_price", 167), ("second_price", -1),
+        ("work_units", 0), ("submitter", bytes(20)), ("submitter", b"short"), ("verifier", b"short"),
+        ("window", 59), ("window", 90 * 86_400 + 1), ("training_window", 59),
+        ("training_window", 365 * 86_400 + 1), ("thresholds", b"short"),
     ],
-)
+)  # fmt: skip
 def test_terms_that_are_refused(field: str, value: int | bytes) -> None:
     with pytest.raises(ProtocolError, match=field):
         replace(TERMS, **{field: value})

@@ -9,8 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lab.incentives.auction_rules import Admission, AuctionTerms, award, forfeited, rate_of, round_id
+from lab.json_rows import json_rows
 from pol.incentives.auction import Bid, commitment
+
+pytestmark = pytest.mark.rules
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "auction.json"
 ETHER = 10**18
@@ -135,4 +140,4 @@ def test_file_is_what_python_computes() -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(vectors(), indent=1) + "\n")
+    FILE.write_text(json_rows(vectors()))

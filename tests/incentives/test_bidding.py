@@ -1,11 +1,14 @@
 """A true bid is a best answer to all others, and a submitter's own bid brings no more than a lower maximum price."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lab.incentives.auction_rules import AuctionTerms
 from lab.incentives.bidding import bids, shills
 from pol.incentives.auction import Bid
+
+pytestmark = pytest.mark.rules
 
 MAXIMUM = 10_000
 PRICES = range(500, MAXIMUM, 500)

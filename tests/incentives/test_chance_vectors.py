@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from lab.incentives.ticket_weights import Weights
+from lab.json_rows import json_rows
 from pol.claims.segment_claim import SegmentClaim
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, Assignment, commitment
 from pol.incentives.jackpot import JackpotRules, watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
+
+pytestmark = pytest.mark.rules
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 WATCHERS = 3
@@ -204,4 +207,4 @@ def test_vectors_have_both_sides_of_every_question() -> None:
 
 if __name__ == "__main__":
     for file_name, compute in FILES.items():
-        (VECTORS / file_name).write_text(json.dumps(compute(), indent=1) + "\n")
+        (VECTORS / file_name).write_text(json_rows(compute()))

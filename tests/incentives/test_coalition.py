@@ -8,8 +8,7 @@ import pytest
 from lab.incentives.best_strategy import GameMove, solve
 from lab.incentives.coalition import best, coalitions
 from lab.incentives.coalition_moves import SEEN, Coalition, CoalitionMoves
-from lab.incentives.coalition_search import MOST_SHARE, SHARES, worst
-from lab.incentives.reverted_rules import reverted_found
+from lab.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
 from pol.errors import ProtocolError
 from pol.incentives import payouts
@@ -20,6 +19,8 @@ from pol.incentives.game.parameter_design import design
 from pol.incentives.game.payoffs import Game
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import look_fee
+
+pytestmark = pytest.mark.rules
 
 UNIT = 10**18
 NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)

@@ -9,6 +9,8 @@ from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import LONGEST_WINDOW, alternatives, design
 
+pytestmark = pytest.mark.rules
+
 UNIT = 10**18
 NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
 
@@ -140,20 +142,11 @@ def test_what_cannot_be_reached_is_said_with_what_to_change(needs: dict[str, obj
 @pytest.mark.parametrize(
     "needs",
     [
-        {"task_value": 0},
-        {"cheat_gain": -1},
-        {"cheat_fraction": 0.0},
-        {"confidence": 1.0},
-        {"margin": 0.0},
-        {"coalition": 0.99},
-        {"slowest": 0.5},
-        {"most_draws": 33},
-        {"beacon_bits": 7},
-        {"false_reject": 0.9},
-        {"saved_by_one_lie": 1.5},
-        {"objectors": 1.5},
+        {"task_value": 0}, {"cheat_gain": -1}, {"cheat_fraction": 0.0}, {"confidence": 1.0}, {"margin": 0.0},
+        {"coalition": 0.99}, {"slowest": 0.5}, {"most_draws": 33}, {"beacon_bits": 7}, {"false_reject": 0.9},
+        {"saved_by_one_lie": 1.5}, {"objectors": 1.5},
     ],
-)
+)  # fmt: skip
 def test_numbers_without_sense_are_refused(needs: dict[str, object]) -> None:
     with pytest.raises(ProtocolError, match=next(iter(needs)).split("_")[0]):
         changed(**needs)

@@ -9,6 +9,8 @@ from pol.claims.segment_claim import SegmentClaim
 from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE, Assignment, check_rate, rate_of
 
+pytestmark = pytest.mark.rules
+
 WORD = b"w" * 32
 CLAIM = SegmentClaim(3, b"s" * 32, b"e" * 32, b"r" * 32, (1, 2, 3), (4, 5, 6))
 

@@ -11,6 +11,8 @@ from pol.errors import ProtocolError
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
 from pol.incentives.jackpot import JackpotRules
 
+pytestmark = pytest.mark.rules
+
 JACKPOTS = st.builds(
     lambda watchers, more, rate: JackpotRules(watchers, 2 * watchers + more, rate),
     st.integers(1, 64),

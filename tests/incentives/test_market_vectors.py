@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 from pymerkle import InmemoryTree
 
+from lab.json_rows import json_rows
 from pol.claims.segment_draw import draw
 from pol.incentives import payouts
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import Deal, Payout
+
+pytestmark = pytest.mark.rules
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "vectors"
 ETHER = 10**18
@@ -238,4 +241,4 @@ def test_pymerkle_and_the_rfc_agree_on_roots() -> None:
 
 if __name__ == "__main__":
     for file_name, compute in FILES.items():
-        (VECTORS / file_name).write_text(json.dumps(compute(), indent=1) + "\n")
+        (VECTORS / file_name).write_text(json_rows(compute()))

@@ -18,8 +18,10 @@ from pol.incentives.game.game_inputs import Threat, over_drawn, temptations
 from pol.incentives.game.griefing import burn_ratio, burns, hostage
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import alternatives, design
-from pol.incentives.game.payoffs import Choice, Game, without_planted_errors
+from pol.incentives.game.payoffs import Choice, Game
 from pol.incentives.payouts import Deal, Payout
+
+pytestmark = pytest.mark.rules
 
 UNIT = 10**18
 NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
@@ -44,7 +46,7 @@ def test_honesty_is_best_for_everybody() -> None:
 
 def test_without_planted_errors_nobody_does_its_duty() -> None:
     """The verifier's dilemma: watching isn't paid, so guessing isn't found, so fabricating isn't either."""
-    found = tempted(without_planted_errors(GAME))
+    found = tempted(Game(None, replace(GAME.stakes, jackpot=0), GAME.costs, GAME.threat))
     assert {"watcher: sleep", f"solver: fabricate {GAME.stakes.segments}"} <= found
     assert "verifier: lie for a bribe, no work" in found
 

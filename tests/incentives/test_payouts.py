@@ -13,6 +13,8 @@ from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.payouts import Deal, Payout
 
+pytestmark = pytest.mark.rules
+
 AMOUNT = st.integers(0, 1 << 100)
 # The treasury's part of a maximum price of 1001 is 6, of a price of 701 it is 4.
 DEAL = Deal(

@@ -11,6 +11,8 @@ from lab.incentives.ticket_weights import MOST_TICKETS, Weights
 from pol.errors import ProtocolError
 from pol.incentives.sortition import RANKS, DrawnDuty, TicketDraw, watch_limit
 
+pytestmark = pytest.mark.rules
+
 SEED = hashlib.sha256(b"seed").digest()
 TASK = hashlib.sha256(b"task").digest()
 

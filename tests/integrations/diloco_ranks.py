@@ -179,7 +179,7 @@ def main(folder: str, kind: str, kill: str, width: str) -> None:
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if kind != "single":
         meet = f"file://{folder}/meet-{kind}-{kill}"
-        dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=100))
+        dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=900))
     if kind == "refusals":
         refusals(f"file://{folder}/{kind}")
         found = {}

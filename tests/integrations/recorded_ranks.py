@@ -108,6 +108,7 @@ def train(
             if recorder.steps == stop:
                 return None
             if recorder.steps == 9:
+                recorder.close()
                 whole = components.encode(dict(gathered(recorder)))
                 assert whole.root == recorder.record.checkpoints[-1].root, "the root isn't that of the whole state"
     return recorder.close()
@@ -208,7 +209,7 @@ def corrupt(folder: str, rank: int) -> None:
 
 def main(folder: str, rank: int, count: int) -> None:
     meet = f"file://{folder}/meet"
-    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=240))
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=900))
     if count == 2:
         two(folder, rank)
         forgetting(folder)

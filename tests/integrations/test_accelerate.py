@@ -46,6 +46,7 @@ def train(store: str, stop: int | None = None, seed: int = 0, seeded_order: bool
     return recorder.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeded_order", [True, False])
 def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, seeded_order: bool) -> None:
     """Cut before the first checkpoint, after an epoch, in the middle of one; resumed by a script without the seed."""

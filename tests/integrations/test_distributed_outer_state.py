@@ -31,7 +31,7 @@ def run(folder: Path, kind: str, count: int, kill: int = 0, width: int = 40) -> 
     for process in processes:
         process.start()
     for process in processes:
-        process.join(100)
+        process.join()
     expected = -signal.SIGKILL if kill else 0
     assert [process.exitcode for process in processes] == [expected] * count
     return [] if kill else [json.loads((folder / f"{kind}.{rank}.json").read_text()) for rank in range(count)]

@@ -2,8 +2,6 @@
 
 import logging
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from hub_server import TOKEN, Hub, hub
 from huggingface_hub import HfApi, constants
 from torch import nn
 
+from cli_runner import Said, pol
 from pol.errors import OperationalError, ProtocolError
 from pol.integrations.huggingface_hub_record import pull_from_hub, push_to_hub
 from pol.training.recorder.recorder import Recorder
@@ -67,9 +66,7 @@ def test_a_record_goes_there_and_back(
     assert server.sent[-1] == "record.json"
     fetched = pull_from_hub("me/first", tmp_path / "fetched", api=api)
     assert contents(fetched) == contents(first)
-    pol = Path(sys.executable).parent / "pol"
-    checked = subprocess.run([pol, "check", fetched], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert pol("check", fetched) == Said(0)
 
     sent = len(server.sent)
     push_to_hub(first, "me/first", api=api)

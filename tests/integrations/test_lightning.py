@@ -1,14 +1,15 @@
 """Trainer of Lightning: a run that was cut in the middle of an epoch ends with the same complete roots."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning
 import pytest
 import torch
+from accelerate_ranks import Data
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, EarlyStopping
+from lightning.pytorch.callbacks import Callback, EarlyStopping, EMAWeightAveraging, StochasticWeightAveraging
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
@@ -18,6 +19,7 @@ from pol.training.record.learning_record import LearningRecord
 
 # Advice of Lightning about speed and logs, which is right for trainings of this size, and a deprecation inside of it.
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:.*does not have many workers.*"),
     pytest.mark.filterwarnings("ignore:.*smaller than the logging interval.*"),
     pytest.mark.filterwarnings("ignore:.*LeafSpec.*"),
@@ -37,19 +39,6 @@ class StopAt(Callback):
     def on_before_optimizer_step(self, trainer: Any, *others: Any) -> None:
         if trainer.global_step == self.step:
             raise Stop
-
-
-class Data(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
-    """70 points; each time one is read it is moved at random, as augmentation does."""
-
-    def __init__(self) -> None:
-        self.x = torch.randn(70, 8, generator=torch.Generator().manual_seed(1))
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.x[index] + 0.01 * torch.randn(8), self.x[index].sum()
 
 
 class Endless(torch.utils.data.IterableDataset[Tensor]):
@@ -81,7 +70,12 @@ class Module(LightningModule):
 
 
 def train(
-    folder: Path, store: str, stop: int | None = None, module: type[Module] = Module, **changes: Any
+    folder: Path,
+    store: str,
+    stop: int | None = None,
+    module: type[Module] = Module,
+    more: Sequence[Callback] = (),
+    **changes: Any,
 ) -> LearningRecord | None:
     """7 batches of 10 in an epoch, two to a step: 4 steps an epoch, the last one of a single batch."""
     lightning.seed_everything(0, verbose=False)
@@ -92,7 +86,7 @@ def train(
         "val_check_interval": 3, "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
         "enable_checkpointing": False,
     }  # fmt: skip
-    callbacks = [recording, EarlyStopping("loss", patience=100)] + ([StopAt(stop)] if stop is not None else [])
+    callbacks = [recording, *more, EarlyStopping("loss", patience=100)] + ([StopAt(stop)] if stop is not None else [])
     trainer = Trainer(default_root_dir=folder, callbacks=callbacks, **(options | changes))
     train_batches = recording.batches(DataLoader(data, batch_size=10, shuffle=True))
     arguments = (module(), train_batches, DataLoader(data, batch_size=10))
@@ -156,6 +150,50 @@ def test_a_batch_in_which_two_optimizers_step_is_one_step(tmp_path: Path) -> Non
     assert whole is not None
     assert cut is not None
     assert [c.step for c in cut.checkpoints] == [0, 3, 6, 9, 12, 15, 18, 21]
+    assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
+
+
+class Counting(Module):
+    """Counts in an attribute, which it adds to checkpoints itself, and follows the count."""
+
+    count = 0
+
+    def training_step(self, batch: Any, index: int) -> Tensor:
+        self.count += 1
+        return super().training_step(batch, index) * (1 + self.count % 3)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["count"] = self.count
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.count = checkpoint["count"]
+
+
+class Daily(Module):
+    """One rate an epoch, which weight averaging takes over."""
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.SGD(self.parameters(), lr=1e-2)
+        return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 1)]
+
+
+@pytest.mark.parametrize(
+    ("module", "more"),
+    [
+        (Counting, list),
+        (Module, lambda: [EMAWeightAveraging(decay=0.9)]),
+        (Daily, lambda: [StochasticWeightAveraging(1e-2, swa_epoch_start=1)]),
+    ],
+    ids=["hooks", "average", "swa"],
+)
+@pytest.mark.filterwarnings("ignore:.*SWA")
+def test_what_hooks_add_to_checkpoints_comes_back(tmp_path: Path, module: type[Module], more: Any) -> None:
+    whole = train(tmp_path, "whole", None, module, more())
+    for stop in (4, 8, 11):
+        train(tmp_path, "cut", stop, module, more())
+    cut = train(tmp_path, "cut", None, module, more())
+    assert whole is not None
+    assert cut is not None
     assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
 
 

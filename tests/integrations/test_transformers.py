@@ -8,35 +8,22 @@ from typing import Any
 import pytest
 import torch
 from stopped_trainer import Stop, StopAt
-from torch import Tensor, nn
-from transformers import Trainer, TrainingArguments, set_seed
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments, set_seed
+from transformers_ranks import Data, Model
 
+from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
+from pol.execution.stock_torch.torch_executor import NativeExecutor
+from pol.graph.capture import Loop, capture
 from pol.integrations.transformers import TransformersRecording
 from pol.training.record.learning_record import LearningRecord
+from pol.training.storage.store import Store
+from pol.training.task.published_task import load, publish
+from pol.training.task.task_training import to_tensor
+from pol.training.task.task_training import train as train_task
 
-
-class Data(torch.utils.data.Dataset[dict[str, Tensor]]):
-    """70 points; each time one is read it is moved at random, as augmentation does."""
-
-    def __init__(self) -> None:
-        self.x = torch.randn(70, 8, generator=torch.Generator().manual_seed(1))
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        return {"x": self.x[index] + 0.01 * torch.randn(8), "labels": self.x[index].sum()}
-
-
-class Model(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 1))
-
-    def forward(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        y = self.body(x).squeeze(1)
-        return {"loss": ((y - labels) ** 2).mean(), "logits": y}
+pytestmark = pytest.mark.long
 
 
 def make(folder: Path, **changes: Any) -> Trainer:
@@ -49,10 +36,7 @@ def make(folder: Path, **changes: Any) -> Trainer:
         "report_to": "none", "disable_tqdm": True, "dataloader_pin_memory": False, "seed": 3,
     }  # fmt: skip
     return Trainer(
-        model=Model(),
-        args=TrainingArguments(**(arguments | changes)),
-        train_dataset=Data(),
-        eval_dataset=Data(),
+        model=Model(16), args=TrainingArguments(**(arguments | changes)), train_dataset=Data(), eval_dataset=Data()
     )
 
 
@@ -121,3 +105,33 @@ def test_data_without_a_length_is_refused(tmp_path: Path) -> None:
     recording = TransformersRecording(trainer, f"file://{tmp_path}/new", every=3)
     with pytest.raises(UnsupportedError, match="no length"):
         trainer.train(resume_from_checkpoint=recording.resume())
+
+
+def test_the_default_mean_over_tokens_is_captured_as_it_is(tmp_path: Path) -> None:
+    """Micro-batches with different numbers of labels: Trainer's update is that of the capture."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(0, 32, (16, 10), generator=generator)
+    lengths = torch.randint(2, 10, (16, 1), generator=generator)
+    labels = tokens.where(torch.arange(10) < lengths, -100)
+    given = {"input_ids": tokens, "labels": labels}
+    size = {"vocab_size": 32, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
+    torch.manual_seed(1)
+    model = LlamaForCausalLM(LlamaConfig(**size, num_attention_heads=2, max_position_embeddings=16))
+    loop = Loop(accumulation=4, items=lambda input_ids, labels: (labels[:, 1:] != -100).sum())
+    order = torch.arange(16).reshape(2, 8)
+    step = capture(model, None, torch.optim.SGD(model.parameters(), 0.1), given, order, loop)
+    store = Store(f"file://{tmp_path}")
+    task = load(store, publish(store, step, steps=2, interval=1)[0])
+    ends: list[list[Words]] = []
+    train_task(task, NativeExecutor(task.aten), lambda index, words: ends.append(words))
+
+    arguments = TrainingArguments(
+        str(tmp_path), per_device_train_batch_size=2, gradient_accumulation_steps=4, max_steps=2, learning_rate=0.1,
+        optim="sgd", lr_scheduler_type="constant", max_grad_norm=0.0, use_cpu=True, report_to="none",
+        save_strategy="no", logging_strategy="no", disable_tqdm=True, train_sampling_strategy="sequential",
+    )  # fmt: skip
+    rows = [{name: tensor[row] for name, tensor in given.items()} for row in range(16)]
+    Trainer(model=model, args=arguments, train_dataset=rows).train()  # type: ignore[arg-type]  # a list is a data set
+    expected = dict(model.named_parameters())
+    for slot, words in zip(task.aten.slots[: len(expected)], ends[-1], strict=False):
+        torch.testing.assert_close(to_tensor(slot.type, words), expected[slot.name].detach(), rtol=1e-4, atol=1e-5)

@@ -9,10 +9,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, set_seed
 from pol.integrations.transformers import TransformersRecording
 from pol.training.record.learning_record import LearningRecord
 
-trl = pytest.importorskip("trl", reason="trl isn't installed: pip install 'pol[trainers]', or .ci/setup --slow")
-datasets = pytest.importorskip(
-    "datasets", reason="datasets isn't installed: pip install 'pol[trainers]', or .ci/setup --slow"
-)
+trl = pytest.importorskip("trl", reason="trl isn't installed: .ci/setup --slow")
+datasets = pytest.importorskip("datasets", reason="datasets isn't installed: .ci/setup --slow")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.long]  # of trl's own packages, which aren't the matter
 
 

@@ -23,7 +23,7 @@ from torchft.process_group import ProcessGroupGloo
 
 from pol.integrations.torchft import FaultTolerantRecorder
 
-PATIENCE = timedelta(seconds=60)
+PATIENCE = timedelta(seconds=600)
 
 
 def main(number: int, least: int, steps: int, store: str, kill: int) -> None:

@@ -28,9 +28,9 @@ class Data(torch.utils.data.Dataset[dict[str, Tensor]]):
 
 
 class Model(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, width: int = 33) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(8, 33), nn.BatchNorm1d(33), nn.Dropout(0.2), nn.Linear(33, 1))
+        self.body = nn.Sequential(nn.Linear(8, width), nn.BatchNorm1d(width), nn.Dropout(0.2), nn.Linear(width, 1))
 
     def forward(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         y = self.body(x).squeeze(1)
@@ -42,6 +42,7 @@ def main(kind: str, store: str) -> None:
     torch.set_num_threads(1)
     set_seed(3)
     sharded = {"fsdp": True, "fsdp_config": {"version": 2}} if kind == "fsdp2" else {}
+    sharded |= {"accelerator_config": {"use_seedable_sampler": False}} if kind == "unseeded" else {}
     arguments = TrainingArguments(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=5, gradient_accumulation_steps=2,
         num_train_epochs=4, learning_rate=1e-2, lr_scheduler_type="cosine", logging_steps=3, save_strategy="no",

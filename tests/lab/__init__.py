@@ -1,1 +1,1 @@
-"""The laboratory: benchmarks, attacks, instruments and simulations. Nothing here is installed."""
+"""The laboratory: benchmarks, attacks and instruments. Nothing here is installed."""

@@ -52,7 +52,7 @@ def browser() -> Iterator[Any]:
     try:
         playwright = importlib.import_module("playwright.sync_api")
     except ImportError as error:
-        raise NoBrowser("Playwright isn't installed here: pip install 'pol[browser]', or .ci/setup --slow") from error
+        raise NoBrowser("Playwright isn't installed here: .ci/setup --slow") from error
     with playwright.sync_playwright() as running:
         opened = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import Said, pol
-from lab.compatibility.old_training import INTERRUPTED, STEPS, last_tensors, train
+from lab.compatibility import INTERRUPTED, STEPS, last_tensors, train
 from pol import Store, __version__, load
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
@@ -20,6 +20,8 @@ from pol.rounds import audit
 from pol.training.record.learning_record import LearningRecord
 from pol.training.task.task_document import TaskDocument
 from pol.verification.profile.profile_document import Profile
+
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 RELEASES = sorted((ROOT / "fixtures" / "compatibility").iterdir())
@@ -82,10 +84,11 @@ def test_a_newer_version_is_refused_with_advice() -> None:
     for read, data, version in readers:
         with pytest.raises(ProtocolError) as refused:
             read(newer(data))
-        advice = f"pol {__version__} reads version {version - 1}; a newer pol reads it: pip install --upgrade pol"
+        cure = "get a newer one: pip install --upgrade proof-of-learning"
+        advice = f"pol {__version__} reads version {version - 1}; {cure}"
         assert str(refused.value).endswith(f"has the format version {version}: {advice}")
     node = load(store, str(kept["task"])).program.nodes[0].encode()
-    with pytest.raises(ProtocolError, match=r"format version 2: .* a newer pol reads it"):
+    with pytest.raises(ProtocolError, match=r"format version 2: .* get a newer one"):
         Node.decode(b"\x02" + node[1:])
 
 

@@ -19,8 +19,15 @@ def test_the_page_is_that_of_what_is_installed() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_no_page_and_no_message_leads_to_a_stranger_s_package() -> None:
+    """`pol` on the index is a password manager of somebody else."""
+    other = r"pip3? (install|download) ([-a-zA-Z]+ )*['\"]?pol([^-/._a-z]|$)|\bpol\[[a-z]"
+    listed = subprocess.run(["git", "grep", "-nIE", other], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert listed.stdout == ""
+
+
 def test_the_core_brings_nothing_large() -> None:
-    core = brought(()) - {"pol"}
+    core = brought(()) - {"proof-of-learning"}
     assert len(core) <= 24
     assert not core & {"torch", "web3", "pydantic", "requests", "safe-pysha3", "safetensors"}
 

@@ -175,12 +175,12 @@ def site(scene: Scene) -> Iterator[str]:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.terminate()
-        assert process.wait(timeout=60) == 130
+        assert process.wait() == 130
 
 
 def get(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=60) as response:
+        with urllib.request.urlopen(url) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -198,9 +198,7 @@ def test_the_site(scene: Scene, site: str) -> None:
     for path in ("etc/passwd", "task/../..", "task/XYZ"):
         assert get(site + path)[0] == 404, path
     scene.move()
-    deadline = time.monotonic() + 60
     while not (shown := json.loads(get(site + "data.json")[1]))["tasks"][0]["disputes"][0]["record"]["moves"]:
-        assert time.monotonic() < deadline, "the site doesn't show the move"
         time.sleep(0.2)
     assert shown["tasks"][0]["task"] == task.task_id.hex()
 
@@ -208,7 +206,7 @@ def test_the_site(scene: Scene, site: str) -> None:
 def test_a_page_of_a_stranger_cannot_read_through_the_browser(site: str) -> None:
     """Its name may resolve to this machine; the browser says which name it asked for."""
     host, _, port = site.removeprefix("http://").strip("/").partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    connection = http.client.HTTPConnection(host, int(port))
     for name, code in ((f"evil.example:{port}", 403), ("evil.example", 403), ("127.0.0.1", 200), ("[::1]:80", 200)):
         connection.request("GET", "/live.js", headers={"Host": name})
         response = connection.getresponse()
@@ -248,11 +246,10 @@ def test_in_a_browser(scene: Scene, site: str, tmp_path: Path) -> None:
             if scene.dispute().winner is not Side.NONE:
                 break
             # Not by a function in the page: its policy lets nobody evaluate anything.
-            deadline = time.monotonic() + 60
-            while page.locator("svg rect").count() == before and time.monotonic() < deadline:
+            while (now := page.locator("svg rect").count()) == before:
                 time.sleep(0.1)
-            assert page.locator("svg rect").count() > before
-            before = page.locator("svg rect").count()
+            assert now > before
+            before = now
             assert page.locator("details").get_attribute("open") is not None
         page.get_by_text("has won").wait_for(timeout=60_000)
         assert page.evaluate("window.stillTheSamePage")

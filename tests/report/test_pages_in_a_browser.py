@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_rounds_page import LIAR, Liar
 
 import small_task
 from cli_runner import pol
 from lab.page_browser import PHONE, SCREEN, NoBrowser, browser, look_at
 from lab.rounds.claim_dispute import walked
-from lab.rounds.tiny_training import TinyTraining
+from lab.rounds.tiny_training import lying_run
 from pol import Store
-from pol.execution.cpu import CpuExecutor
 from pol.rounds import audit
-from pol.verification.profile.profiling import measure_profile
 
 pytestmark = pytest.mark.long
 
@@ -39,19 +36,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory, opened: Any) -> Mapping[str,
     """Pages as the commands write them; the browser is asked for first, so that nothing is made in vain."""
     folder = tmp_path_factory.mktemp("pages")
     files = {name: folder / f"{name}.html" for name in PAGES}
-    store, task = small_task.published(folder / "store")
-    good, bad = (small_task.solve(store, task, skipped) for skipped in (frozenset(), frozenset({22})))
-    profile = store.put(measure_profile(task, CpuExecutor, 3, 4).encode())
-    for name, proof in (("accepted", good), ("rejected", bad)):
-        pol("verify", folder / "store", proof, "--profile", profile, "--all", "--report", files[name])
+    case = small_task.examined(folder / "store")
+    for name, proof in (("accepted", case.honest), ("rejected", case.skipping)):
+        pol("verify", folder / "store", proof, "--profile", case.profile, "--all", "--report", files[name])
     pol("verify", folder / "store", "00" * 32, "--report", files["inconclusive"])
-    pol("report", folder / "store", bad, "--profile", profile, "--out", files["training"])
-    training = TinyTraining.of(Store(f"file://{folder}/run/store"))
-    training.author(LIAR, Liar)
-    for round_ in range(3):
-        training.play(round_, (0, LIAR, 2))
-        training.publish(round_)
-    found = audit(training.store)
+    pol("report", folder / "store", case.skipping, "--profile", case.profile, "--out", files["training"])
+    found = audit(Store(f"file://{lying_run(folder / 'run')}/store"))
     record = walked(found.rounds, found.rounds.claims[found.lies[0].claim]).record
     (folder / "run" / "dispute.json").write_text(json.dumps(record.to_dict() | {"ended_by": "resignation"}))
     pol("audit", folder / "run", "--report", files["rounds"])

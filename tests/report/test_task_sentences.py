@@ -14,6 +14,7 @@ from pol.report.market_page import task_page
 from pol.report.task_sentences import ENDS, NEXT, STAGES, following, on_turn, stages_of, standing
 from pol.roles.monitor.market_view import TaskView
 
+pytestmark = pytest.mark.rules
 ETHER = 10**18
 NOW = 1_700_000_000
 SUBMITTER, SOLVER, HOLDER, NOBODY = (f"0x{digit * 40}" for digit in "1230")

@@ -1,21 +1,24 @@
-"""`pol report TRAINING`: a record, a proof in a store, a training in rounds; a clear error for anything else."""
+"""`pol report TRAINING`: a record, a proof in a store, a training in rounds; `pol audit --report`; clear errors."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from parsed_page import ParsedPage, require_alone
 
 import small_task
 from cli_runner import Said, pol
-from lab.rounds.tiny_training import TinyTraining
+from lab.rounds.claim_dispute import walked
+from lab.rounds.tiny_training import LIAR, TinyTraining, key, lying_run
 from pol import Recorder, Store
 from pol.execution.cpu import CpuExecutor
+from pol.rounds import audit
 from pol.training.task.learning_proof import decode
 from pol.verification.examination.training_course import MOST_SEGMENTS, course_of, spread
-from pol.verification.profile.profiling import measure_profile
 
 SEED = "5e" * 32
 
@@ -25,10 +28,8 @@ def text(file: Path) -> str:
 
 
 def test_a_proof_in_a_store(tmp_path: Path) -> None:
-    store, task = small_task.published(tmp_path)
-    proof = small_task.solve(store, task, frozenset({22}))
-    profile = store.put(measure_profile(task, CpuExecutor, 3, 4).encode())
-    out = tmp_path / "page.html"
+    case = small_task.examined(tmp_path)
+    proof, profile, out = case.skipping, case.profile, tmp_path / "page.html"
     said = pol("report", tmp_path, proof, "--profile", profile, "--draws", "20", "--seed", SEED, "--out", out)
     assert said == Said(1, match="rejected: 1 of 20 replayed segments rejected")
     told = text(out)
@@ -110,3 +111,42 @@ def test_what_is_no_training(tmp_path: Path) -> None:
     assert pol("report", tmp_path / "none") == Said(3, match="there is no store")
     assert pol("report", "--deployment", "x.json") == Said(2, match="a market needs both")
     assert pol("report", tmp_path, "--seed", "12") == Said(2, match="isn't 32 bytes in hexadecimal")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Worker 2 joins in round 1."""
+    return lying_run(tmp_path_factory.mktemp("run"), first=(0, LIAR))
+
+
+def test_the_page_of_an_audit_names_the_liar_its_round_and_its_lie(run: Path, tmp_path: Path) -> None:
+    found = audit(Store(f"file://{run}/store"))
+    (lie,) = found.lies
+    match = walked(found.rounds, found.rounds.claims[lie.claim])
+    (run / "dispute.json").write_text(json.dumps(match.record.to_dict() | {"ended_by": "resignation"}))
+    file = tmp_path / "page.html"
+    assert pol("audit", run, "--report", file) == Said(1)
+    page = ParsedPage(file.read_text())
+    require_alone(page)
+    assert [a for _, a in page.elements if a.get("name") == "viewport"]
+    assert "Worker 1 was caught" in page.words["h2"]
+    assert key(LIAR).name in page.words["code"]
+    assert any("Round 1, work: an end that its program doesn't give" in words for words in page.words["b"])
+    assert page.words["span"].count("lie") == 1
+    assert any("challenger has won" in words for words in page.words["p"])
+    assert "svg" in {name for name, _ in page.elements}
+    assert "Down to" in page.words["b"]
+    assert any("1 lie was found, of worker 1; nobody else is to blame." in words for words in page.words["p"])
+    assert any(f"pol audit {run}" in words for words in page.words["pre"])
+    assert any("8 messages with " in words for words in page.words["summary"])  # 2 in round 0, 3 in each other one
+
+
+def test_a_dispute_of_other_rounds_is_refused(run: Path, tmp_path: Path) -> None:
+    other = TinyTraining.of(Store(f"file://{tmp_path}/store"))
+    other.play(0, (0, 2))
+    other.publish()
+    found = audit(Store(f"file://{run}/store"), str(LIAR), 1)
+    record = walked(found.rounds, found.rounds.claims[found.lies[0].claim]).record
+    (tmp_path / "dispute.json").write_text(json.dumps(record.to_dict() | {"ended_by": "proof"}))
+    said = pol("audit", tmp_path, "--report", tmp_path / "page.html")
+    assert said == Said(1, match="the dispute beside these rounds is about no claim of them")

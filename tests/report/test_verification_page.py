@@ -5,18 +5,17 @@ import math
 import re
 import shlex
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from parsed_page import ParsedPage, require_alone
 
 import small_task
 from cli_runner import pol
 from pol import Sampling, Store, verify
 from pol.claims.segment_claim import SegmentClaim
-from pol.execution.cpu import CpuExecutor
 from pol.report.elements import charts
 from pol.report.elements.html_elements import Markup, element, table
 from pol.report.verification_page import page as page_of
@@ -26,37 +25,12 @@ from pol.verification.engines.engine import ExaminedSegment
 from pol.verification.examination.proof_examination import SegmentDraw, conclude
 from pol.verification.examination.screening import Suspicion
 from pol.verification.examination.verification_report import VerificationReport
-from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
 
 HOSTILE = (
     "</code></title></style><script src=//evil.example/x.js>alert(1)</script><img src=x onerror='a()'>\"'&\x1b[2J\u202e"
 )
 LIMITS = (1 << 40, 1 << 40, 1 << 40)
-
-
-class Page(HTMLParser):
-    """Elements with their attributes, and all text."""
-
-    def __init__(self, text: str):
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert self.open == [], "an element that isn't closed"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def page(report: VerificationReport) -> str:
@@ -96,7 +70,7 @@ def found(text: str = "model") -> VerificationReport:
 
 
 def test_the_page_says_what_came_out() -> None:
-    text = Page(page(found())).text
+    text = ParsedPage(page(found())).text
     for part in (
         "REJECTED",
         "2 of 4 replayed segments rejected",
@@ -119,19 +93,13 @@ def test_the_page_says_what_came_out() -> None:
 
 
 def test_the_page_stands_alone() -> None:
-    text = page(found(HOSTILE))
-    for name, attributes in Page(text).elements:
-        assert name not in {"script", "img", "link", "iframe", "object", "base", "form"}
-        assert not [key for key in attributes if key.startswith("on") or key in {"src", "href", "action"}]
-        assert "url(" not in (attributes.get("style") or "")
-    policies = [a["content"] for _, a in Page(text).elements if a.get("http-equiv") == "Content-Security-Policy"]
-    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+    require_alone(ParsedPage(page(found(HOSTILE))))
 
 
 def test_what_strangers_wrote_is_text() -> None:
     plain, hostile = page(found()), page(found(HOSTILE))
-    assert [name for name, _ in Page(hostile).elements] == [name for name, _ in Page(plain).elements]
-    assert "<script src=//evil.example/x.js>" in Page(hostile).text
+    assert [name for name, _ in ParsedPage(hostile).elements] == [name for name, _ in ParsedPage(plain).elements]
+    assert "<script src=//evil.example/x.js>" in ParsedPage(hostile).text
     assert "\x1b" not in hostile
     assert "\u202e" not in hostile
 
@@ -146,7 +114,7 @@ def test_elements_escape_text_and_attributes() -> None:
 
 def test_a_page_without_a_subject_or_a_draw() -> None:
     failed = replace(found(), subject=None, draw=None, verdict=conclude([]), suspicions=())
-    assert "INCONCLUSIVE" in Page(page(failed)).text
+    assert "INCONCLUSIVE" in ParsedPage(page(failed)).text
 
 
 @pytest.mark.parametrize("limit", [1.0, None])
@@ -161,7 +129,7 @@ def test_charts_take_any_number(limit: float | None) -> None:
         charts.lines({}, "t", "x"),
         charts.strip(1, {}, {}, "t"),
     ):
-        for _, attributes in Page(chart).elements:
+        for _, attributes in ParsedPage(chart).elements:
             for key in ("x", "y", "x1", "x2", "y1", "y2", "width"):
                 assert key not in attributes or math.isfinite(float(attributes[key] or "nan"))
             for words in re.findall(r"(?:left|bottom): ([^%;]+)%", attributes.get("style") or ""):
@@ -172,7 +140,7 @@ def test_charts_take_any_number(limit: float | None) -> None:
 
 def test_places_of_marks() -> None:
     """The limit is a line, and marks stand above it if they are beyond it."""
-    elements = Page(charts.marks({"a": [(0, 0.1), (1, 10.0)]}, 1.0, "t", "x")).elements
+    elements = ParsedPage(charts.marks({"a": [(0, 0.1), (1, 10.0)]}, 1.0, "t", "x")).elements
     below, above = (float(a["y1"] or "nan") for _, a in elements if a.get("class") == "dot")
     (line,) = (a["points"] or "" for _, a in elements if a.get("class") == "limit")
     assert above < float(line.split(",")[1].split()[0]) < below
@@ -181,7 +149,7 @@ def test_places_of_marks() -> None:
 def test_runs_are_joined_and_gaps_are_not() -> None:
     """Between runs nothing was observed: dots lead over; a number that isn't finite breaks the line."""
     runs = [[(0, 1.0), (1, 0.8)], [(4, 0.5), (5, math.nan), (6, 0.4), (7, 0.3)]]
-    kinds = [a.get("class") for _, a in Page(charts.lines({"loss": runs}, "t", "x")).elements]
+    kinds = [a.get("class") for _, a in ParsedPage(charts.lines({"loss": runs}, "t", "x")).elements]
     assert (kinds.count("curve"), kinds.count("gap"), kinds.count("dot")) == (2, 1, 1)
 
 
@@ -196,7 +164,7 @@ def test_a_task_without_names_is_described(tmp_path: Path) -> None:
     digest, _ = publish(store := Store(f"file://{tmp_path}"), small_task.captured(), steps=60, interval=3)
     proof = small_task.solve_with(store, task := load(store, digest), small_task.Canonical(task))
     report = verify(store, proof, exact=True, sampling=Sampling(draws=2, seed=bytes(32)))
-    text = Page(page(report)).text
+    text = ParsedPage(page(report)).text
     assert "74 numbers in 4 tensors: 0.weight, 0.bias, 2.weight, 2.bias" in text
     assert "momentum_buffer" in text
     assert "Zero in each of 2 replayed segments" in text
@@ -204,15 +172,14 @@ def test_a_task_without_names_is_described(tmp_path: Path) -> None:
 
 
 def test_the_command_of_a_report_repeats_its_verdict(tmp_path: Path) -> None:
-    store, task = small_task.published(tmp_path)
-    proof = small_task.solve(store, task, frozenset({7}))
-    profile = store.put(measure_profile(task, CpuExecutor, 3, 4).encode())
+    case = small_task.examined(tmp_path)
+    proof, profile = case.skipping, case.profile
     first = pol("verify", tmp_path, proof, "--profile", profile, "--draws", 6, "--suspicious", 1, "--json")
     out = tmp_path / "page.html"
     seed = json.loads(first.out)["draw"]["seed"]
     arguments = ("--profile", profile, "--draws", 6, "--suspicious", 1, "--seed", seed, "--by", "An auditor")
     assert pol("verify", tmp_path, proof, *arguments, "--report", out).code == first.code
-    told = Page(out.read_text()).text
+    told = ParsedPage(out.read_text()).text
     assert "An auditor" in told
     command = re.search(r"pol (verify .*?)Same store", told)
     assert command is not None

@@ -19,7 +19,7 @@ from typing import Any
 
 from lab.benchmarks.market_processes import AT_ANY_PRICE, key
 from pol.chain.account.gas_fees import InclusionPolicy
-from pol.chain.account.outbox_journal import kept_journal
+from pol.chain.account.outbox_journal import SqliteJournal
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import BaselessWhistleblower, CheatingParty, LyingVerifier, SkippingSolver
@@ -84,7 +84,7 @@ class Party:
 
             try:
                 role = self.role()
-                role.wallet.keep(kept_journal(role.connection, role.wallet.address, folder, tell), tell)
+                role.wallet.keep(SqliteJournal.of(role.connection, role.wallet.address, folder, tell), tell)
                 role.wallet.patience = InclusionPolicy(blocks=4, seconds=10, timeout=60)
                 told: dict[bytes, tuple[str, str]] = {}
 

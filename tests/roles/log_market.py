@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, cached_property
-from pathlib import Path
 from random import Random
 
 import torch
@@ -166,9 +165,8 @@ class Hidden:
     """States of a log that the store doesn't show for now."""
 
     def __init__(self, town: Town, role: Role, task_id: bytes, *entries: int) -> None:
-        folder = Path(town.store_url.removeprefix("file://"))
         names = {role.proof(task_id).checkpoints[entry].object for entry in entries}
-        self.files = [folder / name[:2] / name for name in names]
+        self.files = [town.file(name) for name in names]
         for file in self.files:
             file.rename(file.with_suffix(".hidden"))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from role_market import INTERVAL, OFFER, STEPS, Town, captured
+from role_market import EXACT, INTERVAL, OFFER, STEPS, Town, captured
 from torch import Tensor, nn
 
 from pol.arithmetic.primitives import Op
@@ -27,7 +27,6 @@ from pol.training.task.task_document import TaskDocument
 from pol.verification.profile.profiling import rerun_programs, rerun_programs_root
 from toy_market import fund
 
-EXACT = replace(OFFER, margin=0, looks=0, rerun_count=0)
 Document = dict[str, Any]
 
 

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from role_market import SELDOM, Town
+from role_market import Town
 
-from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
 
 KEY = keccak256(b"operator")
@@ -18,11 +17,11 @@ KEY = keccak256(b"operator")
 class Operator:
     """Runs ``pol`` against a town."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.town = folder, Town(folder / "store", connection=Connection.to(url), market_rules=SELDOM)
+    def __init__(self, folder: Path, town: Town) -> None:
+        self.folder, self.town = folder, town
         document = folder / "deployment.json"
         document.write_text(self.town.deployment.to_json())
-        self.place = ("--deployment", str(document), "--rpc", url, "--store", str(folder / "store"))
+        self.place = ("--deployment", str(document), "--rpc", town.connection.name, "--store", town.store_url)
         self.party = (*self.place, "--key-env", "OPERATOR_KEY")
 
     def command(self, *arguments: str) -> list[str]:

@@ -25,21 +25,20 @@ EXACT = replace(OFFER, steps=STEPS, interval=INTERVAL, margin=0, looks=0, rerun_
 
 @dataclass(frozen=True)
 class ProvenTown:
-    """A town on a node, the folder of a circuit's keys, and its verifier, which the town's parties trust."""
+    """A town, the folder of a circuit's keys, and its verifier, which the town's parties trust."""
 
     town: Town
-    url: str
     root: Path
     keys: ExactKeys
     policy: Policy
 
     @classmethod
-    def of(cls, town: Town, url: str, root: Path) -> ProvenTown:
+    def of(cls, town: Town, root: Path) -> ProvenTown:
         keys = exact_prover.setup(load_circuit(CIRCUIT), root)
         deployer = Wallet.create(town.connection, keccak256(b"deployer"))
         verifier = deploy_exact(deployer, keys.verifying_key.encode())
         trusted = {verifier: TrustedKey(CIRCUIT, keys.verifying_key.digest)}
-        return cls(town, url, root, keys, replace(PUBLIC_CHAIN, trusted_verifiers=trusted))
+        return cls(town, root, keys, replace(PUBLIC_CHAIN, trusted_verifiers=trusted))
 
     @property
     def verifier(self) -> ChecksumAddress:

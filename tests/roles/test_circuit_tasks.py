@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 import role_market
 from proven_town import EXACT, ProvenTown
-from role_market import SELDOM, Town, awarded, captured
+from role_market import Town, awarded, captured, waits
 
 from circuit_steps import CIRCUIT, INTERVAL, STEPS, drawn_step
-from node_snapshots import unchanged
 from pol.chain.desks.task_registry import TaskRegistry
 from pol.errors import ProtocolError
-from pol.roles.party.decisions import Action, Wait
+from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN, TrustedKey
 from pol.roles.party.proof_pins import pin_of
 from pol.roles.solver.solver import Solver
@@ -34,15 +33,13 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def proven(tmp_path_factory: pytest.TempPathFactory) -> ProvenTown:
-    town = Town(tmp_path_factory.mktemp("store"), market_rules=SELDOM)
-    return ProvenTown.of(town, "", tmp_path_factory.mktemp("keys"))
+def proven(node: Town, tmp_path_factory: pytest.TempPathFactory) -> ProvenTown:
+    return ProvenTown.of(node, tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture
-def submitter(proven: ProvenTown) -> Iterator[Submitter]:
-    with unchanged(proven.town.connection):
-        yield proven.town.join(Submitter, "s", proven.policy)
+def submitter(proven: ProvenTown, town: Town) -> Submitter:
+    return town.join(Submitter, "s", proven.policy)
 
 
 @contextmanager
@@ -155,6 +152,5 @@ def test_nobody_stakes_on_a_circuit_with_thresholds(proven: ProvenTown, submitte
     for attempt in (lambda: verifier.claim_seat(task_id), lambda: solver.bid(task_id)):
         with pytest.raises(ProtocolError, match="have the same bits everywhere, and its terms admit a distance"):
             attempt()
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
+    waits(next_of_solver(solver, task_id))
     assert not verifier.market.vault.balances(solver.wallet.address).locked

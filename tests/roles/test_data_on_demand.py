@@ -1,36 +1,22 @@
 """Parties that ask for states on chain: a solver that has them answers, one that hasn't loses its stake."""
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
+import role_market
+from role_market import Town
 
-from anvil_node import anvil_node
-from pol.chain.account.wallet import Wallet
-from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
-from pol.commitments.keccak import keccak256
-from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.capture import capture
 from pol.roles.party import data_availability
 from pol.roles.party.policy import Policy
-from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.verdict import Outcome
-from toy_market import ETHER, fund
-
-R = TypeVar("R", bound=Role)
-STEPS, INTERVAL = 6, 3
-OFFER = Offer(STEPS, INTERVAL, draws=1, margin=0)
 
 
 @dataclass
@@ -50,44 +36,13 @@ class Seated:
 
 
 @pytest.fixture
-def seated(tmp_path: Path) -> Iterator[Seated]:
-    with anvil_node() as url:
-        connection = Connection.to(url)
-        deployer = Wallet.create(connection, keccak256(b"deployer"))
-        fund(connection, deployer.address)
-        deployment = deploy(deployer)
-        market = deployment.market(connection)
-        market.vault.deposit(deployer, 50 * ETHER)
-        market.jackpot.donate(deployer, 50 * ETHER)
-        near, far = tmp_path / "near", tmp_path / "far"
-        submitter = join(Submitter, url, deployment, near)
-        solver = join(Solver, url, deployment, near)
-        model = digits.DigitClassifier(4)
-        step = capture(
-            model, digits.loss_function, digits.build_optimizer(model), digits.dataset(), digits.order(1, STEPS)
-        )
-        task_id = submitter.submit(step, OFFER)
-        verifier, watcher = join(Verifier, url, deployment, far), join(Whistleblower, url, deployment, far)
-        verifier.enrol(1)
-        solver.bid(task_id)
-        solver.reveal(task_id)
-        solver.market.registry.award(solver.wallet, task_id)
-        solver.train(task_id)
-        shutil.copytree(near, far, dirs_exist_ok=True)
-        verifier.claim_seat(task_id)
-        assert verifier.take_seat(task_id)
-        drawn = market.proofs.proof(task_id).round
-        verifier.beacon.bring(verifier.wallet, drawn)
-        if not verifier.beacon.recorded(drawn):
-            verifier.beacon.record(verifier.wallet, drawn)
-        yield Seated(task_id, solver, verifier, watcher)
-
-
-def join(kind: type[R], url: str, deployment: Deployment, folder: Path) -> R:
-    role = kind(Connection.to(url), deployment, keccak256(kind.__name__.encode()), f"file://{folder}")
-    fund(role.connection, role.wallet.address)
-    role.deposit(50 * ETHER)
-    return role
+def seated(exact: bytes, town: Town, tmp_path: Path) -> Seated:
+    far = Town(tmp_path / "far", town.ground)
+    shutil.copytree(town.folder, far.folder)
+    solver, verifier, watcher = town.join(Solver, "t"), far.join(Verifier, "v"), far.join(Whistleblower, "w")
+    role_market.seated(verifier, exact)
+    verifier.bring(verifier.market.proofs.proof(exact).round)
+    return Seated(exact, solver, verifier, watcher)
 
 
 def test_a_solver_shows_what_it_has(seated: Seated) -> None:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from odd_tasks import EXACT
-from role_market import Town, captured, submitted
+from role_market import EXACT, Town, captured, submitted
 
-from anvil_node import anvil_node
 from cli_runner import Said, pol
-from pol.chain.node.connection import Connection
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.encoding.move_gas import gas_of
 from pol.errors import ProtocolError
@@ -28,19 +24,8 @@ NEEDS = DisputeNeeds(captured().program, EXACT.interval)
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[str]:
-    with anvil_node() as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def town(node: str, tmp_path_factory: pytest.TempPathFactory) -> Town:
-    return Town(tmp_path_factory.mktemp("store"), connection=Connection.to(node))
-
-
-@pytest.fixture(scope="module")
-def task_id(town: Town) -> bytes:
-    return submitted(town, EXACT)[0]
+def task_id(node: Town) -> bytes:
+    return submitted(node, EXACT)[0]
 
 
 def test_what_exceeds_the_policy_s_gas_is_left_alone(town: Town, task_id: bytes) -> None:
@@ -77,10 +62,10 @@ def test_what_exceeds_free_memory_is_left_alone(
         require_log(solver, task_id, solver.market.registry.terms(task_id))
 
 
-def test_the_needs_of_a_dispute_are_explained(node: str, town: Town, task_id: bytes, tmp_path: Path) -> None:
+def test_the_needs_of_a_dispute_are_explained(town: Town, task_id: bytes, tmp_path: Path) -> None:
     """Of a task on chain, with this machine's times and the limits; of its program in a file, without."""
     (tmp_path / "deployment.json").write_text(town.deployment.to_json())
-    place = ("--deployment", tmp_path / "deployment.json", "--rpc", node, "--store", town.store_url)
+    place = ("--deployment", tmp_path / "deployment.json", "--rpc", town.connection.name, "--store", town.store_url)
     shown = json.loads(pol("explain", task_id.hex()[:8], "--dispute", "--json", *place).out)
     assert shown["moves"] == NEEDS.moves
     assert shown["dearest_proof"]["gas"] == gas_of(NEEDS.dearest_proof[1])

@@ -1,40 +1,18 @@
 """Disclosing an error on purpose takes no replay: its window may be shorter than one."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from role_market import OFFER, OFTEN, Town, seated_with_duty, until_proof
+from role_market import OFTEN, Town, done, seated_with_duty
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 from pol.roles.party.decisions import Mode
-from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
-
-
-@pytest.fixture(scope="module")
-def exact(node: Town) -> bytes:
-    """A task of exact mode with a proof."""
-    node.join(Verifier, "v")
-    return until_proof(node, replace(OFFER, margin=0, looks=0, rerun_count=0))
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
+MARKET_RULES, JOINED = OFTEN, ((Verifier, "v"),)
 
 
 class Idle(Verifier):
@@ -54,10 +32,6 @@ def erred(exact: bytes, town: Town, tmp_path: Path) -> Verifier:
     return verifier
 
 
-def done(process: Process[Verifier]) -> list[str]:
-    return [taken.verb for taken in process.turn() if taken.result is DecisionResult.DONE]
-
-
 def watch_until(verifier: Verifier, task_id: bytes) -> int:
     return verifier.market.verdicts.verdict(task_id).watch_until
 
@@ -67,9 +41,9 @@ def test_a_process_that_starts_anew_discloses_without_a_replay(
 ) -> None:
     again = town.join(Idle, "v", evidence=tmp_path / "v")
     process = Process(again, next_of_verifier, Mode.DEFEND)
-    assert done(process) == []
+    assert done(process.turn()) == []
     town.connection.wait_until(watch_until(erred, exact))
-    assert done(process) == ["disclose"]
+    assert done(process.turn()) == ["disclose"]
     assert again.market.registry.task(exact).status is Status.CONTESTED
 
 
@@ -84,11 +58,11 @@ def test_what_was_lost_is_replayed_while_the_watch_lasts(
     else:
         kept.write_bytes(b"\7" * (32 if lost == "damaged" else 5))
     town.connection.wait_until(watch_until(erred, exact) - 60)
-    assert done(Process(town.join(Verifier, "v", evidence=tmp_path / "v"), next_of_verifier)) == ["replay again"]
+    assert done(Process(town.join(Verifier, "v", evidence=tmp_path / "v"), next_of_verifier).turn()) == ["replay again"]
     again = Process(town.join(Idle, "v", evidence=tmp_path / "v"), next_of_verifier, Mode.DEFEND)
-    assert done(again) == []
+    assert done(again.turn()) == []
     town.connection.wait_until(watch_until(erred, exact))
-    assert done(again) == ["disclose"]
+    assert done(again.turn()) == ["disclose"]
 
 
 def test_a_party_without_a_folder_remembers_while_it_runs(exact: bytes, town: Town) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from role_market import INTERVAL, OFFER, STEPS, Town, until_proof
+from role_market import INTERVAL, OFFER, STEPS, Town, deployed, until_proof
 from web3.types import RPCEndpoint, TxReceipt
 
 from anvil_node import anvil_node
@@ -36,7 +36,7 @@ def test_a_verifier_brings_the_round_of_the_commitment(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(ProofRegistry, "commit", punctual)
     with anvil_node("--timestamp", str(COMMITTED - 6 * 3600)) as url, relay() as relay_url:
-        town = Town(tmp_path, connection=Connection.to(url), beacon_kind=BeaconKind.DRAND)
+        town = Town(tmp_path, deployed(Connection.to(url), beacon_kind=BeaconKind.DRAND))
         verifier = town.join(Verifier, "v")
         task_id = until_proof(town, replace(OFFER, margin=0))
         proofs, seats = verifier.market.proofs, verifier.market.seats

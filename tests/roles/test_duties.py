@@ -1,38 +1,31 @@
 """Seats, errors on purpose, secrets, watchers and bids, played by the parties on a real node."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from role_market import (
     OFTEN,
+    WATCHED,
     Town,
-    disclosed,
+    acts,
     gain,
     profiled,
-    seated,
     seated_with_duty,
     settle,
     submitted,
-    until_proof,
     verified,
 )
 
-from anvil_node import anvil_node
 from lab.incentives.auction_rules import forfeited
-from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.contract.announcements import announcement
 from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.desks.verdicts import leak_evidence
-from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.incentives.auction import commitment as bid_commitment
-from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.decisions import Action
 from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
@@ -41,14 +34,9 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.paid_reports import report_leak
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
+MARKET_RULES, JOINED = OFTEN, (*WATCHED, (Verifier, "late"))
 SECOND = 2
 """The seating of the first verifier: the first one is that of the profiler."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
 
 
 @pytest.fixture(scope="module")
@@ -59,18 +47,6 @@ def final(node: Town) -> bytes:
     task_id, _ = submitted(node)
     profiled(node.join(Verifier, "v"), task_id)
     return task_id
-
-
-@pytest.fixture(scope="module")
-def proven(node: Town, final: bytes) -> bytes:
-    """A task whose solver has committed its proof."""
-    return until_proof(node)
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
 
 
 def bidding(role: Role, task_id: bytes) -> bytes:
@@ -152,22 +128,6 @@ def test_where_nothing_is_wrong_nobody_commits_and_the_reserve_is_swept(proven: 
     assert market.jackpot.available() == reserve + jackpot + market.jackpot.tax(jackpot)
 
 
-def test_watchers_whose_round_nobody_gives_for_a_week_are_drawn_by_another(proven: bytes, town: Town) -> None:
-    verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
-    verdicts = verifier.market.verdicts
-    seated_with_duty(verifier, proven, forced=False)
-    verifier.verify(proven)
-    before = verdicts.verdict(proven).watch_round
-    with pytest.raises(Reverted, match="DeadlineNotPassed"):
-        verdicts.replace_round(watcher.wallet, proven)
-    town.connection.wait_until(town.connection.now() + 7 * 24 * 3600)
-    verdicts.replace_round(watcher.wallet, proven)
-    assert verdicts.verdict(proven).watch_round > before
-    verifier.open_watch(proven)
-    with pytest.raises(Reverted, match="RoundStands"):
-        verdicts.replace_round(watcher.wallet, proven)
-
-
 def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: Town) -> None:
     verifier, watcher = town.join(Verifier, "v"), town.join(Whistleblower, "w")
     verdicts = verifier.market.verdicts
@@ -175,14 +135,11 @@ def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: To
     verifier.verify(proven)
     assert verdicts.patient_until(proven) == verdicts.verdict(proven).watch_fixed_at + 2 * 7 * 24 * 3600
     town.connection.wait_until(verdicts.patient_until(proven) + 1)
-    deed = public_call(watcher, proven)
-    assert isinstance(deed, Action)
+    deed = acts(public_call(watcher, proven))
     assert deed.verb == "abandon the task"
     deed.act()
     assert verdicts.patient_until(proven) == 0
-    then = public_call(watcher, proven)
-    assert isinstance(then, Action)
-    assert then.verb == "open the watch"
+    assert acts(public_call(watcher, proven)).verb == "open the watch"
 
 
 def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -> None:
@@ -205,51 +162,6 @@ def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -
     settle(late, proven)
     assert watcher.collect(proven, SECOND, finding.charge.index) == 1
     assert gain(watcher, tickets=1) == terms.verifier_stake // 2 + share(watcher, proven)
-
-
-def test_a_true_verdict_where_an_error_was_due_costs_the_stake(proven: bytes, town: Town) -> None:
-    verifier = town.join(Verifier, "v")
-    seated_with_duty(verifier, proven, forced=True)
-    verifier.rate = 0  # it acts as if it never had to err
-    verifier.verify(proven)
-    with pytest.raises(Reverted, match="UnknownClaim"):
-        disclosed(verifier, proven)
-    undisclosed(verifier, proven)
-
-
-def test_a_secret_that_is_withheld_costs_the_stake_and_another_takes_over(proven: bytes, town: Town) -> None:
-    verifier, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
-    market, terms = late.market, late.market.registry.terms(proven)
-    seated_with_duty(verifier, proven, forced=True)
-    verifier.verify(proven)
-    verifier.open_watch(proven)
-    (finding,) = watcher.watch(proven)
-    after_watch(verifier, proven)
-    undisclosed(verifier, proven)
-    with pytest.raises(ProtocolError, match="holds no seat"):
-        verifier.disclose(proven)
-    verified(late, proven)
-    settle(late, proven)
-    assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
-    assert gain(late, tickets=1) == terms.verifier_fee
-    # The work of whoever has found the error isn't lost with the secret.
-    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
-    assert gain(watcher, tickets=1) == share(watcher, proven)
-
-
-def undisclosed(verifier: Verifier, task_id: bytes) -> None:
-    """The time to disclose passes: the stake is lost, and no party has a share of it."""
-    market, terms = verifier.market, verifier.market.registry.terms(task_id)
-    anybody, before = verifier.wallet, gain(verifier)
-    with pytest.raises(Reverted, match="DeadlineNotPassed"):
-        market.verdicts.claim_undisclosed(anybody, task_id)
-    verifier.connection.wait_until(market.verdicts.verdict(task_id).watch_until + terms.disclosure_window)
-    fund = market.vault.pot(market.jackpot.address, b"fund".ljust(32, b"\0"))
-    market.verdicts.claim_undisclosed(anybody, task_id)
-    state = market.registry.task(task_id)
-    assert (state.status, state.is_seated) == (Status.COMMITTED, False)
-    assert gain(verifier) == before
-    assert market.vault.pot(market.jackpot.address, b"fund".ljust(32, b"\0")) == fund + terms.verifier_stake
 
 
 @pytest.mark.parametrize("watched", [False, True])
@@ -310,58 +222,14 @@ def test_a_leak_that_is_copied_pays_who_announced_it(proven: bytes, town: Town) 
 
 def test_the_better_claim_displaces_the_other(proven: bytes, town: Town) -> None:
     roles = [town.join(Verifier, "v"), town.join(Verifier, "late")]
-    newcomer, submitter = town.join(Verifier, "new"), town.join(Submitter, "s")
-    market, stake = submitter.market, submitter.market.registry.terms(proven).verifier_stake
     with pytest.raises(ProtocolError, match="no ticket when the seat was opened"):
-        newcomer.claim_seat(proven)
-    seat = market.seats.seating(proven)
+        town.join(Verifier, "new").claim_seat(proven)
+    seat = roles[0].market.seats.seating(proven)
     draw = TicketDraw(DrawnDuty.SEAT, proven, seat.number, seat.fixed_at, seat.seed)
     better, worse = sorted(roles, key=lambda role: draw.rank(bytes.fromhex(role.wallet.address[2:]), 0))
-    before = gain(worse)
     worse.claim_seat(proven)
-    assert gain(worse) == before - stake
     better.claim_seat(proven)
-    assert gain(worse) == before
-    with pytest.raises(Reverted, match="Beaten"):
-        worse.claim_seat(proven)
-    assert not worse.take_seat(proven)
-    assert better.take_seat(proven)
-    assert market.seats.seating(proven).holder == better.wallet.address
-
-
-def test_a_seat_that_nobody_claims_is_drawn_again_and_parties_have_none(proven: bytes, town: Town) -> None:
-    verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    market, first = verifier.market, verifier.market.seats.seating(proven)
-    market.sortition.enrol(solver.wallet, 1)
-    verifier.bring(first.round)
-    market.seats.open_claims(verifier.wallet, proven)
-    town.connection.wait_until(market.seats.seating(proven).until)
-    market.seats.decide(verifier.wallet, proven)
-    again = market.seats.seating(proven)
-    assert again.number == first.number
-    assert again.round > first.round
-    assert not again.is_held
-    with pytest.raises(Reverted, match="NotAllowed"):
-        Verifier(town.connection, town.deployment, Town._key("t"), town.store_url).claim_seat(proven)
-    seated(verifier, proven)
-
-
-def test_a_claim_of_a_seat_is_relayed_by_somebody_else(proven: bytes, town: Town) -> None:
-    """Whoever holds the key needs no ether: it signs, and anybody sends (ERC-2771)."""
-    verifier, stranger = town.join(Verifier, "v"), town.join(Solver, "u")
-    market, sent = verifier.market, len(verifier.wallet.receipts)
-    stranger.bring(market.seats.seating(proven).round)
-    market.seats.open_claims(stranger.wallet, proven)
-    hidden = commitment(bytes.fromhex(verifier.wallet.address[2:]), proven, verifier._secret(proven))
-    forwarder = market.vault.forwarder
-    request = forwarder.sign(verifier.wallet, market.seats.function("claim", proven, 0, hidden))
-    assert forwarder.is_valid(request)
-    forwarder.send(stranger.wallet, request)
-    assert market.seats.seating(proven).best == verifier.wallet.address
-    assert len(verifier.wallet.receipts) == sent
-    assert verifier.take_seat(proven)
-    verifier.verify(proven)
-    assert market.registry.task(proven).status is Status.WATCHED
+    assert (worse.take_seat(proven), better.take_seat(proven)) == (False, True)
 
 
 # --- bids -------------------------------------------------------------------------------------------------------------
@@ -394,19 +262,6 @@ def test_the_cheapest_bid_wins_and_is_paid_the_next_score(final: bytes, town: To
     assert (state.status, state.solver, state.price) == (Status.TRAINING, cheap.wallet.address, bids[dear].price)
     market.auction.forfeit(dear.wallet, round_id, silent.wallet.address)
     assert gain(silent) == -forfeited(terms.solver_stake)
-
-
-def test_a_round_without_a_winner_is_followed_by_another(final: bytes, town: Town) -> None:
-    solver, submitter = town.join(Solver, "t"), town.join(Submitter, "s")
-    registry, first = solver.market.registry, bidding(solver, final)
-    assert bidding(solver, final) != first
-    assert registry.task(final).status is Status.BIDDING
-    solver.bid(final)
-    with pytest.raises(Reverted, match="HasBids"):
-        registry.cancel(submitter.wallet, final)
-    solver.reveal(final)
-    registry.award(solver.wallet, final)
-    assert registry.task(final).solver == solver.wallet.address
 
 
 def test_a_bid_is_relayed_by_somebody_else(final: bytes, town: Town) -> None:

@@ -29,6 +29,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Seen
 from pol.roles.party.execution_journal import HELD, SPARE, ExecutionJournal, forget_executions
 
+pytestmark = pytest.mark.rules
+
 FIRST, STEPS, STEP = 3, 40, 31
 TASK, START = bytes(range(32)), bytes(32)
 

@@ -1,48 +1,30 @@
 """What a party's disk remembers of an execution: of the training that is judged, and only where it can be had again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from role_market import Town, awarded, restored, until_proof
+from log_market import EXACT, Seer, honest, not_drawn, play
+from role_market import Town, awarded, fill_disk
 
-from anvil_node import anvil_node
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
 from pol.dispute.play.honest_players import SumPlayer
-from pol.errors import OperationalError
+from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory, Seen
 from pol.roles.party import replaying_party
 from pol.roles.party.data_availability import demand_state, expire_demands
 from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
+from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.training.storage.kept_store import KeptStore
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.replay.canonical_replay import replay_end
 
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url))
-
-
-@pytest.fixture(scope="module")
-def proven(node: Town) -> bytes:
-    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
-        node.join(kind, name)
-    return until_proof(node)
-
-
-@pytest.fixture
-def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    with restored(node, tmp_path / "copy") as same:
-        yield same
+pytestmark = pytest.mark.long
 
 
 def trained_elsewhere(solver: Solver, task_id: bytes) -> None:
@@ -84,14 +66,8 @@ def test_what_the_disk_has_refused_stays_in_memory(
 ) -> None:
     """The solver's file may vanish between two moves."""
     watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
-    assert isinstance(watcher.store, KeptStore)
-
-    def refuse(*_: object, **__: object) -> str:
-        raise OperationalError("No space left on device")
-
     monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
-    for way in ("put", "copy"):
-        monkeypatch.setattr(watcher.store._own, way, refuse)
+    fill_disk(watcher.store, monkeypatch)
     with watcher.about(proven):
         trace = watcher.trace(proven, 1)
     watcher.rest()
@@ -143,3 +119,32 @@ def test_what_the_disk_remembers_is_let_go(
     watcher.rest()
     with watcher.about(proven):
         assert watcher.trace(proven, 1) is not trace
+
+
+def test_it_defends_its_log_with_what_the_disk_remembers(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = honest(town, EXACT)
+    seer = town.join(Seer, "x")
+    number = seer.baseless(task_id, next(iter(not_drawn(seer, task_id))))
+    monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
+    solver = town.join(Solver, "t", evidence=tmp_path / "t")
+    held = list[int]()
+    execute = solver.execute
+
+    def counted(task_id: bytes, segment: int) -> object:
+        held.append(len(solver._traces))
+        return execute(task_id, segment)
+
+    monkeypatch.setattr(solver, "execute", counted)
+    play(solver, seer, (next_of_solver, next_of_whistleblower))
+    assert seer.market.objection_game.winner(number) is Side.ASSERTER
+    # Made anew for every move, and the first execution has noted all roots.
+    assert len(held) > 1
+    assert not any(held)
+    (journal,) = (tmp_path / "t" / "executions" / task_id.hex()).iterdir()
+    lines = (journal / "roots").read_text().split("\n")
+    noted = [line for line in lines if line]
+    assert len(noted) == len(set(noted)) == EXACT.interval + 1
+    solver.release(task_id)
+    assert not journal.exists()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
 import pytest
-from role_market import OFFER, SELDOM, Town, awarded, conclude, gain, seated, settle, submitted, verified
+from role_market import OFFER, Town, awarded, conclude, gain, seated, settle, submitted, verified
 
-from anvil_node import anvil_node
 from hostile_players import LyingSums
 from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.node.connection import Connection
 from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -135,18 +132,6 @@ class Seer(Whistleblower):
 
 def end_of(trace: SegmentTrace) -> bytes:
     return trace.state_root(trace.first_step + trace.steps)
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
 
 
 def sitting(town: Town, name: str) -> tuple[Liar, bytes]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from log_market import EXACT, Seer, honest, not_drawn
-from role_market import Town, captured, gain
+from role_market import Town, acts, captured, gain
 
 from node_snapshots import order
 from pol.chain.account.wallet import Reverted
@@ -20,7 +20,7 @@ from pol.chain.node.connection import Connection
 from pol.chain.node.networks import ROLLUP_OUTAGE, outage_of
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
-from pol.roles.party.decisions import Action, Decision
+from pol.roles.party.decisions import Decision
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
@@ -31,6 +31,8 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+
+pytestmark = pytest.mark.long
 
 OUTAGE = ROLLUP_OUTAGE
 CAREFUL = replace(PUBLIC_CHAIN, outage=OUTAGE)
@@ -204,7 +206,6 @@ def _verbs(party: Any, decide: Callable[..., Decision]) -> list[str]:
 
 
 def _verbs_without_wait(solver: Solver, task_id: bytes) -> list[str]:
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Action), decision
+    decision = acts(next_of_solver(solver, task_id))
     decision.act()
     return [decision.verb]

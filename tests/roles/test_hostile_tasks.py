@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 from odd_tasks import HUGE_TASKS, TASKS, Desk, Odd
-from role_market import Town
+from role_market import Town, lent_town
 
-from anvil_node import anvil_node
-from pol.chain.node.connection import Connection
 from pol.roles.party.decisions import Mode
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
@@ -19,18 +17,19 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from shared_chain import SharedChain
 
 pytestmark = pytest.mark.long
 TURNS = 2
 STAKES = {"claim the seat", "bid", "challenge", "challenge the profile"}
 Seen = dict[str, tuple[bytes | None, list[LoggedDecision]]]
+JOINED = ()
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """The decisions about each task, after all roles have had their turns; a node is faster than an embedded chain."""
-    with anvil_node() as url:
-        return _seen(Town(tmp_path_factory.mktemp("odd"), connection=Connection.to(url)), tmp_path_factory, TASKS)
+def seen(node: Town, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """The decisions about each task, after all roles have had their turns."""
+    return _seen(node, tmp_path_factory, TASKS)
 
 
 def _seen(town: Town, tmp_path_factory: pytest.TempPathFactory, tasks: Mapping[str, Odd]) -> Seen:
@@ -70,9 +69,8 @@ def test_an_odd_task(seen: Seen, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HUGE_TASKS)
-def test_a_huge_task(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with anvil_node() as url:
-        town = Town(tmp_path_factory.mktemp("odd"), connection=Connection.to(url))
+def test_a_huge_task(name: str, chain: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with lent_town(chain, tmp_path_factory.mktemp("odd")) as town:
         _require_right(HUGE_TASKS[name], *_seen(town, tmp_path_factory, HUGE_TASKS)[name])
 
 

@@ -1,19 +1,15 @@
 """Second looks on chain: a segment beyond the thresholds is judged by public reruns, and whoever lies in them loses."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
-from role_market import INTERVAL, OFFER, SELDOM, Town, awarded, profiled, settle, stated, submitted, verified
+from role_market import INTERVAL, OFFER, Town, awarded, profiled, settle, stated, submitted, verified
 
-from anvil_node import anvil_node
 from hostile_players import LyingSums
-from node_snapshots import unchanged
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.node.connection import Connection
 from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -29,12 +25,6 @@ from pol.verification.verdict.verdict import Outcome, Verdict
 
 DRIFT = 1 + 2.0**-16
 """How far each checkpoint is from the canonical one: more than the profile has seen, less than a look may excuse."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +46,6 @@ def drifted(node: Town) -> bytes:
         recorder(segment + 1, state)
     solver.commit(task_id, recorder.publish({})[0])
     return task_id
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
 
 
 def test_what_the_thresholds_reject_is_looked_at_again_on_chain(drifted: bytes, town: Town) -> None:

@@ -1,18 +1,15 @@
 """A submitter's process pays for no model that it can't get, and keeps what it has read."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from role_market import SELDOM, Town, restored, seated, settle, until_proof, verified
+from role_market import Town, done, seated, settle, until_proof, verified
 
-from anvil_node import anvil_node
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
 from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.process.party_process import Process
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import DEMANDS, next_of_submitter
@@ -20,12 +17,6 @@ from pol.roles.verifier.verifier import Verifier
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import load_checkpoint
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
 
 
 @pytest.fixture(scope="module")
@@ -37,28 +28,18 @@ def contested(node: Town) -> bytes:
 
 
 @pytest.fixture
-def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    with restored(node, tmp_path / "copy") as same:
-        yield same
-
-
-@pytest.fixture
 def submitter(town: Town, tmp_path: Path) -> Submitter:
     return town.join(Submitter, "s", evidence=tmp_path / "s")
 
 
 def hide_model(town: Town, role: Role, task_id: bytes) -> None:
     last = role.proof(task_id).checkpoints[-1]
-    (Path(town.store_url.removeprefix("file://")) / last.object[:2] / last.object).unlink()
+    town.file(last.object).unlink()
 
 
 def to_second_half(role: Role, task_id: bytes) -> None:
     window = role.market.registry.terms(task_id).challenge_window
     role.connection.wait_until(role.market.registry.task(task_id).deadline - window // 2)
-
-
-def done(process: Process[Submitter]) -> list[str]:
-    return [taken.verb for taken in process.turn() if taken.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize("mode", [Mode.DEFEND, Mode.PROPOSE])
@@ -71,16 +52,16 @@ def test_a_model_that_nobody_gets_is_demanded_and_not_paid_for(
     assert taken.verb == "wait"
     assert "demanded if it isn't there" in taken.why
     to_second_half(submitter, contested)
-    assert done(process) == ["demand the model"]
-    assert done(process) == []
+    assert done(process.turn()) == ["demand the model"]
+    assert done(process.turn()) == []
     (made,) = submitter.market.demands.demands(contested)
     assert made.entry == submitter.market.proofs.proof(contested).size - 1
     # Nobody is paid while the demand is open.
     town.connection.wait_until(submitter.market.registry.task(contested).deadline)
-    assert done(process) == []
+    assert done(process.turn()) == []
     town.connection.wait_until(made.deadline)
     process.mode = Mode.RESOLVE
-    assert done(process) == ["remove the solver"]
+    assert done(process.turn()) == ["remove the solver"]
     assert submitter.market.registry.task(contested).status is Status.BIDDING
 
 
@@ -94,24 +75,24 @@ def test_a_solver_that_shows_leaf_after_leaf_is_asked_for_few(
     to_second_half(submitter, contested)
     process = Process(submitter, next_of_submitter)
     for _ in range(DEMANDS):
-        assert done(process) == ["demand the model"]
+        assert done(process.turn()) == ["demand the model"]
         assert len(answer_demands(solver, contested)) == 1
     (taken,) = process.turn()
     assert taken.verb == "wait"
     assert f"has shown {DEMANDS} leaves" in taken.why
     town.connection.wait_until(submitter.market.registry.task(contested).deadline)
-    assert done(process) == ["settle"]
+    assert done(process.turn()) == ["settle"]
 
 
 def test_a_model_that_was_read_stays_after_the_settlement(
     contested: bytes, town: Town, submitter: Submitter, tmp_path: Path
 ) -> None:
     process = Process(submitter, next_of_submitter)
-    assert done(process) == []
+    assert done(process.turn()) == []
     last = submitter.proof(contested).checkpoints[-1]
     hide_model(town, submitter, contested)
     to_second_half(submitter, contested)
-    assert done(Process(town.join(Submitter, "s", evidence=tmp_path / "s"), next_of_submitter)) == []
+    assert done(Process(town.join(Submitter, "s", evidence=tmp_path / "s"), next_of_submitter).turn()) == []
     settle(submitter, contested)
     submitter.release(contested)
     assert isinstance(submitter.store, KeptStore)

@@ -5,13 +5,13 @@ import signal
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from operator_processes import KEY, Operator
 from prometheus_client.parser import text_string_to_metric_families
-from role_market import submitted
+from role_market import Town, submitted
 
 from anvil_node import anvil_node
 from cli_runner import Said, pol
@@ -22,13 +22,15 @@ from pol.errors import OperationalError
 from pol.roles.monitor import read_only_monitor as monitor_module
 from pol.roles.monitor.read_only_monitor import Monitor
 
+pytestmark = pytest.mark.long
+
+JOINED = ()
+
 
 @pytest.fixture(scope="module")
-def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    with anvil_node() as url:
-        operator = Operator(tmp_path_factory.mktemp("operator"), url)
-        submitted(operator.town)
-        yield operator
+def operator(node: Town, tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    submitted(node)
+    return Operator(tmp_path_factory.mktemp("operator"), node)
 
 
 def get(url: str) -> tuple[int, bytes]:
@@ -111,7 +113,7 @@ def test_a_process_shows_its_metrics_while_it_runs(operator: Operator) -> None:
         while "pol_head_block 0.0" in (text := get(f"{url}/metrics")[1].decode()):
             pass
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert (code, json.loads(health)["well"]) == (200, True)
     shown = metrics(text.encode())
     assert shown["pol_process 31337 verifier"] == 1

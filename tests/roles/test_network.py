@@ -13,7 +13,8 @@ import pytest
 from forked_roles import Hatchery, Party
 
 from anvil_node import anvil_node
-from lab.benchmarks.market_processes import BROUGHT, Arena, key, ordered
+from lab.benchmarks.market_processes import BROUGHT, Arena, key
+from node_snapshots import order
 from pol.chain.account.wallet import Wallet
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.accounting.vault_ledger import Ledger, held
@@ -24,6 +25,8 @@ from pol.demo import digits
 from pol.graph.capture import Capture, capture
 from pol.roles.party.policy import TEST_NETWORK
 from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
+
+pytestmark = pytest.mark.long
 
 WINDOW = 180
 """Seconds of the chain for everything that parties have to be heard about."""
@@ -76,7 +79,7 @@ class Network:
         party = Party(kind, name, connection.name, arena.deployment.to_json(), arena.store_url, str(self.folder / name))
         self._parties[name] = party
         role = party.role()
-        ordered(connection, "anvil_setBalance", role.wallet.address, hex(60 * 10**18))
+        order(connection, "anvil_setBalance", role.wallet.address, hex(60 * 10**18))
         role.deposit(BROUGHT)
         if kind in ("verifier", "lying", "whistleblower", "baseless"):
             role.market.sortition.enrol(role.wallet, 1)
@@ -111,14 +114,14 @@ class Network:
             self._stopped[name] = now + self.random.uniform(1, 8)
             self.happened["hung"] += 1
         elif draw < 0.15:
-            ordered(self.arena.connection, "anvil_dropAllTransactions")
+            order(self.arena.connection, "anvil_dropAllTransactions")
             self.happened["pool dropped"] += 1
         elif draw < 0.17:
-            ordered(self.arena.connection, "anvil_reorg", self.random.choice([1, 2, 5]), [])
+            order(self.arena.connection, "anvil_reorg", self.random.choice([1, 2, 5]), [])
             self.happened["reorganised"] += 1
 
     def pass_time(self) -> None:
-        ordered(self.arena.connection, "evm_increaseTime", PACE - 1)
+        order(self.arena.connection, "evm_increaseTime", PACE - 1)
 
 
 def network_of(folder: Path, cast: dict[str, int], tasks: int, chain_seconds: int, limit: float, seed: int) -> Network:
@@ -129,8 +132,8 @@ def network_of(folder: Path, cast: dict[str, int], tasks: int, chain_seconds: in
         for kind, count in cast.items():
             for number in range(count):
                 network.join(kind, number)
-        ordered(arena.connection, "evm_setAutomine", False)
-        ordered(arena.connection, "evm_setIntervalMining", 1)
+        order(arena.connection, "evm_setAutomine", False)
+        order(arena.connection, "evm_setIntervalMining", 1)
         submitter = Submitter(arena.connection, arena.deployment, key("submitter 0"), arena.store_url, TEST_NETWORK)
         registry = submitter.market.registry
         began, deadline = arena.connection.now(), time.monotonic() + limit

@@ -1,7 +1,6 @@
 """``pol object`` on a real node: what it refuses before a long replay, what it can't see, and which task it means."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,16 @@ from log_market import (
     not_drawn,
     sitting,
 )
-from role_market import SELDOM, Town, awarded
+from role_market import Town, awarded
 
-from anvil_node import anvil_node
 from cli_runner import Said, pol
-from node_snapshots import unchanged
-from pol.chain.node.connection import Connection
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
-from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
+
+pytestmark = pytest.mark.long
 
 
 @dataclass
@@ -38,11 +35,18 @@ class Desk:
     """A market with its node, and the command line of the party ``w``."""
 
     town: Town
-    url: str
     document: Path
 
     def object(self, named: str, segment: int, *more: str | Path) -> Said:
-        chain = ("--deployment", self.document, "--rpc", self.url, "--key-env", "SEER_KEY", "--test-terms")
+        chain = (
+            "--deployment",
+            self.document,
+            "--rpc",
+            self.town.connection.name,
+            "--key-env",
+            "SEER_KEY",
+            "--test-terms",
+        )
         return pol("object", self.town.store_url, named, "--segment", str(segment), *chain, *more)
 
     def shown(self, named: str, segment: int, *more: str | Path) -> dict[str, Any]:
@@ -50,23 +54,12 @@ class Desk:
         return found
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    folder = tmp_path_factory.mktemp("market")
-    with anvil_node() as url:
-        town = Town(folder / "store", connection=Connection.to(url), market_rules=SELDOM)
-        for kind, name in ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w")):
-            town.join(kind, name)
-        document = folder / "deployment.json"
-        document.write_text(town.deployment.to_json())
-        yield Desk(town, url, document)
-
-
 @pytest.fixture
-def desk(node: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(town: Town, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     monkeypatch.setenv("SEER_KEY", keccak256(b"w").hex())
-    with unchanged(node.town.connection):
-        yield node
+    document = tmp_path / "deployment.json"
+    document.write_text(town.deployment.to_json())
+    return Desk(town, document)
 
 
 def digest_of(desk: Desk, task_id: bytes) -> str:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from log_market import EXACT, INTERVAL, JUMP, Hidden, Seer, honest, jumped, leave, not_drawn, run, sitting
-from role_market import Town, disclosed
+from role_market import Town, acts, disclosed, waits
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
 from pol.roles.party.data_availability import answer_demands
-from pol.roles.party.decisions import Action, Wait
+from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
@@ -18,6 +18,8 @@ from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.objector import FalseSegment, UnseenSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+
+pytestmark = pytest.mark.long
 
 
 def test_what_cannot_be_read_is_demanded_once_and_looked_at_again(town: Town) -> None:
@@ -29,19 +31,17 @@ def test_what_cannot_be_read_is_demanded_once_and_looked_at_again(town: Town) ->
     assert run(seer, next_of_whistleblower) == ["demand a state"]
     (demand,) = seer.market.demands.demands(task_id)
     assert demand.entry == JUMP + 1
-    waits = next_of_whistleblower(seer, task_id)
-    assert isinstance(waits, Wait)
-    assert f"can't be read from {town.store_url}" in waits.why
-    assert f"the solver has to show a leaf of entry {JUMP + 1} on chain" in waits.why
+    why = waits(next_of_whistleblower(seer, task_id))
+    assert f"can't be read from {town.store_url}" in why
+    assert f"the solver has to show a leaf of entry {JUMP + 1} on chain" in why
     # The answer is one leaf; the state itself is still missing, and isn't demanded again, by no process of this key.
     hidden.show()
     assert len(answer_demands(solver, task_id)) == 1
     hidden = Hidden(town, seer, task_id, JUMP + 1)
     for again in (seer, town.join(Whistleblower, "w")):
         assert run(again, next_of_whistleblower) == []
-    waits = next_of_whistleblower(seer, task_id)
-    assert isinstance(waits, Wait)
-    assert f"the solver has shown leaves of entries [{JUMP + 1}] on chain" in waits.why
+    why = waits(next_of_whistleblower(seer, task_id))
+    assert f"the solver has shown leaves of entries [{JUMP + 1}] on chain" in why
     hidden.show()
     assert run(seer, next_of_whistleblower) == ["object to a segment"]
     assert seer.market.objections.segment(1) == JUMP
@@ -65,7 +65,7 @@ def test_the_policy_is_about_the_clock_of_the_terms(town: Town) -> None:
     friend = town.join(Seer, "x")
     friend.baseless(task_id, next(s for s in not_drawn(friend, task_id) if s != JUMP))
     game, clock = friend.market.objection_game, friend.market.registry.terms(task_id).clock
-    assert friend.market.objections.clock_of(task_id) == 2 * clock
+    assert friend.market.objections.read("clockOf", task_id) == 2 * clock
     strict = replace(PUBLIC_CHAIN, max_dispute=game.longest(clock))
     seer = town.join(Whistleblower, "w", policy=strict)
     assert run(seer, next_of_whistleblower) == ["object to a segment"]
@@ -99,15 +99,13 @@ def test_a_look_is_a_decision_of_its_own_and_the_oddest_comes_first(town: Town) 
     sitting(town, task_id)
     seer = town.join(Whistleblower, "w")
     seer.strategy = replace(seer.strategy, dice=40)  # some of them hit another segment that isn't drawn
-    screens = next_of_whistleblower(seer, task_id)
-    assert isinstance(screens, Action)
+    screens = acts(next_of_whistleblower(seer, task_id))
     assert screens.verb == "screen the log"
     assert not seer.has_screened(task_id)
     screens.act()
     waiting = seer.waiting_suspects(task_id)
     assert len(waiting) > 1
-    looks = next_of_whistleblower(seer, task_id)
-    assert isinstance(looks, Action)
+    looks = acts(next_of_whistleblower(seer, task_id))
     assert looks.verb == "replay a segment"
     assert f"segment {waiting[0]} " in looks.why
     looks.act()
@@ -119,9 +117,7 @@ def test_a_look_is_a_decision_of_its_own_and_the_oddest_comes_first(town: Town) 
     again.suspects(task_id)
     assert isinstance(next_of_whistleblower(again, task_id), Action)
     again.paces[task_id] *= 4
-    waits = next_of_whistleblower(again, task_id)
-    assert isinstance(waits, Wait)
-    assert "examining twice takes this machine" in waits.why
+    assert "examining twice takes this machine" in waits(next_of_whistleblower(again, task_id))
     assert again.looks(task_id) == {}
 
 

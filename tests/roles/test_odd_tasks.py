@@ -12,7 +12,6 @@ import torch
 from role_market import OFFER, Town, captured
 from torch import nn
 
-from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.claims.distance import component_distances, require_distances
 from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, UnsupportedError
@@ -48,11 +47,6 @@ TROUBLE: list[Callable[[], Exception]] = [
     lambda: RuntimeError("expected scalar type Float"),
     lambda: np.linalg.LinAlgError("singular"),
 ]
-
-
-@pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
-    return Town(tmp_path_factory.mktemp("odd"))
 
 
 class TwoTasks(Process[Submitter]):
@@ -180,35 +174,34 @@ def test_a_first_state_without_distances_is_refused_by_everybody_before_they_sta
     state = [words.copy() for words in honest.state]
     state[0].reshape(-1)[0] = np.float32(1e9).view(np.uint32)
     odd = replace(honest, state=state)
-    with unchanged(town.connection):
-        submitter = town.join(Submitter, "s")
-        with pytest.raises(ProtocolError, match=r"first state holds a number.*no distance"):
-            submitter.submit(odd, OFFER)
-        # The same past the submitter's own check.
-        task_id = submitter.submit(honest, OFFER)
-        terms = submitter.market.registry.terms(task_id)
-        digest, document = published_task.publish(
-            Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval
-        )
-        loaded = published_task.load(Store(f"file://{tmp_path}"), digest)
-        with pytest.raises(ProtocolError, match="Don't stake on it"):
-            require_terms(loaded, replace(terms, initial_state=document.initial_state_root))
-        digest, document = published_task.publish(submitter.store, odd, steps=OFFER.steps, interval=OFFER.interval)
-        hostile = replace(terms, initial_state=document.initial_state_root, document=bytes.fromhex(digest))
-        fund(town.connection, submitter.wallet.address)
-        submitter.deposit(submitter.market.settlement.escrow_of(hostile))
-        submitter.market.registry.submit(submitter.wallet, hostile)
-        for kind, decide in (
-            (Verifier, next_of_verifier),
-            (Solver, next_of_solver),
-            (Whistleblower, next_of_whistleblower),
-        ):
-            party = town.join(kind, kind.__name__)
-            locked = party.market.vault.balances(party.wallet.address).locked
-            process = Process(party, decide, Mode.PROPOSE)  # type: ignore[arg-type]  # one of several kinds
-            for _ in range(3):
-                process.turn()
-                town.connection.wait_for_block(town.connection.block_number() + 1)
-            assert party.market.vault.balances(party.wallet.address).locked <= locked + terms.verifier_stake
-            with pytest.raises(ProtocolError, match="no distance"):
-                party.task(submitter.market.registry.events("TaskSubmitted")[-1]["taskId"])
+    submitter = town.join(Submitter, "s")
+    with pytest.raises(ProtocolError, match=r"first state holds a number.*no distance"):
+        submitter.submit(odd, OFFER)
+    # The same past the submitter's own check.
+    task_id = submitter.submit(honest, OFFER)
+    terms = submitter.market.registry.terms(task_id)
+    digest, document = published_task.publish(
+        Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval
+    )
+    loaded = published_task.load(Store(f"file://{tmp_path}"), digest)
+    with pytest.raises(ProtocolError, match="Don't stake on it"):
+        require_terms(loaded, replace(terms, initial_state=document.initial_state_root))
+    digest, document = published_task.publish(submitter.store, odd, steps=OFFER.steps, interval=OFFER.interval)
+    hostile = replace(terms, initial_state=document.initial_state_root, document=bytes.fromhex(digest))
+    fund(town.connection, submitter.wallet.address)
+    submitter.deposit(submitter.market.settlement.escrow_of(hostile))
+    submitter.market.registry.submit(submitter.wallet, hostile)
+    for kind, decide in (
+        (Verifier, next_of_verifier),
+        (Solver, next_of_solver),
+        (Whistleblower, next_of_whistleblower),
+    ):
+        party = town.join(kind, kind.__name__)
+        locked = party.market.vault.balances(party.wallet.address).locked
+        process = Process(party, decide, Mode.PROPOSE)  # type: ignore[arg-type]  # one of several kinds
+        for _ in range(3):
+            process.turn()
+            town.connection.wait_for_block(town.connection.block_number() + 1)
+        assert party.market.vault.balances(party.wallet.address).locked <= locked + terms.verifier_stake
+        with pytest.raises(ProtocolError, match="no distance"):
+            party.task(submitter.market.registry.events("TaskSubmitted")[-1]["taskId"])

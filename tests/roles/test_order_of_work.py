@@ -2,7 +2,7 @@
 
 import pytest
 from log_market import EXACT, Seer, honest, long_capture, not_drawn
-from role_market import Town
+from role_market import Town, acts
 
 from pol.chain.desks.market import Matter
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -92,8 +92,7 @@ def test_nothing_is_replayed_to_know_whose_turn_it_is(town: Town) -> None:
     seer.baseless(task_id, segment)
     again = town.join(Counting, "x")
     assert Process(solver, next_of_solver).turn()[0].verb == "move"
-    decision = next_of_whistleblower(again, task_id)
-    assert isinstance(decision, Action)
+    decision = acts(next_of_whistleblower(again, task_id))
     assert (decision.verb, again.executed) == ("move", 0)
     assert decision.at_stake == again.market.objections.dispute(1).bond > 0
     decision.act()
@@ -122,9 +121,7 @@ def test_a_dispute_that_cannot_be_read_hides_no_other(town: Town, way: str, monk
         return working(task, number, matter)
 
     monkeypatch.setattr(seer, way, fails)
-    decision = next_of_whistleblower(seer, task_id)
-    assert isinstance(decision, Action)
-    decision.act()
+    acts(next_of_whistleblower(seer, task_id)).act()
     assert game.standing(second, seer.task(task_id).program).position.turn is Side.ASSERTER
     with pytest.raises(ProtocolError, match="it can't be read"):
         next_of_whistleblower(seer, task_id).act()  # type: ignore[union-attr]  # an action, if it can be read

@@ -1,13 +1,9 @@
 """A solver with a loop of its own: drawn weights, the recorder beside stock PyTorch, and the market pays."""
 
-from pathlib import Path
-
 from role_market import Town, awarded, gain, profiled, settle, verified
 
-from anvil_node import anvil_node
 from pol import Recorder
 from pol.chain.desks.task_registry import TaskOutcome
-from pol.chain.node.connection import Connection
 from pol.demo import digits
 from pol.graph.capture import capture, capture_initialization
 from pol.roles.solver.solver import Solver
@@ -24,12 +20,7 @@ def build() -> digits.DigitClassifier:
     return digits.DigitClassifier(16)
 
 
-def test_the_market_pays_for_a_loop_of_ones_own(tmp_path: Path) -> None:
-    with anvil_node() as url:
-        pays_for_a_loop_of_ones_own(Town(tmp_path, connection=Connection.to(url)))
-
-
-def pays_for_a_loop_of_ones_own(town: Town) -> None:
+def test_the_market_pays_for_a_loop_of_ones_own(town: Town) -> None:
     submitter, verifier, solver = town.join(Submitter, "s"), town.join(Verifier, "v"), town.join(Solver, "t")
     with TaskRandomness(SEED).initialization():
         model = build()

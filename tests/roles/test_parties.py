@@ -1,6 +1,5 @@
 """Parties on a real node, with the digits: lies about distances, defaults, tasks that aren't what they seem."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +7,14 @@ import pytest
 from role_market import (
     OFFER,
     SELDOM,
+    SumSeer,
     Town,
     awarded,
+    deployed,
+    fought,
     gain,
+    lied,
+    only_claim,
     profiled,
     seated,
     settle,
@@ -20,15 +24,12 @@ from role_market import (
     verified,
 )
 
-from anvil_node import anvil_node
 from hostile_players import LyingSums
-from node_snapshots import unchanged
 from pol.chain.account.outbox_journal import OutgoingCall
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
@@ -37,50 +38,9 @@ from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
-from pol.verification.verdict.verdict import Verdict
 
 TREASURY_OF_PRICE = 50
 """Basis points that the treasury gets beside the price (contracts/market/Split.sol)."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-
-
-@pytest.fixture(scope="module")
-def proven(node: Town) -> bytes:
-    """A task whose solver has committed its proof."""
-    return until_proof(node)
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
-
-
-class Seer(Whistleblower):
-    """Sees a difference in the first leaf of the first slot that isn't there."""
-
-    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> SumPlayer:
-        honest = super().player(task_id, claim, charge)
-        assert isinstance(honest, SumPlayer)
-        return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
-
-
-def lied(verdict: Verdict, field: str) -> Verdict:
-    """The verdict with one sum too large."""
-    assert verdict.claim is not None
-    first, second, third = getattr(verdict.claim, field)
-    return replace(verdict, claim=replace(verdict.claim, **{field: (first, second, third + 1)}))
-
-
-def only_claim(role: Whistleblower, task_id: bytes) -> SegmentClaim:
-    """The claim of the current verdict of a task with one draw."""
-    (claim,) = role.market.verdicts.claims(task_id, role.market.registry.task(task_id).seating)
-    return claim
 
 
 @pytest.mark.parametrize("fights", [True, False])
@@ -118,16 +78,14 @@ def test_an_honest_distance_is_defended_from_chain_and_store_alone(
     proven: bytes, town: Town, kind: ClaimChargeKind
 ) -> None:
     """The defending process is a new one: it has the key, the chain and the store."""
-    verifier, whistleblower = town.join(Verifier, "v"), town.join(Seer, "w")
+    verifier, whistleblower = town.join(Verifier, "v"), town.join(SumSeer, "w")
     verified(verifier, proven)
     assert verifier.sessions(proven) == []
     assert Whistleblower.check(whistleblower, proven) == []
     finding = FalseClaim(ClaimCharge(0, kind, 1), only_claim(whistleblower, proven))
-    dispute, game = whistleblower.challenge(proven, finding), whistleblower.market.game
-    defence, attack = town.join(Verifier, "v").sessions(proven)[0], whistleblower.session(proven, dispute)
-    while game.winner(dispute) is Side.NONE:
-        defence.advance() or attack.advance()
-    assert game.winner(dispute) is Side.ASSERTER
+    dispute = whistleblower.challenge(proven, finding)
+    sides = (town.join(Verifier, "v").sessions(proven)[0], whistleblower.session(proven, dispute))
+    assert fought(whistleblower.market.game, dispute, *sides) is Side.ASSERTER
 
 
 def test_an_honest_verifier_defends_several_disputes_at_once(proven: bytes, town: Town) -> None:
@@ -137,7 +95,7 @@ def test_an_honest_verifier_defends_several_disputes_at_once(proven: bytes, town
     attacks = []
     kinds = (ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE, ClaimChargeKind.DISTANCE)
     for name, kind in zip("wxy", kinds, strict=True):
-        whistleblower = town.join(Seer, name)
+        whistleblower = town.join(SumSeer, name)
         finding = FalseClaim(ClaimCharge(0, kind, 1), only_claim(whistleblower, proven))
         attacks.append(whistleblower.session(proven, whistleblower.challenge(proven, finding)))
     assert market.challenges.disputes(proven) == [attack.dispute for attack in attacks]
@@ -259,6 +217,6 @@ def test_a_published_task_that_is_not_the_one_on_chain_is_refused(town: Town) ->
 
 def test_an_embedded_chain_will_do(tmp_path: Path) -> None:
     """Exact training from the submission to the committed proof: nothing needs a node of its own."""
-    town = Town(tmp_path, market_rules=SELDOM)
+    town = Town(tmp_path, deployed(Connection.embedded(), market_rules=SELDOM))
     task_id = until_proof(town, replace(OFFER, margin=0))
     assert town.join(Submitter, "s").market.registry.task(task_id).status is Status.COMMITTED

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from role_market import STEPS, Town, awarded, conclude, seated, settle, submitted, verified
 
 import small_task
@@ -17,12 +18,13 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_recorder import TaskRecorder
 
+pytestmark = pytest.mark.long
+
 HOST = executors_on("host")
 
 
-def test_a_verdict_of_a_device_stands(tmp_path: Path) -> None:
+def test_a_verdict_of_a_device_stands(town: Town) -> None:
     """A verifier with a device, and parties without one that find the same."""
-    town = Town(tmp_path)
     verifier, solver, other = town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Verifier, "o")
     watchers: list[Whistleblower] = [town.join(Whistleblower, name) for name in ("w", "x")]
     on_device: list[Role] = [verifier, watchers[0]]

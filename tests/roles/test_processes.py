@@ -1,11 +1,10 @@
 """Processes alone take a task from its bids to its settlement: nobody tells them what to do next."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from role_market import OFFER, SELDOM, Town, gain, submitted
+from role_market import OFFER, Town, gain, submitted
 
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.roles.party.decisions import Mode
@@ -34,8 +33,7 @@ def live(town: Town, processes: Sequence[Process[Any]], task_id: bytes) -> list[
     raise AssertionError(f"the task is {registry.task(task_id).status.name} after {TURNS} turns: {told[-4:]}")
 
 
-def test_an_honest_task_lives_by_processes_alone(tmp_path: Path) -> None:
-    town = Town(tmp_path, market_rules=SELDOM)
+def test_an_honest_task_lives_by_processes_alone(town: Town) -> None:
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     task_id, submitter = submitted(town)
     told = live(town, [Process(verifier, next_of_verifier), Process(solver, next_of_solver)], task_id)
@@ -49,8 +47,7 @@ def test_an_honest_task_lives_by_processes_alone(tmp_path: Path) -> None:
     assert not [made for made in told if made.result in {DecisionResult.REFUSED, DecisionResult.FAILED}]
 
 
-def test_who_watches_sends_nothing_and_says_what_it_would_do(tmp_path: Path) -> None:
-    town = Town(tmp_path)
+def test_who_watches_sends_nothing_and_says_what_it_would_do(town: Town) -> None:
     verifier = town.join(Verifier, "v")
     task_id, _ = submitted(town)
     process = Process(verifier, next_of_verifier, Mode.WATCH)
@@ -62,7 +59,7 @@ def test_who_watches_sends_nothing_and_says_what_it_would_do(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kills", [0, *(pytest.param(kills, marks=pytest.mark.slow) for kills in range(1, 4))])
-def test_a_process_that_is_killed_at_every_turn_loses_nothing(tmp_path: Path, kills: int) -> None:
+def test_a_process_that_is_killed_at_every_turn_loses_nothing(town: Town, kills: int) -> None:
     """Its memory is gone each time: the same key, chain and store are all that it has."""
 
     class Forgetful(Process[Any]):
@@ -70,7 +67,6 @@ def test_a_process_that_is_killed_at_every_turn_loses_nothing(tmp_path: Path, ki
             self.role = town.join(type(self.role), names[type(self.role)])
             return super().turn()
 
-    town = Town(tmp_path, market_rules=SELDOM)
     names = {Verifier: f"v{kills}", Solver: f"t{kills}"}
     verifier, solver = town.join(Verifier, names[Verifier]), town.join(Solver, names[Solver])
     task_id, _ = submitted(town, OFFER)

@@ -24,6 +24,8 @@ from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblowe
 from pol.training.storage.atomic_files import Pieces
 from pol.training.storage.store import OpenFile, Store
 
+pytestmark = pytest.mark.long
+
 BOTH = (next_of_solver, next_of_whistleblower)
 
 
@@ -39,7 +41,7 @@ def objected(town: Town) -> tuple[DisputeRecord, Side]:
 
 def clear(town: Town) -> None:
     """Nothing that was published is there any more."""
-    for file in Path(town.store_url.removeprefix("file://")).glob("??/*.*"):
+    for file in town.folder.glob("??/*.*"):
         if file.suffix in {".trace", ".leaves"}:
             file.unlink()
 

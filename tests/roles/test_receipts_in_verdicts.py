@@ -1,25 +1,18 @@
 """Receipts of execution on a real node: nobody can write a verdict about an exact training without a replay."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from role_market import OFFER, OFTEN, Town, awarded, disclosed, gain, seated_with_duty, submitted
-from test_watching import played, verbs, watching
+from role_market import EXACT, OFTEN, Town, awarded, disclosed, seated_with_duty, submitted
+from test_watching import convicted, paid, watching
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged
 from pol.chain.desks.challenges import ClaimChargeKind
-from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.node.connection import Connection
-from pol.roles.process.party_process import Process
+from pol.chain.desks.task_registry import TaskOutcome
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.verification.verdict.verdict import Verdict
 
-EXACT = replace(OFFER, margin=0, looks=0, rerun_count=0, profiled=0)
+MARKET_RULES, JOINED = OFTEN, ()
 GUESS = b"\x07" * 32
 
 
@@ -33,18 +26,6 @@ class Lazy(Verifier):
         told = super().replay(task_id)
         guesses = dict.fromkeys(self.guessed, GUESS)
         return [replace(each, claim=each.claim and replace(each.claim, **guesses)) for each in told]
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
 
 
 def trained(town: Town, verifier: Verifier, forced: bool) -> bytes:
@@ -74,11 +55,7 @@ def test_a_guess_costs_the_stake(town: Town, guessed: tuple[str, ...], charged: 
     lazy.verify(task_id)
     disclosed(lazy, task_id)
     assert [finding.charge.kind for finding in watcher.check(task_id)] == [charged]
-    registry, stake = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake
-    processes = [Process(watcher, next_of_whistleblower), Process(lazy, next_of_verifier)]
-    told = played(processes, lambda: registry.task(task_id).status is not Status.CONTESTED)
-    assert verbs(told)[0] == "challenge the verdict"
-    assert gain(watcher, tickets=1) == stake // 2
+    convicted(watcher, lazy, task_id)
 
 
 def test_a_planted_receipt_shows_only_in_a_replay(town: Town) -> None:
@@ -91,14 +68,6 @@ def test_a_planted_receipt_shows_only_in_a_replay(town: Town) -> None:
     assert posted == replace(verdict.claim, receipt=verifier.duty(task_id).error_root)
     # The replay is the solver's own end, as in every true claim.
     assert posted.replay == posted.end
-    registry, jackpot = watcher.market.registry, watcher.market.jackpot
-
-    def over() -> bool:
-        return registry.task(task_id).status is Status.CLOSED and gain(watcher, tickets=1) > 0
-
-    told = played([Process(verifier, next_of_verifier), Process(watcher, next_of_whistleblower)], over)
-    own = ("commit to an error", "challenge the verdict", "collect")
-    assert [verb for verb in verbs(told) if verb in own] == ["commit to an error", "collect"]
-    assert gain(watcher, tickets=1) == registry.terms(task_id).jackpot // int(jackpot.read("shares"))
-    assert registry.task(task_id).outcome is TaskOutcome.ACCEPTED
+    paid(watcher, verifier, task_id)
+    assert watcher.market.registry.task(task_id).outcome is TaskOutcome.ACCEPTED
     assert verdicts.claims(task_id, seating) == [verdict.claim]

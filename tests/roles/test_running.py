@@ -4,15 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from operator_processes import KEY, Operator
-from role_market import submitted
+from role_market import Town, submitted
 
-from anvil_node import anvil_node
 from pol.chain.account.wallet import Wallet
 from pol.chain.desks.task_registry import Status
 from pol.chain.times import utc
@@ -25,11 +22,12 @@ from pol.roles.submitter.submitter import TOLERANT
 from pol.roles.verifier.verifier import Verifier
 from toy_market import ETHER, fund
 
+JOINED = ()
+
 
 @pytest.fixture(scope="module")
-def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    with anvil_node() as url:
-        yield Operator(tmp_path_factory.mktemp("operator"), url)
+def operator(node: Town, tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    return Operator(tmp_path_factory.mktemp("operator"), node)
 
 
 @pytest.mark.long
@@ -43,7 +41,7 @@ def test_a_verifier_enters_claims_a_seat_and_explains_itself(operator: Operator)
     shown = json.loads(operator.pol("stake", "enrol", *party, "--json"))
     assert (shown["free"], shown["tickets"]) == (20 * ETHER - shown["ticket_costs"], 1)
     # A ticket of the second in which a seat opens doesn't count for it, and blocks come as fast as transactions here.
-    time.sleep(1.1)
+    town.connection.wait_until(town.connection.now())
     task_id, _ = submitted(town)
     town.connection.wait_for_block(town.connection.block_number() + 4)
     (start, *told) = operator.run("verifier", "--mode", "watch", "--turns", "1")
@@ -104,7 +102,7 @@ def test_it_ends_when_it_is_told_to(operator: Operator) -> None:
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())["event"] == "start"
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert "goes on where the chain stands" in json.loads(out.splitlines()[-1])["message"]
 

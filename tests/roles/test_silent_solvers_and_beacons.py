@@ -1,23 +1,20 @@
 """A verifier's process where beacon or solver are silent: it keeps its stake and its bonds."""
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from role_market import OFFER, SELDOM, Town, disclosed, restored, seated, seated_with_duty, until_proof
+from role_market import OFFER, Town, disclosed, done, seated, seated_with_duty, until_proof
 
-from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.node.connection import Connection
 from pol.claims.distance import INFINITE
 from pol.errors import OperationalError
 from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Mode
 from pol.roles.party.role import Role
-from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
@@ -25,24 +22,7 @@ from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-
-
-@pytest.fixture(scope="module")
-def proven(node: Town) -> bytes:
-    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
-        node.join(kind, name)
-    return until_proof(node)
-
-
-@pytest.fixture
-def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    with restored(node, tmp_path / "copy") as same:
-        yield same
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -53,8 +33,7 @@ def verifier(town: Town, tmp_path: Path) -> Verifier:
 def hide(town: Town, role: Role, task_id: bytes) -> None:
     """All states but the initial one are gone from the store."""
     for checkpoint in role.proof(task_id).checkpoints[1:]:
-        path = Path(town.store_url.removeprefix("file://")) / checkpoint.object[:2] / checkpoint.object
-        path.unlink(missing_ok=True)
+        town.file(checkpoint.object).unlink(missing_ok=True)
 
 
 def open_claims(role: Role, task_id: bytes) -> None:
@@ -69,10 +48,6 @@ def gone(number: int) -> None:
 
 def pass_blocks(role: Role) -> None:
     role.connection.wait_for_block(role.connection.block_number() + 3)
-
-
-def done(taken: list[LoggedDecision]) -> list[str]:
-    return [each.verb for each in taken if each.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize("mode", [Mode.DEFEND, Mode.PROPOSE])

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from log_market import (
@@ -19,7 +18,7 @@ from log_market import (
     long_capture,
     sitting,
 )
-from role_market import OFFER, Town, awarded, disclosed, gain, profiled, settle, submitted
+from role_market import OFFER, Town, acts, awarded, disclosed, gain, profiled, settle, submitted, waits
 
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
@@ -37,6 +36,8 @@ from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
+
+pytestmark = pytest.mark.long
 
 
 def undrawn(role: Role, task_id: bytes, count: int) -> list[int]:
@@ -59,8 +60,7 @@ def done(taken: list[LoggedDecision]) -> list[str]:
 @contextmanager
 def unreadable(town: Town, role: Role, task_id: bytes, entry: int) -> Iterator[None]:
     """The state behind an entry of the log is missing in the store."""
-    name = role.proof(task_id).checkpoints[entry].object
-    file = Path(town.store_url.removeprefix("file://")) / name[:2] / name
+    file = town.file(role.proof(task_id).checkpoints[entry].object)
     hidden = file.rename(file.with_suffix(".hidden"))
     yield
     hidden.rename(file)
@@ -134,9 +134,7 @@ def test_it_bids_only_with_money_for_a_contest(town: Town, offer: Offer) -> None
         assert f"deposit {missing} wei" in decision.why
         # The price of gas moves from block to block.
         solver.deposit(2 * missing)
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Action), decision
-    assert decision.verb == "bid"
+    assert acts(next_of_solver(solver, task_id)).verb == "bid"
 
 
 def test_it_keeps_money_for_the_bonds_that_come(town: Town) -> None:
@@ -245,13 +243,10 @@ def test_it_bids_for_no_log_that_it_could_not_defend_in_time(town: Town) -> None
     terms = solver.market.registry.terms(task_id)
     solver._rehearsed[task_id] = 0.001
     solver.paces[task_id] = 0.51 * terms.clock / terms.interval  # as on a machine that is that slow
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
-    assert f"the work for the clock of {terms.clock} s takes this machine about" in decision.why
+    why = waits(next_of_solver(solver, task_id))
+    assert f"the work for the clock of {terms.clock} s takes this machine about" in why
     solver.paces[task_id] = 0.2 * terms.clock / terms.interval
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
-    assert "the work for the replayGrace of 1800 s takes this machine about" in decision.why
+    assert "the work for the replayGrace of 1800 s takes this machine about" in waits(next_of_solver(solver, task_id))
     solver.paces[task_id] = 0.04 * terms.clock / terms.interval
     assert isinstance(next_of_solver(solver, task_id), Action)
 
@@ -263,9 +258,8 @@ def test_it_bids_for_no_log_about_which_it_could_not_judge_a_counterclaim_in_tim
     terms = solver.market.registry.terms(task_id)
     solver._rehearsed[task_id] = 0.001
     solver.paces[task_id] = 0.51 * terms.challenge_window / ((2 + terms.looks) * terms.interval)
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
-    assert f"the work for the challengeWindow of {HOUR} s takes this machine about" in decision.why
+    why = waits(next_of_solver(solver, task_id))
+    assert f"the work for the challengeWindow of {HOUR} s takes this machine about" in why
 
 
 def test_the_bond_of_a_moot_contest_comes_back_after_the_task(town: Town) -> None:

@@ -1,18 +1,17 @@
 """A solver that is killed while it trains goes on from what it has posted, and posts nothing twice."""
 
-from pathlib import Path
-
 import pytest
-from role_market import SELDOM, Town, awarded, profiled, submitted
+from role_market import Town, acts, awarded, profiled, submitted, waits
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import EvidenceError
 from pol.execution.stock_torch import torch_executor
-from pol.roles.party.decisions import Action, Wait
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import TOLERANT, Offer
 from pol.roles.verifier.verifier import Verifier
+
+pytestmark = pytest.mark.long
 
 NATIVE = Offer(6, 1, draws=1, margin=TOLERANT, rerun_count=1, profiled=1, looks=0)
 EXACT = Offer(6, 1, draws=1, margin=0)
@@ -46,8 +45,7 @@ def killed_at(solver: Solver, task_id: bytes, last: int) -> list[int]:
 
 
 @pytest.mark.parametrize("offer", [NATIVE, EXACT], ids=["native", "exact"])
-def test_a_killed_training_goes_on_from_what_was_posted(tmp_path: Path, offer: Offer) -> None:
-    town = Town(tmp_path, market_rules=SELDOM)
+def test_a_killed_training_goes_on_from_what_was_posted(town: Town, offer: Offer) -> None:
     solver, task_id = won(town, offer)
     proofs = solver.market.proofs
     assert killed_at(solver, task_id, 4) == [0, 1, 2, 3, 4]
@@ -63,36 +61,27 @@ def test_a_killed_training_goes_on_from_what_was_posted(tmp_path: Path, offer: O
     assert [event["size"] for event in proofs.events("ProgressPosted", taskId=task_id)] == [2, 4, 6]
 
 
-def test_it_bids_for_nothing_that_it_cannot_train_in_time(tmp_path: Path) -> None:
-    town = Town(tmp_path, market_rules=SELDOM)
+def test_it_bids_for_nothing_that_it_cannot_train_in_time(town: Town) -> None:
     solver = town.join(Solver, "t")
     task_id, _ = submitted(town, EXACT)
     assert 0 < solver.rehearse(task_id) < 60
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Action)
-    assert decision.verb == "bid"
+    assert acts(next_of_solver(solver, task_id)).verb == "bid"
     solver._rehearsed[task_id] = 5 * 3600.0  # as on a machine that is that slow
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
-    assert "training takes this machine about 162000 s" in decision.why
+    assert "training takes this machine about 162000 s" in waits(next_of_solver(solver, task_id))
 
 
-def test_it_bids_for_nothing_that_fails_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    town = Town(tmp_path, market_rules=SELDOM)
+def test_it_bids_for_nothing_that_fails_here(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     task_id, _ = submitted(town, NATIVE)
     profiled(verifier, task_id)
     monkeypatch.delitem(torch_executor.ALLOWED, "aten.addmm.default")
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
-    assert "not in the allow-list" in decision.why
+    assert "not in the allow-list" in waits(next_of_solver(solver, task_id))
 
 
-def test_what_is_kept_is_looked_at_before_it_is_gone_on_from(tmp_path: Path) -> None:
-    town = Town(tmp_path, market_rules=SELDOM)
+def test_what_is_kept_is_looked_at_before_it_is_gone_on_from(town: Town) -> None:
     solver, task_id = won(town, EXACT)
     killed_at(solver, task_id, 4)
-    (kept,) = tmp_path.glob("training-*.json")
+    (kept,) = town.folder.glob("training-*.json")
     kept.write_bytes(kept.read_bytes().replace(b'"interval":1', b'"interval":2'))
     with pytest.raises(EvidenceError, match="checkpoints every 2 steps"):
         town.join(Solver, "t").train(task_id)

@@ -10,22 +10,19 @@ from random import Random
 import pytest
 from log_market import run
 from proven_town import INTERVAL, SEGMENTS, ProvenTown
-from role_market import SELDOM, Town, disclosed, gain, seated_with_duty
+from role_market import Town, acts, disclosed, gain, restored, seated_with_duty, waits
 
-from anvil_node import anvil_node
 from cli_runner import Said, pol
 from node_snapshots import unchanged
 from pol.chain.desks.market import Matter
 from pol.chain.desks.proven_steps import ProvenSteps
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.executor import Executor
-from pol.roles.party.decisions import Action, Wait
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
@@ -46,28 +43,20 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProvenTown]:
-    with anvil_node() as url:
-        town = Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=SELDOM)
-        proven = ProvenTown.of(town, url, tmp_path_factory.mktemp("keys"))
-        for kind, name in ((Solver, "t"), (Whistleblower, "w"), (Verifier, "v")):
-            town.join(kind, name)
-        yield proven
+def proving(node: Town, tmp_path_factory: pytest.TempPathFactory) -> ProvenTown:
+    return ProvenTown.of(node, tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(scope="module")
-def trained(node: ProvenTown) -> bytes:
-    return node.trained()
+def trained(proving: ProvenTown) -> bytes:
+    return proving.trained()
 
 
 @pytest.fixture
-def town(node: ProvenTown, trained: bytes) -> Iterator[ProvenTown]:
+def town(proving: ProvenTown, trained: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProvenTown]:
     """The town with a trained task, and a store without proofs."""
-    folder = Path(node.town.store_url.removeprefix("file://"))
-    with unchanged(node.town.connection):
-        yield node
-    for file in folder.glob("proofs-*"):
-        file.unlink()
+    with restored(proving.town, tmp_path_factory.mktemp("copy") / "store"):
+        yield proving
 
 
 @pytest.fixture
@@ -147,9 +136,9 @@ def test_it_publishes_proofs_of_its_training_that_hold(town: ProvenTown, trained
     assert len(steps) == SEGMENTS * INTERVAL
     assert all(earlier.after == later.before for earlier, later in pairwise(steps))
     # As a stranger checks them, with another verifier than the prover's.
-    for name in files(solver, trained)[:2]:
-        path = Path(town.town.store_url.removeprefix("file://")) / name
-        assert pol("zk", "exact", "verify", path) == Said(0, match=digest.hex())
+    for number, name in enumerate(files(solver, trained)[:2]):
+        about = ("--task", trained.hex(), "--first-step", str(number * INTERVAL), "--key", digest.hex())
+        assert pol("zk", "exact", "verify", town.town.folder / name, *about) == Said(0, match=f"task {trained.hex()}")
     # Anybody may bring them on chain, with what the store has.
     anybody = town.solver()
     assert anybody.show(trained, 1, found[1]) == anybody.proof(trained).checkpoints[2].state_root
@@ -247,30 +236,22 @@ def test_moves_come_first_where_time_is_short_or_the_proof_too_dear(
     solver, game = town.solver(), seer.market.objection_game
     with monkeypatch.context() as patch:
         patch.setattr(proof_decisions, "STEP_GAS", 10**12)
-        decision = next_of_solver(solver, trained)
-        assert isinstance(decision, Action)
-        assert decision.verb == "move"
+        assert acts(next_of_solver(solver, trained)).verb == "move"
     # A training that is under way isn't delayed by a proof.
     before = game.deadline(number)
     with unchanged(seer.connection):
         attend(town.solver(), bytes(32))
         assert moves(seer, number) == 1
     solver.connection.wait_until(before - 2 * proof_decisions.RESERVE * MINUTE + MINUTE)
-    decision = next_of_solver(town.solver(), trained)
-    assert isinstance(decision, Action)
-    assert decision.verb == "settle by proof"
+    assert acts(next_of_solver(town.solver(), trained)).verb == "settle by proof"
     solver.connection.wait_until(before - proof_decisions.RESERVE * MINUTE)
-    decision = next_of_solver(town.solver(), trained)
-    assert isinstance(decision, Action)
-    assert decision.verb == "move"
+    assert acts(next_of_solver(town.solver(), trained)).verb == "move"
     assert proved == []
 
 
-def test_a_step_without_a_proof_is_left_to_the_game(
-    node: ProvenTown, town: ProvenTown, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_step_without_a_proof_is_left_to_the_game(town: ProvenTown, caplog: pytest.LogCaptureFixture) -> None:
     """A number beyond 24 bits: the court's program computes it, the circuit doesn't."""
-    task_id = node.trained(size=7.9)
+    task_id = town.trained(size=7.9)
     seer, segment, number = objected(town, task_id)
     solver = town.solver()
     process = Process(solver, next_of_solver)
@@ -315,37 +296,34 @@ def test_a_true_verdict_is_its_verifiers_to_defend(town: ProvenTown, trained: by
 
 
 @pytest.mark.parametrize("other", [False, True], ids=["no key", "another key"])
-def test_a_solver_without_the_key_does_not_bid(node: ProvenTown, town: ProvenTown, tmp_path: Path, other: bool) -> None:
-    task_id = node.submitted()
+def test_a_solver_without_the_key_does_not_bid(town: ProvenTown, tmp_path: Path, other: bool) -> None:
+    task_id = town.submitted()
     if other:
         exact_prover.setup(load_circuit("linear_regression"), tmp_path)
     solver = town.solver(tmp_path)
     told = f"this task asks for exact proofs of the circuit linear_regression.* {'another' if other else 'no'} key"
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
+    why = waits(next_of_solver(solver, task_id))
     with pytest.raises(ProtocolError, match=told) as refused:
         solver.bid(task_id)
-    assert decision.why == str(refused.value)
-    assert "--proving-keys DIR" in decision.why
-    able = next_of_solver(town.solver(), task_id)
-    assert isinstance(able, Action)
-    assert able.verb == "bid"
+    assert why == str(refused.value)
+    assert "--proving-keys DIR" in why
+    assert acts(next_of_solver(town.solver(), task_id)).verb == "bid"
 
 
 def test_an_operator_names_trusted_verifier_and_keys(
-    node: ProvenTown, town: ProvenTown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    town: ProvenTown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node.submitted()
-    url, document = node.url, tmp_path / "deployment.json"
-    document.write_text(node.town.deployment.to_json())
+    town.submitted()
+    url, document = town.town.connection.name, tmp_path / "deployment.json"
+    document.write_text(town.town.deployment.to_json())
     monkeypatch.setenv("SOLVER_KEY", keccak256(b"t").hex())
-    ((verifier, trusted),) = node.policy.trusted_verifiers.items()
-    party = ("--deployment", document, "--rpc", url, "--store", node.town.store_url, "--key-env", "SOLVER_KEY")
+    ((verifier, trusted),) = town.policy.trusted_verifiers.items()
+    party = ("--deployment", document, "--rpc", url, "--store", town.town.store_url, "--key-env", "SOLVER_KEY")
     trust = ("--trust-verifier", f"{verifier}={trusted.circuit}:{trusted.digest.hex()}", "--turns", "1")
     command = ("run", "solver", *party, *trust)
     without, able = (("--data", tmp_path / name, "--proving-keys") for name in ("without", "able"))
     assert pol(*command, *without, tmp_path) == Said(0, match="holds no key of that circuit")
-    assert pol(*command, *able, node.root) == Said(0, match="bid: the task pays up to")
+    assert pol(*command, *able, town.root) == Said(0, match="bid: the task pays up to")
 
 
 def test_without_its_keys_it_still_answers_in_the_game(town: ProvenTown, trained: bytes, tmp_path: Path) -> None:
@@ -353,6 +331,4 @@ def test_without_its_keys_it_still_answers_in_the_game(town: ProvenTown, trained
     solver = town.solver(tmp_path)
     assert done(solver) == ["move"]
     assert moves(seer, number) == 1
-    decision = next_of_solver(solver, trained)
-    assert isinstance(decision, Wait)
-    assert "it publishes no proofs, and answers in the game" in decision.why
+    assert "it publishes no proofs, and answers in the game" in waits(next_of_solver(solver, trained))

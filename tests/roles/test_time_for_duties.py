@@ -1,29 +1,29 @@
 """No party stakes on what this machine can't do in time, or begins what would keep it from what it owes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from odd_tasks import EXACT, Desk
 from role_market import (
     OFTEN,
+    WATCHED,
     Town,
     captured,
     disclosed,
+    done,
     profiled,
     seated,
     seated_with_duty,
     submitted,
     until_proof,
+    waits,
 )
 from test_watching import AT_ANY_PRICE
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.deployment_rules import GameRules
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Seen
@@ -33,7 +33,7 @@ from pol.roles.party.role import Role
 from pol.roles.process import work_time
 from pol.roles.process.defence import needs_of
 from pol.roles.process.obligations import next_due
-from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.process.party_process import Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.verifier.verifier import Verifier
@@ -43,29 +43,11 @@ from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblowe
 from pol.training.task.published_task import held_bytes
 from pol.training.task.task_document import LoadedTask
 
+pytestmark = pytest.mark.long
+
+MARKET_RULES, JOINED = OFTEN, WATCHED
 HOUR = 3600
-GRACES = GameRules(replay_grace=round(1.9 * HOUR), move_grace=round(0.46 * HOUR))
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        folder = tmp_path_factory.mktemp("store")
-        yield Town(folder, GRACES, connection=Connection.to(url), market_rules=OFTEN)
-
-
-@pytest.fixture(scope="module")
-def exact(node: Town) -> bytes:
-    """A task of exact mode with a proof."""
-    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
-        node.join(kind, name)
-    return until_proof(node, EXACT)
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
+GAME_RULES = GRACES = GameRules(replay_grace=round(1.9 * HOUR), move_grace=round(0.46 * HOUR))
 
 
 def taking(seconds: float) -> Callable[[], float]:
@@ -78,10 +60,6 @@ def open_claims(role: Role, task_id: bytes) -> None:
     seating = role.market.seats.seating(task_id)
     role.bring(seating.round)
     role.market.seats.open_claims(role.wallet, task_id)
-
-
-def done(process: Process[Verifier]) -> list[str]:
-    return [taken.verb for taken in process.turn() if taken.result is DecisionResult.DONE]
 
 
 @pytest.mark.parametrize(
@@ -213,9 +191,7 @@ def test_a_profile_that_takes_too_long_is_left_alone(town: Town) -> None:
     task_id, _ = submitted(town)
     verifier.timer = taking(0.7 * HOUR)
     open_claims(verifier, task_id)
-    decision = next_of_verifier(verifier, task_id)
-    assert isinstance(decision, Wait)
-    assert "about 45360 s" in decision.why
+    assert "about 45360 s" in waits(next_of_verifier(verifier, task_id))
 
 
 def test_what_no_machine_does_in_time_is_not_even_timed(exact: bytes, town: Town) -> None:
@@ -224,9 +200,7 @@ def test_what_no_machine_does_in_time_is_not_even_timed(exact: bytes, town: Town
     verifier.fastest = 1
     verifier.timer = lambda: pytest.fail("it was timed")
     open_claims(verifier, exact)
-    decision = next_of_verifier(verifier, exact)
-    assert isinstance(decision, Wait)
-    assert "the work for the verificationWindow of" in decision.why
+    assert "the work for the verificationWindow of" in waits(next_of_verifier(verifier, exact))
 
 
 def test_a_step_is_timed_once_and_a_long_one_isnt_repeated() -> None:
@@ -252,14 +226,12 @@ def test_a_measurement_waits_until_a_disclosure_is_made(exact: bytes, town: Town
     process = Process(verifier, next_of_verifier)
     due = verdict.watch_until + verifier.market.registry.terms(exact).disclosure_window
     assert next_due(verifier, other) == due
-    decision = next_of_verifier(verifier, other)
-    assert isinstance(decision, Wait)
-    assert f"may owe something about another task by second {due}" in decision.why
-    assert done(process) == []
+    assert f"may owe something about another task by second {due}" in waits(next_of_verifier(verifier, other))
+    assert done(process.turn()) == []
     town.connection.wait_until(verdict.watch_until)
-    assert done(process) == ["disclose"]
+    assert done(process.turn()) == ["disclose"]
     # Somebody may challenge it now, and its clock of six hours leaves time enough.
-    assert done(process) == ["claim the seat"]
+    assert done(process.turn()) == ["claim the seat"]
 
 
 def test_what_was_decided_is_looked_at_again_before_it_is_begun(exact: bytes, town: Town) -> None:
@@ -323,9 +295,7 @@ def test_no_bid_for_a_profile_that_cannot_be_measured_again_in_time(town: Town) 
     task_id, _ = submitted(town)
     profiled(verifier, task_id)
     solver.timer = taking(400)
-    decision = next_of_solver(solver, task_id)
-    assert isinstance(decision, Wait)
-    assert "measuring the profile again takes this machine about 7200 s" in decision.why
+    assert "measuring the profile again takes this machine about 7200 s" in waits(next_of_solver(solver, task_id))
 
 
 def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: Town) -> None:
@@ -336,9 +306,7 @@ def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: T
     verifier.verify(exact)
     disclosed(verifier, exact)
     watcher.timer = taking(5 * HOUR)
-    decision = next_of_whistleblower(watcher, exact)
-    assert isinstance(decision, Wait)
-    assert "examining twice takes this machine about 108000 s" in decision.why
+    assert "examining twice takes this machine about 108000 s" in waits(next_of_whistleblower(watcher, exact))
     again = town.join(Whistleblower, "w")
     again.strategy = AT_ANY_PRICE
     decision = next_of_whistleblower(again, exact)
@@ -357,9 +325,7 @@ def test_an_error_is_committed_to_before_a_long_look(exact: bytes, town: Town) -
     verifier.verify(exact)
     verifier.open_watch(exact)
     assert next_due(watcher, bytes(32)) is None
-    decision = next_of_whistleblower(watcher, exact)
-    assert isinstance(decision, Wait)
-    assert "at the end of the watch" in decision.why
+    assert "at the end of the watch" in waits(next_of_whistleblower(watcher, exact))
     assert next_due(watcher, bytes(32)) == watcher.market.verdicts.verdict(exact).watch_until
 
 

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import astuple, replace
 
 import pytest
@@ -25,8 +25,6 @@ from role_market import (
     verified,
 )
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted
 from pol.chain.contract.binding import deploy_contract
 from pol.chain.court.dispute_game import DisputeGame
@@ -34,7 +32,6 @@ from pol.chain.deployment_rules import GameRules
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.proven_steps import PinnedProofs
 from pol.chain.desks.task_registry import Status, TaskOutcome, Terms
-from pol.chain.node.connection import Connection
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
@@ -50,6 +47,9 @@ from pol.verification.profile.profile_claim import claim
 from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Outcome, Reason
 
+pytestmark = pytest.mark.long
+
+MARKET_RULES, JOINED = OFTEN, ()
 DAY = 24 * 3600
 TRAPS = [
     ("profileWindow", {"profile_window": 60}),
@@ -74,24 +74,12 @@ TRAPS = [
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
-
-
-@pytest.fixture(scope="module")
 def final(node: Town) -> bytes:
     """A task with a final profile."""
     verifier = node.join(Verifier, "v")
     task_id, _ = submitted(node)
     profiled(verifier, task_id)
     return task_id
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
 
 
 def won(town: Town, task_id: bytes) -> tuple[Verifier, Solver]:

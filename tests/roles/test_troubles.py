@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from odd_tasks import Desk
-from role_market import OFTEN, Town, awarded, captured, restored, seated, seated_with_duty, submitted, until_proof
+from role_market import OFTEN, WATCHED, Town, awarded, captured, fill_disk, seated, seated_with_duty, submitted
 
-from anvil_node import anvil_node
-from lab.benchmarks.market_processes import ordered
+from node_snapshots import order
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
@@ -30,35 +29,14 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
-from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import CorruptObjectError
 from pol.training.task.published_task import held_bytes
 from pol.training.task.task_document import TaskDocument
 
+pytestmark = pytest.mark.long
+
+MARKET_RULES, JOINED = OFTEN, WATCHED
 POLL = 12.0
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
-
-
-@pytest.fixture(scope="module")
-def proven(node: Town) -> bytes:
-    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
-        node.join(kind, name)
-    return until_proof(node)
-
-
-@pytest.fixture
-def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    with restored(node, tmp_path / "copy") as same:
-        yield same
-
-
-def place_of(town: Town, digest: str) -> Path:
-    return Path(town.store_url.removeprefix("file://")) / digest[:2] / digest
 
 
 class Days:
@@ -95,12 +73,12 @@ def test_a_cancellation_that_is_undone_costs_no_profiler_its_seat(town: Town, tm
     with verifier.about(task_id):
         verifier.task(task_id)
     kept = {path.name for path in (tmp_path / "v").glob("??/*")}
-    snapshot = ordered(town.connection, "evm_snapshot")
+    snapshot = order(town.connection, "evm_snapshot")
     submitter.market.registry.cancel(submitter.wallet, task_id)
     assert [taken.why for taken in process.turn() if taken.task_id == task_id] == ["the task is closed: cancelled"]
     assert {path.name for path in (tmp_path / "v").glob("??/*")} == kept
-    ordered(town.connection, "evm_revert", snapshot)
-    ordered(town.connection, "anvil_mine", hex(2))
+    order(town.connection, "evm_revert", snapshot)
+    order(town.connection, "anvil_mine", hex(2))
     assert ("post the profile", DecisionResult.DONE) in [(taken.verb, taken.result) for taken in process.turn()]
     assert verifier.market.profiles.standing(task_id).is_posted
 
@@ -115,7 +93,7 @@ def test_what_is_closed_for_good_is_let_go(town: Town, tmp_path: Path) -> None:
     for _ in range(2):
         assert task_id in [taken.task_id for taken in process.turn()]
     assert task_id not in verifier._tasks  # what can be read again takes no memory meanwhile
-    ordered(town.connection, "anvil_mine", hex(100))
+    order(town.connection, "anvil_mine", hex(100))
     assert task_id in [taken.task_id for taken in process.turn()]
     assert task_id not in [taken.task_id for taken in process.turn()]
     assert not list((tmp_path / "v").glob("scopes/*"))
@@ -228,12 +206,12 @@ def test_a_watcher_reads_the_right_proof_once_it_is_there(proven: bytes, town: T
     assert watcher.watched(proven)
     watcher.connection.wait_until(watcher.connection.now())
     digest = bytes(watcher.market.proofs.events("ProofCommitted", taskId=proven)[-1]["proofDigest"]).hex()
-    right = place_of(town, digest).read_bytes()
-    place_of(town, digest).write_bytes(b"{}")
+    right = town.file(digest).read_bytes()
+    town.file(digest).write_bytes(b"{}")
     process = Process(watcher, next_of_whistleblower, poll=POLL, clock=lambda: 0.0)
     for _ in range(9):
         assert [taken.result for taken in process.turn()] == [DecisionResult.FAILED]
-    place_of(town, digest).write_bytes(right)
+    town.file(digest).write_bytes(right)
     assert [taken.result for taken in process.turn()] == [DecisionResult.WAITED]
 
 
@@ -252,7 +230,7 @@ def test_a_watcher_commits_though_another_task_has_lost_its_files(proven: bytes,
     verifier.verify(hostile)
     seated_with_duty(verifier, proven, forced=True)
     verifier.verify(proven)
-    place_of(town, terms.document.hex()).unlink()
+    town.file(terms.document.hex()).unlink()
     verifier.open_watch(hostile)
     verifier.open_watch(proven)
     until = watcher.market.verdicts.verdict(proven).watch_until
@@ -275,7 +253,7 @@ def test_a_watcher_commits_though_another_task_has_lost_its_files(proven: bytes,
 def test_a_task_that_cannot_be_read_slows_nobody(town: Town, kind: Any, decide: Any, tmp_path: Path) -> None:
     desk = Desk(town)
     terms = desk.edited(lambda document: document.update(model="gone"), exact=True)
-    place_of(town, terms.document.hex()).unlink()
+    town.file(terms.document.hex()).unlink()
     desk.submit(terms)
     running = ProcessLoop(
         Process(town.join(kind, "new", evidence=tmp_path), decide), POLL, print, lambda seconds: False
@@ -319,13 +297,7 @@ def test_a_disk_that_a_hostile_task_fills_keeps_nobody_from_its_verdict(
 ) -> None:
     verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     seated_with_duty(verifier, proven, forced=False)
-    assert isinstance(verifier.store, KeptStore)
-
-    def refuse(*_: object, **__: object) -> str:
-        raise OperationalError("No space left on device")
-
-    for way in ("put", "copy"):
-        monkeypatch.setattr(verifier.store._own, way, refuse)
+    fill_disk(verifier.store, monkeypatch)
     desk = Desk(town)
     desk.submit(desk.replaced("program", b"\0" * 2_000_000))
     process = Process(verifier, next_of_verifier, Mode.PROPOSE)

@@ -3,8 +3,12 @@
 from itertools import combinations, permutations
 from random import Random
 
+import pytest
+
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.process.urgency import in_order
+
+pytestmark = pytest.mark.rules
 
 
 def deed(name: int, due: int | None, at_stake: int = 0) -> Action:

@@ -4,39 +4,37 @@ What it has read lies on its own disk. A new process of the same key finds only 
 """
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from role_market import (
     OFTEN,
+    WATCHED,
+    SumSeer,
     Town,
+    acts,
     conclude,
     disclosed,
+    fill_disk,
+    fought,
     gain,
-    restored,
     seated,
     seated_with_duty,
     settle,
     submitted,
-    until_proof,
     verified,
+    waits,
 )
 
-from anvil_node import anvil_node
-from hostile_players import LyingSums
-from lab.benchmarks.market_processes import ordered
+from node_snapshots import order
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.node.connection import Connection
-from pol.claims.segment_claim import SegmentClaim
-from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
 from pol.roles.party.data_availability import expire_demands
-from pol.roles.party.decisions import Action, Mode, Wait
+from pol.roles.party.decisions import Mode
 from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
@@ -44,39 +42,15 @@ from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 
+pytestmark = pytest.mark.long
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
-
-
-@pytest.fixture(scope="module")
-def proven(node: Town) -> bytes:
-    for kind, name in ((Verifier, "v"), (Whistleblower, "w")):
-        node.join(kind, name)
-    return until_proof(node)
-
-
-@pytest.fixture
-def town(node: Town, tmp_path: Path) -> Iterator[Town]:
-    with restored(node, tmp_path / "copy") as same:
-        yield same
+MARKET_RULES, JOINED = OFTEN, WATCHED
 
 
 def vanish(town: Town) -> None:
     """Nothing is left of the store."""
-    for folder in Path(town.store_url.removeprefix("file://")).iterdir():
+    for folder in town.folder.iterdir():
         shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
-
-
-class Seer(Whistleblower):
-    """Sees a difference in the first leaf of the first slot that isn't there."""
-
-    def player(self, task_id: bytes, claim: SegmentClaim, charge: ClaimCharge) -> SumPlayer:
-        honest = super().player(task_id, claim, charge)
-        assert isinstance(honest, SumPlayer)
-        return SumPlayer(LyingSums(honest.sums, 0, 0, 1))
 
 
 def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_path: Path) -> None:
@@ -95,19 +69,17 @@ def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_pat
 
 @pytest.mark.parametrize("kind", [ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE])
 def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ClaimChargeKind) -> None:
-    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
+    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     assert seer.check(proven) == []
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
     finding = FalseClaim(ClaimCharge(0, kind, 1), claim)
     vanish(town)
-    seer = town.join(Seer, "w", evidence=tmp_path / "w")
-    dispute, game = seer.challenge(proven, finding), seer.market.game
+    seer = town.join(SumSeer, "w", evidence=tmp_path / "w")
+    dispute = seer.challenge(proven, finding)
     again = town.join(Verifier, "v", evidence=tmp_path / "v")
-    defence, attack = again.sessions(proven)[0], seer.session(proven, dispute)
-    while game.winner(dispute) is Side.NONE:
-        assert defence.advance() or attack.advance()
-    assert game.winner(dispute) is Side.ASSERTER
+    sides = (again.sessions(proven)[0], seer.session(proven, dispute))
+    assert fought(seer.market.game, dispute, *sides) is Side.ASSERTER
     settle(again, proven)
     assert again.market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
 
@@ -141,27 +113,15 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Evidence that can't be kept: no seat, no challenge; what is at stake already goes on, a verdict too."""
-    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(Seer, "w", evidence=tmp_path / "w")
+    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
     dispute = seer.challenge(proven, FalseClaim(ClaimCharge(0, ClaimChargeKind.DISTANCE, 1), claim))
     shutil.rmtree(tmp_path / "v")
     full = town.join(Verifier, "v", evidence=tmp_path / "v")
-    assert isinstance(full.store, KeptStore)
-
-    def refuse(*_: object, **__: object) -> str:
-        raise OperationalError("No space left on device")
-
-    for way in ("put", "copy"):
-        monkeypatch.setattr(full.store._own, way, refuse)
-    defence, attack, game = (
-        full.sessions(proven)[0],
-        seer.session(proven, dispute),
-        seer.market.game,
-    )
-    while game.winner(dispute) is Side.NONE:
-        assert defence.advance() or attack.advance()
-    assert game.winner(dispute) is Side.ASSERTER
+    fill_disk(full.store, monkeypatch)
+    sides = (full.sessions(proven)[0], seer.session(proven, dispute))
+    assert fought(seer.market.game, dispute, *sides) is Side.ASSERTER
     with pytest.raises(OperationalError, match=r"nothing new is staked: make room there"):
         full.require_kept()
     # It is this verdict's time that is over, not its disk that keeps it from posting.
@@ -179,21 +139,18 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     verifier.task(proven)
     checkpoints = verifier.proof(proven).checkpoints
     for entry in checkpoints[1:]:
-        (Path(town.store_url.removeprefix("file://")) / entry.object[:2] / entry.object).unlink()
+        town.file(entry.object).unlink()
     seating = verifier.market.seats.seating(proven)
     verifier.beacon.bring(verifier.wallet, seating.round, None)
     verifier.market.seats.open_claims(verifier.wallet, proven)
-    decision = next_of_verifier(verifier, proven)
-    assert isinstance(decision, Action), decision
+    decision = acts(next_of_verifier(verifier, proven))
     assert decision.verb == "demand a state"
     assert "can't be read" in decision.why
     locked = verifier.market.vault.balances(verifier.wallet.address).locked
     decision.act()
     # Once: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
     for party in (verifier, town.join(Verifier, "v", evidence=tmp_path / "v")):
-        decision = next_of_verifier(party, proven)
-        assert isinstance(decision, Wait), decision
-        assert "left alone" in decision.why
+        assert "left alone" in waits(next_of_verifier(party, proven))
     (demand,) = verifier.market.demands.demands(proven)
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
     town.connection.wait_until(demand.deadline)
@@ -258,7 +215,7 @@ def test_a_process_lets_go_of_what_a_closed_task_took(proven: bytes, town: Town,
     jackpot.sweep(verifier.wallet, proven)
     process.turn()
     assert len(list((tmp_path / "v").glob("??/*"))) > 3  # the last blocks may be replaced yet
-    ordered(town.connection, "anvil_mine", hex(100))
+    order(town.connection, "anvil_mine", hex(100))
     assert [(taken.verb, taken.why) for taken in process.turn()] == [("wait", "the task is closed: accepted")]
     assert list((tmp_path / "v").glob("scopes/*")) == list((tmp_path / "v").glob("??/*")) == []
     assert process.turn() == []

@@ -1,20 +1,17 @@
 """A whistleblower process alone: what it stakes on, what it is paid for, and what it leaves alone."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from role_market import OFTEN, Town, awarded, disclosed, gain, profiled, seated, seated_with_duty, submitted
+from role_market import OFTEN, Town, awarded, disclosed, done, gain, profiled, seated, seated_with_duty, submitted
 from test_false_profiles import CHARGES, Liar
 
-from anvil_node import anvil_node
-from node_snapshots import unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status
-from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import LyingVerifier
 from pol.execution.executor import Executor, ExecutorFactory, Seen
 from pol.graph.step_program import StepProgram
@@ -30,21 +27,12 @@ from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge
 from toy_market import ETHER
 
+pytestmark = pytest.mark.long
+
+MARKET_RULES, JOINED = OFTEN, ()
 TURNS = 120
 AT_ANY_PRICE = JoinStrategy(least=-ETHER)
 """The task is so small that gas costs more than half of a stake."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with anvil_node() as url:
-        yield Town(tmp_path_factory.mktemp("store"), connection=Connection.to(url), market_rules=OFTEN)
-
-
-@pytest.fixture
-def town(node: Town) -> Iterator[Town]:
-    with unchanged(node.connection):
-        yield node
 
 
 def proven(town: Town, verifier: Verifier) -> bytes:
@@ -54,6 +42,15 @@ def proven(town: Town, verifier: Verifier) -> bytes:
     solver = town.join(Solver, "t")
     awarded(solver, task_id)
     solver.train(task_id)
+    return task_id
+
+
+def judged(town: Town, verifier: Verifier) -> bytes:
+    """Such a task, with this verifier's verdict, which can be challenged."""
+    task_id = proven(town, verifier)
+    seated_with_duty(verifier, task_id, forced=False)
+    verifier.verify(task_id)
+    disclosed(verifier, task_id)
     return task_id
 
 
@@ -92,10 +89,6 @@ def played(processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[
     raise AssertionError(f"not over after {TURNS} turns: {[(m.verb, m.why, m.detail) for m in told]}")
 
 
-def verbs(told: Sequence[LoggedDecision]) -> list[str]:
-    return [made.verb for made in told if made.result is DecisionResult.DONE]
-
-
 @pytest.mark.parametrize("charge", [CHARGES[0], CHARGES[2]], ids=lambda charge: charge.kind.name)
 def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: ProfileCharge) -> None:
     watcher, liar = watching(town), town.join(Liar, "v")
@@ -106,32 +99,43 @@ def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: Profil
     profiles, stake = watcher.market.profiles, watcher.market.registry.terms(task_id).verifier_stake
     processes = [Process(watcher, next_of_whistleblower), Process(liar, next_of_verifier)]
     told = played(processes, lambda: not profiles.standing(task_id).is_posted)
-    assert verbs(told)[0] == "challenge the profile"
+    assert done(told)[0] == "challenge the profile"
     assert not [made for made in told if made.result is DecisionResult.FAILED]
     assert gain(watcher, tickets=1) == stake // 2
 
 
-def test_a_lying_verdict_costs_its_verifier_its_stake(town: Town) -> None:
-    watcher, liar = watching(town), lying(town)
-    task_id = proven(town, liar)
-    seated_with_duty(liar, task_id, forced=False)
-    liar.verify(task_id)
-    disclosed(liar, task_id)
+def convicted(watcher: Whistleblower, liar: Verifier, task_id: bytes) -> None:
+    """Both processes live until the verdict has fallen: it costs the stake, of which the watcher has half."""
     registry, stake = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake
     processes = [Process(watcher, next_of_whistleblower), Process(liar, next_of_verifier)]
     told = played(processes, lambda: registry.task(task_id).status is not Status.CONTESTED)
-    assert verbs(told)[0] == "challenge the verdict"
+    assert done(told)[0] == "challenge the verdict"
     assert gain(watcher, tickets=1) == stake // 2
+
+
+def paid(watcher: Whistleblower, verifier: Verifier, task_id: bytes) -> None:
+    """Both processes live until the planted error is paid."""
+    registry, jackpot = watcher.market.registry, watcher.market.jackpot
+
+    def over() -> bool:
+        return registry.task(task_id).status is Status.CLOSED and gain(watcher, tickets=1) > 0
+
+    told = played([Process(verifier, next_of_verifier), Process(watcher, next_of_whistleblower)], over)
+    own = ("commit to an error", "challenge the verdict", "collect")
+    assert [verb for verb in done(told) if verb in own] == ["commit to an error", "collect"]
+    assert gain(watcher, tickets=1) == registry.terms(task_id).jackpot // int(jackpot.read("shares"))
+
+
+def test_a_lying_verdict_costs_its_verifier_its_stake(town: Town) -> None:
+    watcher, liar = watching(town), lying(town)
+    convicted(watcher, liar, judged(town, liar))
 
 
 def test_who_forgets_everything_still_wins_and_stakes_once(town: Town) -> None:
     """Before every turn the process is a new one: of its challenge only the chain knows."""
     liar = lying(town)
     watcher = watching(town)
-    task_id = proven(town, liar)
-    seated_with_duty(liar, task_id, forced=False)
-    liar.verify(task_id)
-    disclosed(liar, task_id)
+    task_id = judged(town, liar)
     registry, stake, told = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake, []
     defence = Process(liar, next_of_verifier)
     for _ in range(TURNS):
@@ -140,7 +144,7 @@ def test_who_forgets_everything_still_wins_and_stakes_once(town: Town) -> None:
         watcher = watching(town)
         told += Process(watcher, next_of_whistleblower).turn()
         defence.turn()
-    assert verbs(told).count("challenge the verdict") == 1
+    assert done(told).count("challenge the verdict") == 1
     assert gain(watcher, tickets=1) == stake // 2
 
 
@@ -149,15 +153,7 @@ def test_a_planted_error_is_committed_to_and_paid(town: Town) -> None:
     task_id = proven(town, verifier)
     seated_with_duty(verifier, task_id, forced=True)
     verifier.verify(task_id)
-    registry, jackpot = watcher.market.registry, watcher.market.jackpot
-
-    def over() -> bool:
-        return registry.task(task_id).status is Status.CLOSED and gain(watcher, tickets=1) > 0
-
-    told = played([Process(verifier, next_of_verifier), Process(watcher, next_of_whistleblower)], over)
-    own = ("commit to an error", "challenge the verdict", "collect")
-    assert [verb for verb in verbs(told) if verb in own] == ["commit to an error", "collect"]
-    assert gain(watcher, tickets=1) == registry.terms(task_id).jackpot // int(jackpot.read("shares"))
+    paid(watcher, verifier, task_id)
     # Nothing is left to do: with its memory gone it looks again, and does nothing twice.
     again = Process(watching(town), next_of_whistleblower)
     assert [made.verb for made in again.turn()] == ["wait"]
@@ -210,10 +206,7 @@ LOOKS = {"screen the log", "replay a segment"}
 def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> None:
     verifier, watcher = town.join(Verifier, "v"), town.join(Flaky, "w")
     watcher.strategy = AT_ANY_PRICE
-    task_id = proven(town, verifier)
-    seated_with_duty(verifier, task_id, forced=False)
-    verifier.verify(task_id)
-    disclosed(verifier, task_id)
+    task_id = judged(town, verifier)
     watcher.broken = broken
     process = Process(watcher, next_of_whistleblower)
     told = [taken for _ in range(8) for taken in process.turn()]
@@ -228,10 +221,7 @@ def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> Non
 
 def test_it_leaves_what_does_not_pay(town: Town) -> None:
     verifier, watcher = town.join(Verifier, "v"), watching(town)
-    task_id = proven(town, verifier)
-    seated_with_duty(verifier, task_id, forced=False)
-    verifier.verify(task_id)
-    disclosed(verifier, task_id)
+    task_id = judged(town, verifier)
     watcher.strategy = JoinStrategy(work_cost=10**18)
     (made,) = Process(watcher, next_of_whistleblower).turn()
     assert made.result is DecisionResult.WAITED
@@ -239,9 +229,9 @@ def test_it_leaves_what_does_not_pay(town: Town) -> None:
     assert made.until == watcher.market.registry.task(task_id).deadline
 
 
-def test_with_others_in_dispute_a_challenge_pays_less(node: Town) -> None:
+def test_with_others_in_dispute_a_challenge_pays_less(town: Town) -> None:
     """The reward is one party's: with nine others a tenth of it is expected."""
-    terms = node.join(Verifier, "v").market.registry.terms(submitted(node)[0])
+    terms = town.join(Verifier, "v").market.registry.terms(submitted(town)[0])
     estimates = [JoinStrategy(loses=0).challenging(terms, terms.bond, others, 1) for others in (0, 9)]
     assert estimates[1].pay == estimates[0].pay // 10
     assert JoinStrategy(least=estimates[0].expected).refuses(estimates[0]) == ""

@@ -1,4 +1,4 @@
-"""Coordinators sign no roster that would cost them, or its members, their stakes on a chain."""
+"""Coordinators sign no roster that would cost them, or its members, their stakes; logs take what their authors sign."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from pol.decentralised.processes.exchange import Exchange
 from pol.decentralised.processes.round_worker import RoundWorker
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.admission import require_showable, sign_roster
+from pol.rounds.admission import admitted, require_showable, sign_roster
 from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.log.log_entries import Change, ClaimEntry, DeliveryEntry, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.logged_rounds import read_rounds
+from pol.rounds.log.rounds_log import HEAD, LogKeeper, load_head
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import SHOWN_LIMIT, Member, Roster
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
+
+pytestmark = pytest.mark.rules
 
 MEMBERS = (Member(key(0).name, 0), Member(key(1).name, 1))
 
@@ -75,3 +80,50 @@ def test_a_server_of_arrivals_signs_no_roster_with_them(store: Store, plan: Roun
     )
     with pytest.raises(ProtocolError, match="has no stake"):
         ArrivalServer(*given, joined).serve()
+
+
+def test_a_log_takes_what_its_author_has_signed_once(store: Store, plan: RoundsPlan) -> None:
+    """A member can bring anything: copies of others' claims with other objects, strangers' claims, garbage."""
+    roster = Roster(plan.digest, 0, MEMBERS)
+    makers = [author(store, plan, key(number)) for number in range(3)]
+    for maker in makers:
+        maker.rosters[0] = replace(roster, members=(*MEMBERS, Member(key(2).name, 2)))
+    first, second, strangers = (maker.make(0, "work").entry for maker in makers)
+    copied = replace(first, sources="00" * 32)
+    forged = replace(second, signature=key(0).sign(second.claim.digest))
+    receipt = DeliveryEntry.signed(key(1), plan.digest, 0, first.claim.digest)
+    leave = MembershipEntry.signed(key(1), plan.digest, 1, Change.LEAVE)
+    others = (
+        strangers,
+        forged,
+        replace(receipt, receiver=key(0).name),
+        replace(leave, plan=bytes(32)),
+        MembershipEntry.signed(key(2), plan.digest, 1, Change.JOIN),
+        DeliveryEntry.signed(key(1), plan.digest, 2, first.claim.digest),
+        RosterEntry("00" * 32, COORDINATOR.sign(bytes(32))),
+    )
+    brought = [(key(1).name, encode_entry(entry)) for entry in (copied, *others, second, receipt, leave, leave)]
+    sent = [(key(1).name, b"{"), *brought, (key(0).name, encode_entry(first)), (key(0).name, encode_entry(second))]
+    assert admitted(sent, roster) == [second, receipt, leave, first]
+    # Whose author sends nothing is taken from others: they have bound to it.
+    assert admitted([(key(1).name, encode_entry(first))], roster) == [first]
+
+
+def test_a_worker_stops_where_the_log_is_without_its_claims(store: Store, plan: RoundsPlan, alone: Exchange) -> None:
+    worker = RoundWorker(author(store, plan, key(0)), alone, COORDINATOR)
+    for round_ in range(2):
+        worker.begin(Roster(plan.digest, round_, MEMBERS[:1]))
+        made = [worker.make("work"), worker.make("merge")]
+        worker.finish()
+    logged = read_rounds(store, *load_head(store))
+    assert {each.entry.claim.digest for each in made} <= logged.claims.keys()
+    shorter = [entry for entry in logged.entries if not isinstance(entry, ClaimEntry) or entry != made[1].entry]
+    elsewhere = Store("memory://admission-other")
+    other = LogKeeper(elsewhere, plan.digest, COORDINATOR)
+    for entry in shorter:
+        other.append(entry, 0)
+    head = other.publish()
+    store.put(elsewhere.get(head.pages[0].object))
+    store.replace(HEAD, head.encode())
+    with pytest.raises(ProtocolError, match="without 1 claims of round 1"):
+        worker.begin(Roster(plan.digest, 2, MEMBERS[:1]))

@@ -33,6 +33,7 @@ def require_honest(drill: ArrivalDrill, is_replayed: bool = False, liars: Sequen
         assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
 
 
+@pytest.mark.long
 def test_a_server_killed_at_any_write_goes_on() -> None:
     undisturbed = ArrivalDrill()
     undisturbed.play()
@@ -45,7 +46,11 @@ def test_a_server_killed_at_any_write_goes_on() -> None:
             require_honest(drill)
 
 
-@pytest.mark.parametrize("seed", range(6))
+# Two of each kind in every run, the others where everything runs.
+MORE = [pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6)]
+
+
+@pytest.mark.parametrize("seed", [0, 1, *MORE])
 def test_a_server_killed_again_and_again_goes_on(seed: int) -> None:
     drawn = random.Random(seed)
     drill = ArrivalDrill([(drawn.randrange(12), drawn.random() < 0.5) for _ in range(5)], seed)
@@ -53,8 +58,8 @@ def test_a_server_killed_again_and_again_goes_on(seed: int) -> None:
     require_honest(drill, is_replayed=True)
 
 
-@pytest.mark.parametrize("repeating", [[1], [0, 1], [1, 2]])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("repeating", [[1], pytest.param([0, 1], marks=pytest.mark.long), [1, 2]])
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2)]])
 def test_a_message_that_comes_twice_is_promised_one_round(seed: int, repeating: list[int]) -> None:
     """A second promise of it would be the server's lie about the order of arrivals."""
     drill = ArrivalDrill(seed=seed, habits=dict.fromkeys(repeating, Habit.REPEATS))

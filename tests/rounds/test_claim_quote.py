@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -25,11 +26,15 @@ from pol.rounds.round_claim import RoundClaim
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 
+pytestmark = pytest.mark.rules
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 PLAN, CHIP, MEASUREMENT = b"\x01" * 32, b"\xc1" * 64, b"\x3e" * 48
 TCB = bytes([3, 0, 0, 0, 0, 0, 20, 200])
 KEY = WorkerKey(b"\x07" * 32)
-HARDWARE = x509.ObjectIdentifier("1.3.6.1.4.1.3704.1.4")
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
+AMD = "1.3.6.1.4.1.3704.1."
+FIRMWARE = {1: 3, 2: 0, 3: 20, 8: 200}
+"""The versions in a certificate: those of TCB, each under its number."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,12 @@ class Vendor:
 
 
 def _certificate(
-    name: str, key: Any, issuer: str, issuer_key: rsa.RSAPrivateKey, is_authority: bool, chip: bytes = b""
+    name: str,
+    key: Any,
+    issuer: str,
+    issuer_key: rsa.RSAPrivateKey,
+    is_authority: bool,
+    more: Mapping[str, bytes] = NOTHING,
 ) -> bytes:
     subject, by = (x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)]) for text in (name, issuer))
     builder = (
@@ -63,19 +73,27 @@ def _certificate(
     )
     if is_authority:
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    if chip:
-        builder = builder.add_extension(x509.UnrecognizedExtension(HARDWARE, chip), critical=False)
+    for number, value in more.items():
+        oid = x509.ObjectIdentifier(AMD + number)
+        builder = builder.add_extension(x509.UnrecognizedExtension(oid, value), critical=False)
     pss = padding.PSS(padding.MGF1(SHA384()), SHA384.digest_size)
     return builder.sign(issuer_key, SHA384(), rsa_padding=pss).public_bytes(Encoding.DER)
 
 
-def _vendor(intermediate_is_authority: bool = True) -> Vendor:
+def _vendor(intermediate_is_authority: bool = True, firmware: dict[int, int] = FIRMWARE) -> Vendor:
     ark, ask = (rsa.generate_private_key(65537, 2048) for _ in range(2))
     chip_key = ec.generate_private_key(ec.SECP384R1())
     root = _certificate("ARK", ark, "ARK", ark, True)
     middle = _certificate("ASK", ask, "ARK", ark, intermediate_is_authority)
-    leaf = _certificate("VCEK", chip_key, "ASK", ask, False, CHIP)
+    versions = {f"3.{part}": bytes([2, 1, number]) for part, number in firmware.items()}
+    leaf = _certificate("VCEK", chip_key, "ASK", ask, False, {"4": CHIP, **versions})
     return Vendor(root, (leaf, middle), chip_key)
+
+
+def _other_version(certificate: bytes) -> bytes:
+    """X.509 of version 6: the byte behind [0] INTEGER."""
+    place = certificate.index(bytes.fromhex("a003020102")) + 4
+    return certificate[:place] + b"\x05" + certificate[place + 1 :]
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +145,7 @@ def test_a_stale_quote_is_refused(vendor: Vendor) -> None:
         (lambda v: (v.report(bytes(64)), ()), "without the certificate"),
         (lambda v: (v.report(bytes(64)), v.chain[:1]), "don't lead to the root"),
         (lambda v: (v.report(bytes(64)), (v.chain[0][:-1], v.chain[1])), "don't lead to the root"),
+        (lambda v: (v.report(bytes(64)), (_other_version(v.chain[0]), v.chain[1])), "don't lead to the root"),
         (lambda v: (v.report(bytes(64)), _vendor().chain), "don't lead to the root"),
         (lambda v: (v.report(bytes(64))[:-1], v.chain), "aren't a report"),
     ],
@@ -151,21 +170,31 @@ def test_certificates_have_their_time_and_their_right(vendor: Vendor) -> None:
         require_report(other.report(bytes(64)), other.chain, other.trusted, NOW)
 
 
+@pytest.mark.parametrize("firmware", [{}, {**FIRMWARE, 3: 19}, {**FIRMWARE, 9: 3}])
+def test_the_firmware_is_that_of_the_chip_s_key(firmware: dict[int, int]) -> None:
+    """Old firmware can't state a newer version: its key has another certificate."""
+    other = _vendor(firmware=firmware)
+    with pytest.raises(ProtocolError, match="other firmware than its chip's certificate"):
+        require_report(other.report(bytes(64)), other.chain, other.trusted, NOW)
+
+
 def test_quotes_in_a_log(vendor: Vendor, tmp_path: Path) -> None:
     store = Store(f"file://{tmp_path}/store")
-    claims = [claim(round_) for round_ in range(3)]
+    claims = [claim(round_) for round_ in range(4)]
     digests = [entry.claim.digest for entry in claims]
     documents = [quote(vendor, 0).encode(), replace(quote(vendor, 0), claim=digests[1]).encode(), b"{}"]
+    objects = [*map(store.put, documents), "00" * 32]
     quotes = [
-        QuoteEntry(PLAN, round_, digest, store.put(document))
-        for round_, (digest, document) in enumerate(zip(digests, documents, strict=True))
+        QuoteEntry(PLAN, round_, digest, object_)
+        for round_, (digest, object_) in enumerate(zip(digests, objects, strict=True))
     ]
     assert [decode_entry(encode_entry(entry)) for entry in quotes] == quotes
     plan = RoundsPlan("quoted", bytes(32), KEY.name, (), (), "aa" * 32, 3, {})
-    rosters = {round_: [roster(round_)] for round_ in range(3)}
+    rosters = {round_: [roster(round_)] for round_ in range(4)}
     known = dict(zip(digests, claims, strict=True))
     rounds = LoggedRounds(plan, store, [*claims, *quotes], rosters, known, {})
     problems = [problem for _, problem in quoted_claims(rounds, vendor.trusted, NOW)]
     assert problems[0] == ""
     assert "stale" in problems[1]
     assert "quote" in problems[2]
+    assert "isn't there" in problems[3]

@@ -91,6 +91,7 @@ def require_accepted(drill: RestartDrill) -> None:
     assert audit(store, is_all_roots=True).outcome == "accepted"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
 def test_a_coordinator_killed_at_any_write_goes_on(is_done: bool, undisturbed: Undisturbed) -> None:
     assert undisturbed.writes > 30
@@ -101,7 +102,7 @@ def test_a_coordinator_killed_at_any_write_goes_on(is_done: bool, undisturbed: U
         assert last_ends(drill) == undisturbed.ends, f"write {write}"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, *[pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8)]])
 def test_a_coordinator_killed_again_and_again_goes_on(seed: int, undisturbed: Undisturbed) -> None:
     """Also when it is killed while it takes up what was before."""
     drawn = random.Random(seed)

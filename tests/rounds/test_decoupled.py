@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from logged_trainings import Convict, by_replay, read_whole
 
-from dispute_harness import court
-from lab.rounds.claim_dispute import sides
-from lab.rounds.decoupled_cheats import OMITTED, REORDERED, STALE, LyingServer, Shouting, Slow, StaleMerge
+from lab.rounds.replica_cheats import OMITTED, REORDERED, STALE, LyingServer, Shouting, Slow, StaleMerge
 from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled
 from pol.decentralised.diloco import MERGE, MESSAGE
 from pol.decentralised.processes.local_processes import local_key
-from pol.dispute.position import Side
 from pol.errors import ProtocolError
-from pol.execution.cpu import CpuExecutor
-from pol.rounds.auditing.claim_replay import findings_by_replay
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.log.log_entries import DeliveryEntry
-from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.log.rounds_log import load_head, require_whole
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.plan.rounds_plan import SourceRule
 from pol.rounds.plan.source_rules import ClaimPlace, required_sources
 from pol.rounds.roster import Arrival
@@ -27,6 +22,7 @@ from pol.training.storage.store import Store
 
 OPTIONS = Decoupled(rounds=7, steps=3, seats=3, quorum=2)
 SERVER, SLOW, LIAR = local_key(-1).name, 1, 2
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +31,7 @@ def rounds(tmp_path_factory: pytest.TempPathFactory) -> LoggedRounds:
     store = Store(f"file://{folder}/store")
     plan = decoupled_plan(store, OPTIONS, SERVER, bytes(32))
     run_decoupled(folder, plan, OPTIONS, {0: StaleMerge, SLOW: Slow, LIAR: Shouting}, LyingServer)
-    plan, head = load_head(store)
-    require_whole(store, head)
-    return read_rounds(store, plan, head)
+    return read_whole(folder)
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +72,12 @@ def test_a_receipt_without_an_entry_is_an_omission(rounds: LoggedRounds, by_root
     assert list(findings_by_roots(rounds, receipts=[forged])) == by_roots
 
 
-def test_a_workers_lie_ends_at_one_scalar(rounds: LoggedRounds) -> None:
-    found = list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+def test_a_workers_lie_ends_at_one_scalar(rounds: LoggedRounds, convict: Convict) -> None:
+    found = by_replay(rounds)
     liar = local_key(LIAR).name
     assert found
     assert {(item.lie, item.worker, item.phase) for item in found} == {(Lie.EXECUTION, liar, MESSAGE)}
-    with court() as evm:
-        assert evm.play(*sides(rounds, rounds.claims[found[0].claim])).match.winner is Side.CHALLENGER
+    convict(rounds, found[0].claim)
 
 
 def test_what_is_too_old_has_no_place(rounds: LoggedRounds) -> None:

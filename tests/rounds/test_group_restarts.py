@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.rounds.dying_rounds import BEGUN, JOURNALED, SHARED, dying_round
+from lab.rounds.killed_processes import BEGUN, JOURNALED, SHARED, dying_round
 from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
 from pol.decentralised.diloco import DiLoCo, diloco_plan, diloco_round
 from pol.decentralised.pipelines.pipeline import Pipeline, pipeline_plan, pipeline_round, staged_roster
@@ -71,12 +71,14 @@ def require_same(train: Train, folder: Path, deaths: Sequence[tuple[int, str]]) 
         assert log_of(place) == root, death
 
 
+@pytest.mark.long
 def test_a_group_that_is_started_again_goes_on(tmp_path: Path) -> None:
     require_same(train_by_diloco, tmp_path, [(0, BEGUN), (0, JOURNALED)])
     train_by_diloco(tmp_path / "undisturbed", None)  # it is done
     log_of(tmp_path / "undisturbed")
 
 
+@pytest.mark.long
 def test_a_pipeline_that_is_started_again_goes_on(tmp_path: Path) -> None:
     require_same(train_by_pipeline, tmp_path, [(1, SHARED)])
 

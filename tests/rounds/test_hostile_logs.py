@@ -11,15 +11,15 @@ import pytest
 from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
 from pol.cli.verification.audit import document
 from pol.commitments.tensor import ListTag, list_root
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.claim_replay import findings_by_replay
 from pol.rounds.auditing.drawn_audit import audit
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.log.log_entries import Change, ClaimEntry, DeliveryEntry, MembershipEntry
 from pol.rounds.log.rounds_log import LogHead, LogPiece
-from pol.rounds.plan.rounds_plan import SourceRule
-from pol.rounds.plan.source_rules import ClaimPlace
+from pol.rounds.plan.rounds_plan import RoundsPlan, SourceRule
+from pol.rounds.plan.source_rules import ClaimPlace, required_sources
 from pol.rounds.round_claim import (
     BoundSlot,
     EndSlot,
@@ -29,6 +29,7 @@ from pol.rounds.round_claim import (
     sources_root,
     start_of,
 )
+from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 
 OTHER_PLAN = b"\x0f" * 32
@@ -127,6 +128,38 @@ def test_a_phase_for_another_size_of_the_roster_has_no_place(training: TinyTrain
     assert blamed(training.findings()) == {(Lie.PHASE, key(0).name)}
 
 
+@pytest.mark.parametrize("author", ["member:1", "route:0"])
+def test_a_claim_of_anothers_place_has_none(author: str, training: TinyTraining) -> None:
+    """Whoever copies what another member has computed has signed what isn't its own to make."""
+    work, *merges = training.plan.phases
+    plan = replace(training.plan, phases=(replace(work, author=author), *merges))
+    assert RoundsPlan.decode(plan.encode()) == plan
+    roster = replace(training.roster(0, (0, 1)), routes=((1,),))
+    required_sources(plan, roster, None, ClaimPlace(key(1).name, 0, 0, 0))
+    with pytest.raises(ProtocolError, match=f"part 0 of phase work is {key(1).name}'s"):
+        required_sources(plan, roster, None, ClaimPlace(key(0).name, 0, 0, 0))
+    for wrong in ("own", "route:0:1"):
+        with pytest.raises(ProtocolError, match="the author of phase work"):
+            replace(work, author=wrong)
+
+
+def test_claims_without_a_place_dilute_no_draw(training: TinyTraining) -> None:
+    """Of a stranger, for parts that there aren't, a second one for a place: roots show them, and nobody draws them."""
+    honest = {entry.claim.digest for entry in training.entries if isinstance(entry, ClaimEntry)}
+    stranger = WorkerKey(b"\x77" * 32)
+    for part in range(20):
+        entry = made(training, 0, 0)
+        claim = replace(entry.claim, worker=stranger.name, part=part)
+        training.entries.append(replace(entry, claim=claim, signature=stranger.sign(claim.digest)))
+        training.entries.append(signed(entry, 0, part=1 + part))
+        training.entries.append(signed(entry, 0, end=bytes([part]) * 32))
+    training.publish()
+    found = audit(training.store, draws=len(honest), seed=b"\x01" * 32)
+    assert {entry.claim.digest for entry in found.claims} == honest
+    with pytest.raises(OperationalError, match=f"of {len(honest)} claims"):
+        audit(training.store, draws=len(honest) + 1, seed=b"\x01" * 32)
+
+
 def test_phases_that_the_plan_does_not_have(training: TinyTraining) -> None:
     training.entries.append(signed(made(training, 0, 0), 0, phase=99))
     training.publish()
@@ -199,28 +232,24 @@ def test_a_plan_of_a_hundred_thousand_phases_is_read_in_linear_time(training: Ti
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_strangers_copy_of_an_entry_hides_nothing(is_first: bool, training: TinyTraining) -> None:
-    """No signature covers which objects show a claim: whoever has seen it can enter it with others."""
-    honest = made(training, 0, 0)
-    junk = training.store.put(b"junk")
-    copy = replace(honest, sources=junk, roots=junk, tensors=junk)
-    training.entries.insert(training.entries.index(honest) + (not is_first), copy)
-    training.publish()
-    assert audit(training.store).outcome == "accepted"
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize("name", ["sources", "roots", "tensors"])
-def test_a_copy_with_a_damaged_object_hides_nothing(
-    name: str, is_first: bool, training: TinyTraining, tmp_path: Path
+@pytest.mark.parametrize("sort", ["others", "sources", "roots", "tensors", "held"])
+def test_a_strangers_copy_of_an_entry_hides_nothing(
+    sort: str, is_first: bool, training: TinyTraining, tmp_path: Path
 ) -> None:
-    """Bytes that aren't those of their digest, or too many: as good as none."""
-    honest = made(training, 0, 0)
-    damaged = training.store.put(b"junk")
-    (tmp_path / "store" / damaged[:2] / damaged).write_bytes(b"other junk")
-    changed: dict[str, Any] = {name: damaged}
-    copy = replace(honest, **changed)
-    training.entries.insert(training.entries.index(honest) + (not is_first), copy)
+    """No signature covers which objects show a claim: whoever has seen it can enter it with others.
+
+    Bytes that aren't those of their digest, or too many, are as good as none. Or the roots are right, but each slot is
+    said to be in the file if it isn't, and not if it is.
+    """
+    work = training.authors[0].known[ClaimPlace(key(0).name, 0, 0, 0)]
+    changed: dict[str, Any] = dict.fromkeys(("sources", "roots", "tensors"), junk := training.store.put(b"junk"))
+    if sort == "held":
+        flipped = [replace(slot, is_held=not slot.is_held) for slot in work.end]
+        changed = {"roots": training.store.put(encode_end(flipped))}
+    elif sort != "others":
+        changed = {sort: junk}
+        (tmp_path / "store" / junk[:2] / junk).write_bytes(b"other junk")
+    training.entries.insert(training.entries.index(work.entry) + (not is_first), replace(work.entry, **changed))
     training.publish()
     assert audit(training.store).outcome == "accepted"
 
@@ -233,16 +262,6 @@ def test_damaged_sources_are_withheld(training: TinyTraining, tmp_path: Path) ->
     found = audit(training.store, is_all_roots=True)
     assert found.outcome == "inconclusive"
     assert {one.lie for one in found.findings} == {Lie.WITHHELD}  # nobody's lie
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_copy_with_other_words_about_held_slots_hides_nothing(is_first: bool, training: TinyTraining) -> None:
-    """The right roots, but each slot is said to be in the file if it isn't, and not if it is."""
-    work = training.authors[0].known[ClaimPlace(key(0).name, 0, 0, 0)]
-    flipped = training.store.put(encode_end([replace(slot, is_held=not slot.is_held) for slot in work.end]))
-    training.entries.insert(training.entries.index(work.entry) + (not is_first), replace(work.entry, roots=flipped))
-    training.publish()
-    assert audit(training.store).outcome == "accepted"
 
 
 def test_a_lie_that_stands_twice_is_told_once(training: TinyTraining) -> None:

@@ -10,15 +10,7 @@ import torch
 
 from lab.rounds.claim_dispute import walked
 from lab.rounds.placement_runs import COORDINATOR, announced, drawn_network, end_of
-from pol.decentralised.placement import (
-    COST,
-    NO_PLACEMENT,
-    Network,
-    cost,
-    cost_of,
-    favors_somebody,
-    find_placement,
-)
+from pol.decentralised.placement import COST, NO_PLACEMENT, Network, cost, cost_of, favors_somebody, find_placement
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor

@@ -7,25 +7,15 @@ from functools import partial
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from logged_trainings import Convict, by_replay, executions, told
 
-from dispute_harness import court
-from lab.rounds.claim_dispute import sides
-from lab.rounds.private_cheats import NO_NOISE, OTHER_CLIP, REPLAYED, CarelessOwner
+from lab.rounds.replica_cheats import NO_NOISE, OTHER_CLIP, REPLAYED, CarelessOwner
 from pol.decentralised.privacy_bound import batch_limit, epsilon
-from pol.decentralised.private_step import (
-    MERGE,
-    PRIVATE,
-    PrivateTraining,
-    data_owner,
-    private_plan,
-    private_round,
-)
+from pol.decentralised.private_step import MERGE, PRIVATE, PrivateTraining, data_owner, private_plan, private_round
 from pol.decentralised.processes.local_processes import local_key, run_workers
-from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.cpu import CpuExecutor
-from pol.rounds.auditing.claim_replay import findings_by_replay, load_constants
-from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.auditing.claim_replay import load_constants
+from pol.rounds.auditing.round_audit import Lie, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.log.rounds_log import load_head, require_whole
@@ -64,35 +54,31 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(store.url)
 
 
-def replayed(rounds: LoggedRounds) -> list[Finding]:
-    return list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
-
-
-def test_an_auditor_with_the_key_finds_every_lie(run: Run) -> None:
+@pytest.mark.long
+def test_an_auditor_with_the_key_finds_every_lie(run: Run, convict: Convict) -> None:
     rounds = run.read(AUDITOR)
     assert not list(findings_by_roots(rounds))
-    found = replayed(rounds)
-    told = [(item.lie, item.worker, item.round, item.phase) for item in found]
-    liar = local_key(LIAR).name
-    assert told == [(Lie.EXECUTION, liar, round_, PRIVATE) for round_ in (REPLAYED, NO_NOISE, OTHER_CLIP)]
-    with court() as evm:
-        assert evm.play(*sides(rounds, rounds.claims[found[0].claim])).match.winner is Side.CHALLENGER
+    found = by_replay(rounds)
+    assert told(found) == executions(*[(LIAR, round_, PRIVATE) for round_ in (REPLAYED, NO_NOISE, OTHER_CLIP)])
+    convict(rounds, found[0].claim)
 
 
+@pytest.mark.long
 def test_others_check_roots_and_merges(run: Run) -> None:
     rounds = run.read()
     assert not list(findings_by_roots(rounds))
-    found = replayed(rounds)
+    found = by_replay(rounds)
     assert {(item.lie, item.phase) for item in found} == {(Lie.WITHHELD, PRIVATE)}
     assert len(found) == OPTIONS.rounds * 2
     with pytest.raises(OperationalError, match="sealed"):
         load_constants(rounds.store, rounds.plan.phases[0], 0)
 
 
+@pytest.mark.long
 def test_an_owner_reads_its_own_data_only(run: Run) -> None:
-    found = replayed(run.read(OWNERS[0]))
+    found = by_replay(run.read(OWNERS[0]))
     assert {(item.lie, item.worker) for item in found} == {(Lie.WITHHELD, local_key(1).name)}
-    found = replayed(run.read(OWNERS[1]))
+    found = by_replay(run.read(OWNERS[1]))
     assert {item.worker for item in found if item.lie is Lie.WITHHELD} == {local_key(0).name}
     assert len([item for item in found if item.lie is Lie.EXECUTION]) == 3
     assert MERGE not in {item.phase for item in found}

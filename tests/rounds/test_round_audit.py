@@ -21,7 +21,7 @@ from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
 from pol.rounds.plan.source_rules import ClaimPlace
-from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
+from pol.rounds.round_claim import BoundSlot, decode_sources, encode_sources, sources_root, start_of
 from pol.training.storage.store import Store
 
 
@@ -44,95 +44,62 @@ def test_honest_rounds_with_joins_and_leaves(training: TinyTraining) -> None:
     assert np.all(speed.view(np.float32) == 0.25)
 
 
-def _entry(training: TinyTraining, worker: int, phase: int, round_: int = 1) -> int:
-    """The place of a claim among the entries that aren't published yet."""
+def _entry(training: TinyTraining, worker: int, phase: int, round_: int = 1) -> tuple[int, ClaimEntry]:
+    """A claim and its place among the entries that aren't published yet."""
     return next(
-        at
+        (at, entry)
         for at, entry in enumerate(training.entries)
         if isinstance(entry, ClaimEntry)
         and (entry.worker, entry.claim.phase, entry.claim.round) == (key(worker).name, phase, round_)
     )
 
 
-def _signed(training: TinyTraining, entry: ClaimEntry, worker: int, **changes: object) -> ClaimEntry:
+def _signed(entry: ClaimEntry, worker: int, **changes: object) -> ClaimEntry:
     claim = replace(entry.claim, **changes)  # type: ignore[arg-type]  # members by name
     return replace(entry, claim=claim, signature=key(worker).sign(claim.digest))
 
 
-def _with_sources(training: TinyTraining, at: int, worker: int, slot: int, source: BoundSlot) -> None:
-    """The claim again, with another source of one slot."""
-    entry = training.entries[at]
-    assert isinstance(entry, ClaimEntry)
-    made = training.authors[worker].known[ClaimPlace(key(worker).name, *entry.claim.place)].entry
-    sources = _sources(training, made)
-    sources[slot] = source
-    changed = _signed(training, made, worker, start=start_of(sources), sources=sources_root(sources))
+def _change(training: TinyTraining, **changes: object) -> None:
+    """Worker 1 signs another claim about its work in round 1."""
+    at, entry = _entry(training, 1, 0)
+    training.entries[at] = _signed(entry, 1, **changes)
+
+
+def _change_source(training: TinyTraining, source: Callable[[BoundSlot], BoundSlot]) -> None:
+    """It signs the same claim with another source of its first slot."""
+    at, entry = _entry(training, 1, 0)
+    first, *others = decode_sources(training.store.get(entry.sources))
+    sources = [source(first), *others]
+    changed = _signed(entry, 1, start=start_of(sources), sources=sources_root(sources))
     training.entries[at] = replace(changed, sources=training.store.put(encode_sources(sources)))
-
-
-def _sources(training: TinyTraining, entry: ClaimEntry) -> list[BoundSlot]:
-    data = training.store.get(entry.sources)
-    return [
-        BoundSlot(data[at : at + 32], int.from_bytes(data[at + 32 : at + 36], "big"), data[at + 36 : at + 68])
-        for at in range(0, len(data), 68)
-    ]
-
-
-def _another_start(training: TinyTraining) -> None:
-    at = _entry(training, 1, 0)
-    entry = training.entries[at]
-    assert isinstance(entry, ClaimEntry)
-    training.entries[at] = _signed(training, entry, 1, start=bytes([7]) * 32)
 
 
 def _stale_source(training: TinyTraining) -> None:
     """Its own work of the round before instead of the merge: a worker that ignores the others."""
-    at = _entry(training, 1, 0)
     work = training.authors[1].known[ClaimPlace(key(1).name, 0, 0, 0)]
-    _with_sources(training, at, 1, 0, BoundSlot(work.entry.claim.digest, 0, work.end[0].root))
+    _change_source(training, lambda _: BoundSlot(work.entry.claim.digest, 0, work.end[0].root))
 
 
 def _other_tensor(training: TinyTraining) -> None:
     """The merge's claim is named, but with the root of another tensor."""
-    at = _entry(training, 1, 0)
-    entry = training.entries[at]
-    assert isinstance(entry, ClaimEntry)
-    source = _sources(training, entry)[0]
     type_ = training.plan.initial[0].type
     root = tensor_root(type_, np.full(type_.shape, 5, np.uint32))
-    _with_sources(training, at, 1, 0, replace(source, root=root))
-
-
-def _fewer_steps(training: TinyTraining) -> None:
-    at = _entry(training, 1, 0)
-    entry = training.entries[at]
-    assert isinstance(entry, ClaimEntry)
-    training.entries[at] = _signed(training, entry, 1, steps=1)
-
-
-def _other_data(training: TinyTraining) -> None:
-    at = _entry(training, 1, 0)
-    entry = training.entries[at]
-    assert isinstance(entry, ClaimEntry)
-    easier = training.plan.phases[0].constants_of(0).root
-    training.entries[at] = _signed(training, entry, 1, constants=easier)
+    _change_source(training, lambda source: replace(source, root=root))
 
 
 def _two_claims(training: TinyTraining) -> None:
-    at = _entry(training, 1, 0)
-    entry = training.entries[at]
-    assert isinstance(entry, ClaimEntry)
-    training.entries.append(_signed(training, entry, 1, end=bytes([9]) * 32))
+    training.entries.append(_signed(_entry(training, 1, 0)[1], 1, end=bytes([9]) * 32))
 
 
 @pytest.mark.parametrize(
     ("change", "lie"),
     [
-        (_another_start, Lie.START),
+        (lambda training: _change(training, start=bytes([7]) * 32), Lie.START),
         (_stale_source, Lie.SOURCE),
         (_other_tensor, Lie.SOURCE),
-        (_fewer_steps, Lie.PHASE),
-        (_other_data, Lie.PHASE),
+        (lambda training: _change(training, steps=1), Lie.PHASE),
+        # The data of another seat.
+        (lambda training: _change(training, constants=training.plan.phases[0].constants_of(0).root), Lie.PHASE),
         (_two_claims, Lie.EQUIVOCATION),
     ],
 )
@@ -167,9 +134,7 @@ def test_a_jump_is_found_by_replay_and_ends_at_one_scalar(training: TinyTraining
 
 def test_a_forged_signature_blames_the_keeper(training: TinyTraining) -> None:
     training.play(0, (0, 1))
-    at = _entry(training, 1, 0, round_=0)
-    entry = training.entries[at]
-    assert isinstance(entry, ClaimEntry)
+    at, entry = _entry(training, 1, 0, round_=0)
     training.entries[at] = replace(entry, signature=key(0).sign(entry.claim.digest))
     lies = {(found.lie, found.worker) for found in training.findings() if found.lie is not Lie.WITHHELD}
     assert lies == {(Lie.SIGNATURE, COORDINATOR.name)}
@@ -177,8 +142,8 @@ def test_a_forged_signature_blames_the_keeper(training: TinyTraining) -> None:
 
 def test_an_omitted_submission_blames_the_keeper_by_its_receipt(training: TinyTraining) -> None:
     training.play(0, (0, 1))
-    omitted = training.entries.pop(_entry(training, 1, 2, round_=0))
-    assert isinstance(omitted, ClaimEntry)
+    at, omitted = _entry(training, 1, 2, round_=0)
+    del training.entries[at]
     training.entries.append(DeliveryEntry.signed(COORDINATOR, training.plan.digest, 0, omitted.claim.digest))
     (found,) = training.findings()
     assert (found.lie, found.worker, found.claim) == (Lie.OMISSION, COORDINATOR.name, omitted.claim.digest)

@@ -33,6 +33,7 @@ from pol.rounds.round_claim import CLAIM_TYPE, RoundClaim
 from pol.rounds.typed_message import message_digest
 from pol.rounds.worker_key import WorkerKey, signer_of
 
+pytestmark = pytest.mark.rules
 SECRET = bytes(range(1, 33))
 KEY = WorkerKey(SECRET)
 WORDS = st.binary(min_size=32, max_size=32)
@@ -114,7 +115,7 @@ def test_a_signature_covers_each_member(member: str) -> None:
 def test_rosters() -> None:
     members = tuple(Member(WorkerKey(bytes([n]) * 32).name, n - 1, joined=0) for n in range(1, 6))
     beacon = b"\x0b" * 32
-    roster = Roster(b"\1" * 32, 7, members, drawn_partners(beacon, 7, 5), beacon=beacon)
+    roster = Roster(b"\1" * 32, 7, members, drawn_partners(beacon, 7, members), beacon=beacon)
     for written in (roster, replace(roster, routes=((0, 1), (2, 3)))):
         assert Roster.decode(written.encode()) == written
     require_drawn(roster)
@@ -127,12 +128,17 @@ def test_rosters() -> None:
             replace(roster, **problem)  # type: ignore[arg-type]  # members by name
 
 
-@given(beacon=WORDS, round_=st.integers(0, 2**40), count=st.integers(1, 40))
+@given(beacon=WORDS, round_=st.integers(1, 2**40), count=st.integers(1, 40))
 def test_draws_are_permutations(beacon: bytes, round_: int, count: int) -> None:
     assert sorted(drawn_order(beacon, round_, 0, count)) == list(range(count))
-    partners = drawn_partners(beacon, round_, count)
+    members = [Member(f"0x{place:040x}", place, joined=round_ - place % 2) for place in range(count)]
+    partners = drawn_partners(beacon, round_, members)
     assert all(partners[partners[place]] == place for place in range(count))
     assert sum(partners[place] == place for place in range(count)) == count % 2
+    # Who is whose partner doesn't depend on the order in which the coordinator names them, nor on their seats.
+    turned = [replace(member, seat=count - member.seat) for member in members[::-1]]
+    again = drawn_partners(beacon, round_, turned)
+    assert [turned[partner].worker for partner in again[::-1]] == [members[partner].worker for partner in partners]
 
 
 def test_the_log_is_that_of_the_specification() -> None:

@@ -8,6 +8,8 @@ from pol.decentralised import DiLoCo, DiPaCo, DisTrO, LoFi, NoLoCo, Pipeline, Pr
 from pol.decentralised.parts.small_gpt import Shape
 from pol.errors import ProtocolError
 
+pytestmark = pytest.mark.rules
+
 
 @pytest.mark.parametrize("options", [DiLoCo, DiPaCo, DisTrO, LoFi, NoLoCo, Pipeline])
 def test_batches_need_rows(options: type) -> None:

@@ -142,12 +142,24 @@ def test_equivocations_are_slashed(toy: ToyRounds) -> None:
     toy.check_books()
 
 
+def test_a_seat_that_changes_hands_within_a_round_is_slashed(toy: ToyRounds) -> None:
+    """The provisional roster has ann, the final one a key that wasn't there, in her seat."""
+    store, keeper, final = toy.authors["ann"].store, toy.keys["keeper"], toy.rosters[1]
+    begun = replace(final, provisional=True)
+    other = replace(final, members=(replace(final.members[0], worker=toy.keys["challenger"].name), final.members[1]))
+    shown = [RosterEntry(store.put(each.encode()), keeper.sign(each.digest)) for each in (begun, other)]
+    rounds, findings = audit(toy, [*claims(toy).values(), *shown])
+    (finding,) = [found for found in findings if found.lie is Lie.ROSTER and "provisional one" in found.detail]
+    accuser(toy).accuse(rounds, finding)
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+
+
 def test_a_line_counts_what_the_log_has(toy: ToyRounds) -> None:
     """Claims of one's own, from a round on, in phases that count."""
     rounds, _ = audit(toy, list(claims(toy).values()))
     for name in WORKERS:
         assert toy.commitment.line(rounds, toy.wallets[name].address) == toy.line(name)
-    assert toy.commitment.line(rounds, toy.wallets["ann"].address, first=1) == []
+    assert toy.commitment.line(rounds, toy.wallets["ann"].address, counted=1 << 64) == []
 
 
 def test_what_roots_do_not_show_is_left_to_demands(toy: ToyRounds) -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import toy_rounds
 from toy_rounds import DAY, ETHER, MONEY, STEP, ToyRounds
 
-from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.dispute_desk import Ending
-from pol.chain.node.connection import Connection
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.program_hash import program_header
 from pol.demo.lying_players import Lie, LyingTrace
@@ -57,7 +53,7 @@ def play(toy: ToyRounds, number: int, asserter: SegmentTrace, challenger: Segmen
     return moves
 
 
-def slash_false_claim(toy: ToyRounds) -> None:
+def test_a_false_claim_is_walked_to_one_scalar_and_its_author_slashed(toy: ToyRounds) -> None:
     """A false claim: to one scalar, which the EVM executes; the worker is slashed."""
     contracts, plan_id = toy.contracts, toy.plan_id
     before = {name: toy.free(name) for name in ("challenger", "treasury", "ann")}
@@ -82,16 +78,6 @@ def slash_false_claim(toy: ToyRounds) -> None:
     toy.check_books()
     with pytest.raises(Reverted, match="WrongStanding"):
         contracts.bonds.join(toy.wallets["ann"], plan_id)
-
-
-def test_a_false_claim_is_walked_to_one_scalar_and_its_author_slashed(toy: ToyRounds) -> None:
-    slash_false_claim(toy)
-
-
-@pytest.mark.long
-def test_a_false_claim_is_slashed_on_a_node(tmp_path: Path) -> None:
-    with anvil_node() as url:
-        slash_false_claim(toy_rounds.begin(Connection.to(url), tmp_path))
 
 
 def test_a_groundless_challenge_loses_its_bond(toy: ToyRounds) -> None:

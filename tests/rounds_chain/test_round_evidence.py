@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from toy_rounds import GOSSIP, MERGE, MONEY, STEP, ToyRounds
+from toy_rounds import GOSSIP, MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted
+from pol.chain.rounds.plan_terms import PlanCommitment, PlanTerms
 from pol.chain.rounds.round_evidence import AccusedSource, Falsehood
 from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
+from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import ClaimEntry, encode_entry
@@ -21,23 +23,43 @@ from pol.rounds.round_claim import INITIAL, BoundSlot, sources_root, start_of
 from pol.rounds.typed_message import message_digest
 
 
-def expect_slashed(toy: ToyRounds, name: str, falsehood: Falsehood, show: Callable[[], TxReceipt]) -> None:
+def show(toy: ToyRounds, what: str, *about: object) -> TxReceipt:
+    """The challenger shows evidence of this kind."""
+    verb = getattr(toy.contracts.evidence, f"show_{what}")
+    return verb(toy.wallets["challenger"], toy.plan_id, *about)  # type: ignore[no-any-return]  # each returns a receipt
+
+
+def refused(toy: ToyRounds, error: str, what: str, *about: object) -> None:
+    """It shows nothing."""
+    with pytest.raises(Reverted, match=error):
+        show(toy, what, *about)
+
+
+def slashed(toy: ToyRounds, name: str, what: str, *about: object) -> None:
     """Showing it costs the party its stake, of which the prover gets the smaller share."""
     account, before = toy.wallets[name].address, (toy.free("challenger"), toy.free("treasury"))
     stake = toy.contracts.bonds.bond(toy.plan_id, account).stake
-    show()
+    show(toy, what, *about)
     assert toy.contracts.bonds.bond(toy.plan_id, account).standing is Standing.SLASHED
-    assert toy.contracts.evidence.events("Shown", worker=account)[-1]["falsehood"] == falsehood
+    assert toy.contracts.evidence.events("Shown", worker=account)[-1]["falsehood"] == Falsehood[what.upper()]
     assert toy.free("challenger") - before[0] == stake // 16
     assert toy.free("treasury") - before[1] == stake - stake // 16
     toy.check_books()
-    with pytest.raises(Reverted, match="WrongStanding"):
-        show()
+    refused(toy, "WrongStanding", what, *about)
 
 
 def with_sources(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot]) -> ClaimEntry:
     """Ann's claim from other sources, signed."""
     return toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources))
+
+
+def source(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot], slot: int) -> AccusedSource:
+    return AccusedSource(entry, toy.commitment, sources, slot)
+
+
+def false_source(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot], slot: int) -> AccusedSource:
+    """The same of a claim that ann makes from these sources."""
+    return source(toy, with_sources(toy, entry, sources), sources, slot)
 
 
 @pytest.mark.parametrize(
@@ -56,31 +78,18 @@ def with_sources(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot]) ->
 )
 def test_a_claim_of_another_phase_is_slashed(toy: ToyRounds, changes: dict[str, object]) -> None:
     entry = toy.signed("ann", toy.made["ann", STEP].entry, **changes)
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
-
-    def show() -> TxReceipt:
-        return evidence.show_other_phase(challenger, toy.plan_id, entry, toy.commitment)
-
-    expect_slashed(toy, "ann", Falsehood.OTHER_PHASE, show)
+    slashed(toy, "ann", "other_phase", entry, toy.commitment)
 
 
 def test_the_constants_of_another_seat_are_slashed(toy: ToyRounds) -> None:
     """Ann steps on bob's data: a constant of the phase, but not of her seat."""
-    evidence, challenger, honest = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", STEP].entry
     for innocent in (made.entry for made in toy.made.values()):
-        with pytest.raises(Reverted, match="NothingWrong"):
-            evidence.show_other_seat(challenger, toy.plan_id, innocent, toy.commitment, toy.rosters[0])
+        refused(toy, "NothingWrong", "other_seat", innocent, toy.commitment, toy.rosters[0])
     others = toy.plan.phases[STEP].constants[1].root
-    false = toy.signed("ann", honest, constants=others)
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_phase(challenger, toy.plan_id, false, toy.commitment)
-    with pytest.raises(Reverted, match="OtherRoster"):
-        evidence.show_other_seat(challenger, toy.plan_id, false, toy.commitment, toy.rosters[1])
-
-    def show() -> TxReceipt:
-        return evidence.show_other_seat(challenger, toy.plan_id, false, toy.commitment, toy.rosters[0])
-
-    expect_slashed(toy, "ann", Falsehood.OTHER_SEAT, show)
+    false = toy.signed("ann", toy.made["ann", STEP].entry, constants=others)
+    refused(toy, "NothingWrong", "other_phase", false, toy.commitment)
+    refused(toy, "OtherRoster", "other_seat", false, toy.commitment, toy.rosters[1])
+    slashed(toy, "ann", "other_seat", false, toy.commitment, toy.rosters[0])
 
 
 def test_a_seat_is_read_where_it_stands(toy: ToyRounds) -> None:
@@ -97,84 +106,41 @@ def test_a_seat_is_read_where_it_stands(toy: ToyRounds) -> None:
         about = (signed_claim(entry), proof, document, at, tensor_proof(roots, 1))
         with pytest.raises(Reverted, match="OtherText"):
             evidence.transact(challenger, "showOtherSeat", toy.plan_id, *about)
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_seat(challenger, toy.plan_id, entry, toy.commitment, roster)
+    refused(toy, "NothingWrong", "other_seat", entry, toy.commitment, roster)
 
 
 def test_a_start_that_its_sources_do_not_give_is_slashed(toy: ToyRounds) -> None:
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     entry = toy.made["ann", MERGE].entry
-    sources = toy.sources(entry)
-    false = toy.signed("ann", entry, start=b"\x07" * 32)
-
-    def show(what: ClaimEntry = false, given: list[BoundSlot] = sources) -> TxReceipt:
-        return evidence.show_other_start(challenger, toy.plan_id, what, toy.commitment, given)
-
+    sources, false = toy.sources(entry), toy.signed("ann", entry, start=b"\x07" * 32)
     for made in toy.made.values():
-        with pytest.raises(Reverted, match="NothingWrong"):
-            show(made.entry, toy.sources(made.entry))
+        refused(toy, "NothingWrong", "other_start", made.entry, toy.commitment, toy.sources(made.entry))
     for wrong in (sources[:1], [*sources, sources[0]], sources[::-1]):
-        with pytest.raises(Reverted, match="NotInSources"):
-            show(given=wrong)
-    expect_slashed(toy, "ann", Falsehood.OTHER_START, show)
+        refused(toy, "NotInSources", "other_start", false, toy.commitment, wrong)
+    slashed(toy, "ann", "other_start", false, toy.commitment, sources)
 
 
-def test_a_source_that_its_claim_does_not_give_is_slashed(toy: ToyRounds) -> None:
+@pytest.mark.parametrize("change", [{"root": b"\x07" * 32}, {"slot": 2}], ids=["another end", "a slot that is none"])
+def test_a_source_that_its_claim_does_not_give_is_slashed(toy: ToyRounds, change: dict[str, Any]) -> None:
     """Ann says that bob's end holds something else: ann is to blame, whoever has signed the named claim."""
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     entry, named = toy.made["ann", MERGE].entry, toy.made["bob", STEP]
-    sources, end = toy.sources(entry), [slot.root for slot in named.end]
-    false_sources = [sources[0], replace(sources[1], root=b"\x07" * 32)]
-    false = with_sources(toy, entry, false_sources)
-    claim = named.entry.claim
-
-    def show(what: ClaimEntry = false, given: list[BoundSlot] = false_sources) -> TxReceipt:
-        return evidence.show_other_source(
-            challenger, toy.plan_id, AccusedSource(what, toy.commitment, given, 1), claim, end
-        )
-
-    with pytest.raises(Reverted, match="NothingWrong"):
-        show(entry, sources)
-    with pytest.raises(Reverted, match="NotInSources"):
-        show(entry, false_sources)
-    expect_slashed(toy, "ann", Falsehood.OTHER_SOURCE, show)
-
-
-def test_a_slot_that_its_claim_does_not_have_is_slashed(toy: ToyRounds) -> None:
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
-    entry, named = toy.made["ann", MERGE].entry, toy.made["bob", STEP]
-    sources, end = toy.sources(entry), [slot.root for slot in named.end]
-    false_sources = [sources[0], replace(sources[1], slot=2)]
-    false = with_sources(toy, entry, false_sources)
-
-    def show() -> TxReceipt:
-        about = (toy.plan_id, AccusedSource(false, toy.commitment, false_sources, 1), named.entry.claim, end)
-        return evidence.show_other_source(challenger, *about)
-
-    expect_slashed(toy, "ann", Falsehood.OTHER_SOURCE, show)
+    sources, about = toy.sources(entry), (named.entry.claim, [slot.root for slot in named.end])
+    false_sources = [sources[0], replace(sources[1], **change)]
+    refused(toy, "NothingWrong", "other_source", source(toy, entry, sources, 1), *about)
+    refused(toy, "NotInSources", "other_source", source(toy, entry, false_sources, 1), *about)
+    slashed(toy, "ann", "other_source", false_source(toy, entry, false_sources, 1), *about)
 
 
 def test_an_initial_value_that_is_none_is_slashed(toy: ToyRounds) -> None:
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     entry = toy.made["ann", STEP].entry
     sources = toy.sources(entry)
-    assert [source.claim for source in sources] == [INITIAL, INITIAL]
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_initial(challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, 1))
+    assert [each.claim for each in sources] == [INITIAL, INITIAL]
+    refused(toy, "NothingWrong", "other_initial", source(toy, entry, sources, 1))
     false_sources = [sources[0], replace(sources[1], root=b"\x07" * 32)]
-    false = with_sources(toy, entry, false_sources)
-
-    def show() -> TxReceipt:
-        return evidence.show_other_initial(
-            challenger, toy.plan_id, AccusedSource(false, toy.commitment, false_sources, 1)
-        )
-
-    expect_slashed(toy, "ann", Falsehood.OTHER_INITIAL, show)
+    slashed(toy, "ann", "other_initial", false_source(toy, entry, false_sources, 1))
 
 
 def test_honest_sources_follow_the_rules(toy: ToyRounds) -> None:
     """Of round 0, and of round 1, where they are others: nothing can be shown."""
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     second = {name: toy.authors[name].make(1, "step") for name in ("ann", "bob")}
     toy.authors["ann"].learn(second["bob"])
     second_merge = toy.authors["ann"].make(1, "merge")
@@ -182,219 +148,161 @@ def test_honest_sources_follow_the_rules(toy: ToyRounds) -> None:
     by_digest = {made.entry.claim.digest: made.entry.claim for made in everything}
     for made in everything:
         sources = toy.sources(made.entry)
-        for slot, source in enumerate(sources):
-            named = by_digest.get(source.claim)
-            with pytest.raises(Reverted, match="NothingWrong"):
-                evidence.show_other_rule(
-                    challenger, toy.plan_id, AccusedSource(made.entry, toy.commitment, sources, slot), named
-                )
-        with pytest.raises(Reverted, match="NothingWrong"):
-            evidence.show_other_phase(challenger, toy.plan_id, made.entry, toy.commitment)
+        for slot, each in enumerate(sources):
+            about = (source(toy, made.entry, sources, slot), by_digest.get(each.claim))
+            refused(toy, "NothingWrong", "other_rule", *about)
+        refused(toy, "NothingWrong", "other_phase", made.entry, toy.commitment)
 
 
 @pytest.mark.parametrize("lie", ["initial", "slot", "round", "author", "phase"])
 def test_a_source_against_the_rule_is_slashed(toy: ToyRounds, lie: str) -> None:
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     second = toy.authors["ann"].make(1, "step")
     entry, sources = second.entry, toy.sources(second.entry)
-    slot, named = 1, toy.made["ann", STEP].entry.claim  # velocity: one's own, of the round before
-    assert sources[slot].claim == named.digest
-    match lie:
-        case "initial":  # the position of the second round is the merged one
-            slot, named = 0, None
-            wrong = replace(sources[slot], claim=INITIAL, slot=1)
-        case "slot":
-            wrong = replace(sources[slot], slot=0)
-        case "round":
-            named = entry.claim
-            wrong = replace(sources[slot], claim=named.digest)
-        case "author":
-            named = toy.made["bob", STEP].entry.claim
-            wrong = replace(sources[slot], claim=named.digest)
-        case _:
-            named = toy.made["ann", MERGE].entry.claim
-            wrong = replace(sources[slot], claim=named.digest)
-    sources[slot] = wrong
-    false = with_sources(toy, entry, sources)
-
-    def show() -> TxReceipt:
-        return evidence.show_other_rule(
-            challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named
-        )
-
-    expect_slashed(toy, "ann", Falsehood.OTHER_RULE, show)
+    slot, own = 1, toy.made["ann", STEP].entry.claim  # velocity: one's own, of the round before
+    assert sources[slot].claim == own.digest
+    if lie == "initial":  # the position of the second round is the merged one
+        sources[0] = replace(sources[0], claim=INITIAL, slot=1)
+        slashed(toy, "ann", "other_rule", false_source(toy, entry, sources, 0), None)
+        return
+    others = {"round": entry, "author": toy.made["bob", STEP].entry, "phase": toy.made["ann", MERGE].entry}
+    named = others[lie].claim if lie in others else own
+    sources[slot] = replace(sources[slot], claim=named.digest, slot=0 if lie == "slot" else sources[slot].slot)
+    slashed(toy, "ann", "other_rule", false_source(toy, entry, sources, slot), named)
 
 
 @pytest.mark.parametrize(("phase", "slot"), [(MERGE, 0), (MERGE, 1), (GOSSIP, 1), (GOSSIP, 2), (GOSSIP, 3)])
 def test_a_source_of_another_member_is_slashed(toy: ToyRounds, phase: int, slot: int) -> None:
     """A member, a partner, a route: each by the roster that the claim names."""
-    evidence, challenger, roster = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[0]
+    roster = toy.rosters[0]
     for name in ("ann", "bob"):
         entry = toy.made[name, phase].entry
         sources = toy.sources(entry)
         named = next(made.entry.claim for made in toy.made.values() if made.entry.claim.digest == sources[slot].claim)
-        with pytest.raises(Reverted, match="NothingWrong"):
-            evidence.show_other_member(
-                challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, slot), named, roster
-            )
+        refused(toy, "NothingWrong", "other_member", source(toy, entry, sources, slot), named, roster)
     entry = toy.made["ann", phase].entry
     sources = toy.sources(entry)
     right = next(name for name in ("ann", "bob") if toy.made[name, STEP].entry.claim.digest == sources[slot].claim)
     other = toy.made["bob" if right == "ann" else "ann", STEP]
     sources[slot] = BoundSlot(other.entry.claim.digest, sources[slot].slot, other.end[sources[slot].slot].root)
-    false = with_sources(toy, entry, sources)
-    named = other.entry.claim
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_rule(challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named)
-    with pytest.raises(Reverted, match="OtherRoster"):
-        evidence.show_other_member(
-            challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named, toy.rosters[1]
-        )
-
-    def show() -> TxReceipt:
-        return evidence.show_other_member(
-            challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot), named, roster
-        )
-
-    expect_slashed(toy, "ann", Falsehood.OTHER_MEMBER, show)
+    about = (false_source(toy, entry, sources, slot), other.entry.claim)
+    refused(toy, "NothingWrong", "other_rule", *about)
+    refused(toy, "OtherRoster", "other_member", *about, toy.rosters[1])
+    slashed(toy, "ann", "other_member", *about, roster)
 
 
 @pytest.mark.parametrize("role", ["},{", '},{"joined":0', "}],", '"}],"partners":[0', "\\", '\\"},{"j'])
 def test_names_that_look_like_members_are_none(toy: ToyRounds, role: str) -> None:
     """The coordinator chooses roles; whatever they hold, the second member stays the second one."""
-    evidence, challenger, entry = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", GOSSIP].entry
     members = tuple(replace(member, role=role) for member in toy.rosters[0].members)
     roster = replace(toy.rosters[0], members=members)
-    entry = toy.signed("ann", entry, roster=roster.document)
+    entry = toy.signed("ann", toy.made["ann", GOSSIP].entry, roster=roster.document)
     sources, named = toy.sources(entry), toy.made["bob", STEP].entry.claim
-    about = (challenger, toy.plan_id)
     for slot in (1, 2):
-        with pytest.raises(Reverted, match="NothingWrong"):
-            evidence.show_other_member(*about, AccusedSource(entry, toy.commitment, sources, slot), named, roster)
+        refused(toy, "NothingWrong", "other_member", source(toy, entry, sources, slot), named, roster)
     own = toy.made["ann", STEP]
     sources[1] = replace(sources[1], claim=own.entry.claim.digest, root=own.end[sources[1].slot].root)
-    false = with_sources(toy, entry, sources)
-    source = AccusedSource(false, toy.commitment, sources, 1)
-    expect_slashed(
-        toy,
-        "ann",
-        Falsehood.OTHER_MEMBER,
-        lambda: evidence.show_other_member(*about, source, own.entry.claim, roster),
-    )
+    slashed(toy, "ann", "other_member", false_source(toy, entry, sources, 1), own.entry.claim, roster)
 
 
 @pytest.mark.parametrize("lie", ["member", "round"])
 def test_another_arrival_is_slashed(toy: ToyRounds, lie: str) -> None:
     """The roster of the second round takes bob's claim of the first."""
-    evidence, challenger, roster, slot = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[1], 4
+    roster, slot = toy.rosters[1], 4
     second = {name: toy.authors[name].make(1, "step") for name in ("ann", "bob")}
     toy.authors["ann"].learn(second["bob"])
     entry = toy.authors["ann"].make(1, "gossip").entry
     sources, named = toy.sources(entry), toy.made["bob", STEP].entry.claim
     assert sources[slot].claim == named.digest
-    about = (challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, slot))
-    for show_innocent in (
-        lambda: evidence.show_other_member(*about, named, roster),
-        lambda: evidence.show_other_rule(*about, named),
-    ):
-        with pytest.raises(Reverted, match="NothingWrong"):
-            show_innocent()
+    honest = (source(toy, entry, list(sources), slot), named)
+    refused(toy, "NothingWrong", "other_member", *honest, roster)
+    refused(toy, "NothingWrong", "other_rule", *honest)
     other = toy.made["ann", STEP] if lie == "member" else second["bob"]
     sources[slot] = replace(sources[slot], claim=other.entry.claim.digest, root=other.end[sources[slot].slot].root)
-    false = with_sources(toy, entry, sources)
-    about, claim = (challenger, toy.plan_id, AccusedSource(false, toy.commitment, sources, slot)), other.entry.claim
+    about = (false_source(toy, entry, sources, slot), other.entry.claim)
     if lie == "round":  # of the same round: no roster can take it
-        expect_slashed(toy, "ann", Falsehood.OTHER_RULE, lambda: evidence.show_other_rule(*about, claim))
+        slashed(toy, "ann", "other_rule", *about)
         return
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_rule(*about, claim)
-    expect_slashed(toy, "ann", Falsehood.OTHER_MEMBER, lambda: evidence.show_other_member(*about, claim, roster))
+    refused(toy, "NothingWrong", "other_rule", *about)
+    slashed(toy, "ann", "other_member", *about, roster)
 
 
 def test_whose_own_claim_it_is_no_roster_says(toy: ToyRounds) -> None:
-    evidence, challenger, entry = toy.contracts.evidence, toy.wallets["challenger"], toy.made["ann", GOSSIP].entry
-    sources, named = toy.sources(entry), toy.made["ann", STEP].entry.claim
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_member(
-            challenger, toy.plan_id, AccusedSource(entry, toy.commitment, sources, 0), named, toy.rosters[0]
-        )
+    entry, named = toy.made["ann", GOSSIP].entry, toy.made["ann", STEP].entry.claim
+    about = (source(toy, entry, toy.sources(entry), 0), named, toy.rosters[0])
+    refused(toy, "NothingWrong", "other_member", *about)
 
 
 def test_two_claims_for_one_place_are_slashed(toy: ToyRounds) -> None:
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     one = toy.made["ann", STEP].entry
     other = toy.signed("ann", one, end=b"\x09" * 32)
     for innocent in (one, toy.made["bob", STEP].entry, toy.made["ann", MERGE].entry):
-        with pytest.raises(Reverted, match="NothingWrong"):
-            evidence.show_two_claims(challenger, toy.plan_id, one, innocent)
+        refused(toy, "NothingWrong", "two_claims", one, innocent)
     stolen = replace(other, signature=toy.keys["bob"].sign(other.claim.digest))
-    with pytest.raises(Reverted, match="NotTheAuthor"):
-        evidence.show_two_claims(challenger, toy.plan_id, one, stolen)
-
-    def show() -> TxReceipt:
-        return evidence.show_two_claims(challenger, toy.plan_id, one, other)
-
-    expect_slashed(toy, "ann", Falsehood.TWO_CLAIMS, show)
+    refused(toy, "NotTheAuthor", "two_claims", one, stolen)
+    slashed(toy, "ann", "two_claims", one, other)
 
 
 def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
-    evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
-    one = toy.rosters[0]
+    one, key = toy.rosters[0], toy.keys["keeper"]
     other = replace(one, members=one.members[:1], partners=(), routes=())
-    signed = {roster: key.sign(roster.digest) for roster in (one, other)}
-    begun = replace(other, provisional=True)
 
-    def show(second: Roster = other, signature: bytes | None = None) -> TxReceipt:
-        signature = signature or key.sign(second.digest)
-        return evidence.show_two_rosters(challenger, toy.plan_id, (one, signed[one]), (second, signature))
+    def signed(roster: Roster) -> tuple[Roster, bytes]:
+        return roster, key.sign(roster.digest)
 
-    for innocent in (one, begun, toy.rosters[1]):  # a round may have a provisional roster and a final one
-        with pytest.raises(Reverted, match="NothingWrong"):
-            show(innocent)
-    with pytest.raises(Reverted, match="OtherSigner"):
-        show(other, toy.keys["ann"].sign(other.digest))
+    # A round may have a provisional roster and a final one.
+    for innocent in (one, replace(other, provisional=True), toy.rosters[1]):
+        refused(toy, "NothingWrong", "two_rosters", signed(one), signed(innocent))
+    refused(toy, "OtherSigner", "two_rosters", signed(one), (other, toy.keys["ann"].sign(other.digest)))
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).stake == MONEY.keeper_stake
-    expect_slashed(toy, "keeper", Falsehood.TWO_ROSTERS, show)
+    slashed(toy, "keeper", "two_rosters", signed(one), signed(other))
 
 
 def test_a_member_without_a_stake_is_slashed(toy: ToyRounds) -> None:
     """Nobody answers for what it signs, so its coordinator does."""
-    evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
-    stranger = toy.keys["challenger"].name
-    honest, bob = toy.rosters[0], toy.rosters[0].members[1]
+    key, stranger, honest = toy.keys["keeper"], toy.keys["challenger"].name, toy.rosters[0]
+    bob = honest.members[1]
     roster = replace(honest, members=(honest.members[0], replace(bob, worker=stranger)))
-
-    def show(signature: bytes = key.sign(roster.digest), of: Roster = roster, worker: str = stranger) -> TxReceipt:
-        return evidence.show_unstaked_member(challenger, toy.plan_id, of, signature, worker)
-
-    with pytest.raises(Reverted, match="NothingWrong"):
-        show(key.sign(honest.digest), honest, bob.worker)
-    with pytest.raises(Reverted, match="OtherSigner"):
-        show(toy.keys["ann"].sign(roster.digest))
-    with pytest.raises(Reverted, match="OtherSigner"):
-        show(key.sign(honest.digest))
-    expect_slashed(toy, "keeper", Falsehood.UNSTAKED_MEMBER, show)
+    refused(toy, "NothingWrong", "unstaked_member", honest, key.sign(honest.digest), bob.worker)
+    for signature in (toy.keys["ann"].sign(roster.digest), key.sign(honest.digest)):
+        refused(toy, "OtherSigner", "unstaked_member", roster, signature, stranger)
+    slashed(toy, "keeper", "unstaked_member", roster, key.sign(roster.digest), stranger)
 
 
 def test_two_members_in_one_seat_are_slashed(toy: ToyRounds) -> None:
     """Both would be paid for the work of one; a document that is no roster is its coordinator's word all the same."""
-    evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
-    roster, workers = toy.rosters[0], (toy.keys["ann"].name, toy.keys["bob"].name)
-    honest = roster.encode()
+    workers, honest = (toy.keys["ann"].name, toy.keys["bob"].name), toy.rosters[0].encode()
     shared = honest.replace(b'"seat":1,', b'"seat":0,')
     assert shared != honest
 
-    def show(document: bytes = shared, workers: tuple[str, str] = workers) -> TxReceipt:
+    def signed(worker: str, document: bytes) -> tuple[str, bytes, bytes]:
         digest = message_digest(ROSTER_TYPE, [toy.plan.digest, 0, keccak256(document)])
-        return evidence.show_shared_seat(challenger, toy.plan_id, 0, document, key.sign(digest), workers)
+        return worker, document, toy.keys["keeper"].sign(digest)
 
-    with pytest.raises(Reverted, match="NothingWrong"):
-        show(honest)
-    with pytest.raises(Reverted, match="NothingWrong"):
-        show(shared, (workers[0], workers[0]))
+    ann, bob = (signed(worker, shared) for worker in workers)
+    refused(toy, "NothingWrong", "shared_seat", 0, *(signed(worker, honest) for worker in workers))
+    refused(toy, "NothingWrong", "shared_seat", 0, ann, ann)
     with pytest.raises(ProtocolError, match="no member"):
-        show(shared, (workers[0], toy.keys["challenger"].name))
-    expect_slashed(toy, "keeper", Falsehood.SHARED_SEAT, show)
+        show(toy, "shared_seat", 0, ann, signed(toy.keys["challenger"].name, shared))
+    slashed(toy, "keeper", "shared_seat", 0, ann, bob)
+
+
+def test_a_claim_of_anothers_place_is_slashed(toy: ToyRounds) -> None:
+    """In a plan whose steps are the second member's of a route; registered beside the first one by the same parties."""
+    bonds, challenger, (step, *others) = toy.contracts.bonds, toy.wallets["challenger"], toy.plan.phases
+    plan = replace(toy.plan, registration=b"", phases=(replace(step, author="route:1"), *others))
+    commitment = PlanCommitment.of(plan, UNITS)
+    plan_id = bonds.register(toy.wallets["submitter"], PlanTerms.of(commitment, MONEY))
+    for name in ("keeper", *WORKERS):
+        bonds.join(toy.wallets[name], plan_id)
+    roster = replace(toy.rosters[0], plan=plan_id)
+    changes = {"plan": plan_id, "roster": roster.document}
+    ann, bob = (toy.signed(name, toy.made[name, STEP].entry, **changes) for name in WORKERS)
+    evidence = toy.contracts.evidence
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence.show_other_author(challenger, plan_id, bob, commitment, roster)
+    evidence.show_other_author(challenger, plan_id, ann, commitment, roster)
+    standings = [bonds.bond(plan_id, toy.wallets[name].address).standing for name in WORKERS]
+    assert standings == [Standing.SLASHED, Standing.JOINED]
 
 
 def test_copied_evidence_comes_too_late(toy: ToyRounds) -> None:
@@ -415,22 +323,15 @@ def test_copied_evidence_comes_too_late(toy: ToyRounds) -> None:
 
 @pytest.mark.parametrize("same_size", [True, False])
 def test_a_forked_log_is_slashed(toy: ToyRounds, same_size: bool) -> None:
-    evidence, challenger = toy.contracts.evidence, toy.wallets["challenger"]
     head, log, entries = toy.log()
     data = [encode_entry(entry) for entry in entries]
     forked_head, forked = toy.head([data[0], data[2], data[1], *(data[3:] if same_size else [])])
-    paths = [(log.entries[1], log.inclusion(1)), (forked.entries[1], forked.inclusion(1))]
-
-    def show(index: int = 1) -> TxReceipt:
-        if same_size:
-            return evidence.show_forked_log(challenger, toy.plan_id, head, forked_head)
-        return evidence.show_forked_log(challenger, toy.plan_id, head, forked_head, index, paths)
-
     shorter, short_log = toy.head(data[:2])
-    both = [(each.entries[1], each.inclusion(1)) for each in (log, short_log)]
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_forked_log(challenger, toy.plan_id, head, shorter, 1, both)
+
+    def paths(other: CheckpointLog) -> list[tuple[bytes, Any]]:
+        return [(each.entries[1], each.inclusion(1)) for each in (log, other)]
+
+    refused(toy, "NothingWrong", "forked_log", head, shorter, 1, paths(short_log))
     if not same_size:
-        with pytest.raises(Reverted, match="NothingWrong"):
-            show(2)
-    expect_slashed(toy, "keeper", Falsehood.FORKED_LOG, show)
+        refused(toy, "NothingWrong", "forked_log", head, forked_head, 2, paths(forked))
+    slashed(toy, "keeper", "forked_log", head, forked_head, *(() if same_size else (1, paths(forked))))

@@ -51,6 +51,7 @@ MONEY = PlanMoney(
     keeper_stake=8 * ETHER,
     price=ETHER // 100,
     pay=ETHER + 1,
+    work=200,
     settlements=3,
     period=7 * DAY,
     line_window=DAY,
@@ -205,6 +206,10 @@ def begin(connection: Connection, folder: Path) -> ToyRounds:
     plan = build_plan(store, keys["keeper"].name)
     commitment = PlanCommitment.of(plan, UNITS)
     plan_id = contracts.bonds.register(wallets["submitter"], PlanTerms.of(commitment, MONEY))
+    registration = contracts.bonds.registration(plan_id)
+    store.put(registration)
+    plan = replace(plan, registration=registration)
+    commitment = replace(commitment, plan=plan)
     for name in ("keeper", *WORKERS):
         contracts.bonds.join(wallets[name], plan_id)
     members = tuple(Member(keys[name].name, seat, role=stage_role(seat)) for seat, name in enumerate(WORKERS))

@@ -1,29 +1,40 @@
-"""Whatever happens to a store while a training is recorded, what is published is whole and the training goes on."""
+"""Whatever happens to a store during a recording, what is published is whole; exclusive files have one writer."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import fsspec
 import pytest
 from failing_stores import EVERY, STEPS, FailingOs, Failure, MoveFileSystem, UploadFileSystem, require_whole, train
 from fsspec.implementations.local import LocalFileSystem
 from huggingface_hub import HfFileSystem
+from killed_recorders import ENOUGH
+from moto.server import ThreadedMotoServer
 
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 from pol.training import Checkpoints
 from pol.training.storage import atomic_files
 from pol.training.storage.atomic_files import LocalWriter, MoveWriter, UploadWriter, writer_for
 from pol.training.storage.store import Store
 
 fsspec.register_implementation("pol-upload", UploadFileSystem)
+
+
 fsspec.register_implementation("pol-move", MoveFileSystem)
 
+
 SHOWS = {"replace", "upload", "mv"}
+
+
 """Calls after which a reader may see something."""
 
 
@@ -122,7 +133,7 @@ def test_errors_name_the_file() -> None:
 
 
 def test_what_suits_which_filesystem() -> None:
-    """S3 is tested against moto in test_remote_stores.py; the Hub only up to its class, as there is no network."""
+    """S3 is tested against moto in test_store_server.py; the Hub only up to its class, as there is no network."""
     assert isinstance(writer_for(LocalFileSystem()), LocalWriter)
     assert isinstance(writer_for(fsspec.filesystem("memory")), UploadWriter)
     assert isinstance(writer_for(HfFileSystem(token=False)), UploadWriter)
@@ -205,3 +216,99 @@ def test_only_what_is_left_is_removed(tmp_path: Path) -> None:
     assert cleaned == [2]
     assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) == sorted([".gitignore", digest, f"{digest}.bin"])
     assert os.path.getsize(folder / f"{digest}.bin") == 2
+
+
+NAME = "lease.json"
+
+
+RACE = """
+import sys
+from pol.training.storage.store import Store
+
+url, own = sys.argv[1:]
+store = Store(url)
+print(*(int(store.create(f"lease-{number:064x}.json", own.encode() * 1000)) for number in range(100)))
+"""
+
+
+def test_one_of_many_processes_wins(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/new/folder"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", RACE, url, str(own)], stdout=subprocess.PIPE, text=True)
+        for own in range(3)
+    ]
+    won = [[int(word) for word in process.communicate()[0].split()] for process in processes]
+    assert [sum(each) for each in zip(*won, strict=True)] == [1] * 100
+    store = Store(url)
+    for number, each in enumerate(zip(*won, strict=True)):
+        assert store.read(f"lease-{number:064x}.json") == str(each.index(1)).encode() * 1000
+    assert len(list((tmp_path / "new" / "folder").iterdir())) == 100, "no temporary file is left"
+
+
+def test_memory() -> None:
+    store = Store("memory://exclusive")
+    assert store.create(NAME, b"first")
+    assert not store.create(NAME, b"second")
+    assert store.read(NAME) == b"first"
+    store.remove(NAME)
+    store.remove(NAME)
+    assert store.create(NAME, b"third")
+
+
+def test_s3() -> None:
+    """A conditional put."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    try:
+        boto3.client(
+            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+        ).create_bucket(Bucket="leases")
+        store = Store(
+            "s3://leases/queue",
+            {"endpoint_url": endpoint, "key": "x", "secret": "x", "client_kwargs": {"region_name": "us-east-1"}},
+        )
+        assert store.create(NAME, b"first")
+        assert not store.create(NAME, b"second")
+        assert store.read(NAME) == b"first"
+        store.remove(NAME)
+        store.remove(NAME)
+        assert store.create(NAME, b"third")
+    finally:
+        server.stop()
+
+
+def test_where_it_can_t_be() -> None:
+    fsspec.register_implementation("pol-move", MoveFileSystem, clobber=True)
+    with pytest.raises(OperationalError, match="use a folder, S3"):
+        Store("pol-move://place").create(NAME, b"x")
+    with pytest.raises(ProtocolError, match="isn't the name of a file that can change"):
+        Store("memory://exclusive").create("../x", b"x")
+
+
+PROGRAM = Path(__file__).parent / "killed_recorders.py"
+
+
+def run(folder: Path, kills: int, seed: int) -> dict[str, dict[str, int]]:
+    command = [sys.executable, str(PROGRAM), str(folder), str(kills), str(seed)]
+    environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[1])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.long
+def test_killed_and_resumed(tmp_path: Path) -> None:
+    """After each kill the record is whole and only grows; the run ends with the root that it would have had."""
+    found = run(tmp_path, 30, 1)
+    assert found["killed"]["kills"] >= 30
+    assert found["killed"]["with_temporary_files"] >= ENOUGH
+    assert found["killed"]["checkpoints"] == 5
+    assert found["full"]["errors"] > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_killed_and_resumed_often(tmp_path: Path, seed: int) -> None:
+    assert run(tmp_path, 200, seed)["killed"]["kills"] >= 200

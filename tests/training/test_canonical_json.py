@@ -8,6 +8,8 @@ import pytest
 from pol.commitments.canonical_json import MAX_MEMBERS, Fields, decode, encode, parse
 from pol.errors import ProtocolError
 
+pytestmark = pytest.mark.rules
+
 
 def test_round_trip() -> None:
     document = {"b": [1, "x", {"y": None}], "a": 2**53 - 1, "c": True}
@@ -17,21 +19,11 @@ def test_round_trip() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"[1]",
-        b"{",
-        b'{"a": 1}',
-        b'{"b":1,"a":2}',
-        b'{"a":1,"a":1}',
-        b'{"a":1.0}',
-        b'{"a":NaN}',
-        b'{"a":9007199254740993}',
-        b'{"a":"\xff"}',
-        b"[" * 100_000,
-        b'{"a":' * 65 + b"1" + b"}" * 65,
+        b"", b"[1]", b"{", b'{"a": 1}', b'{"b":1,"a":2}', b'{"a":1,"a":1}', b'{"a":1.0}', b'{"a":NaN}',
+        b'{"a":9007199254740993}', b'{"a":"\xff"}', b"[" * 100_000, b'{"a":' * 65 + b"1" + b"}" * 65,
         b'{"a":1}\n',
     ],
-)
+)  # fmt: skip
 def test_anything_but_the_canonical_bytes_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"^it isn't"):
         decode(data, "it")

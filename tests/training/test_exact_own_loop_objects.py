@@ -16,8 +16,11 @@ from own_loop_training import STEPS, Training, batches, bytes_of, chained, cosin
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training.exact.training_tensors import TrainingTensors
+
+pytestmark = pytest.mark.long
 
 ENTERED, GO = threading.Event(), threading.Event()
 
@@ -32,7 +35,7 @@ class Slow(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not torch.is_grad_enabled():
             ENTERED.set()
-            GO.wait(30)
+            GO.wait(300)
         return torch.as_tensor(self.layer(x))
 
 
@@ -58,7 +61,7 @@ def test_another_thread_may_evaluate_meanwhile() -> None:
         GO.clear()
         thread = threading.Thread(target=evaluate)
         thread.start()
-        assert ENTERED.wait(30)
+        assert ENTERED.wait(300)
         before = looped.model.state_dict()["layer.weight"].clone()
         looped.lines(loss, *given[1])
         assert looped.step.number == 2
@@ -100,8 +103,15 @@ def added(way: str) -> Callable[[Training], object]:
     return change
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["call", "loop"])
-@pytest.mark.parametrize("way", ["forward", "forward pre", "backward", "backward pre", "global", "gradient", "after"])
+@pytest.mark.parametrize("own", chosen_rows.first([True, False], 1, others=pytest.mark.slow), ids=["loop", "call"])
+@pytest.mark.parametrize(
+    "way",
+    chosen_rows.first(
+        ["forward", "backward pre", "gradient", "forward pre", "backward", "global", "after"],
+        3,
+        others=pytest.mark.slow,
+    ),
+)
 def test_a_hook_that_comes_later_is_followed_or_refused(way: str, own: bool) -> None:
     """As if the step had been made with it."""
 
@@ -199,7 +209,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("schedule", [cosine, joined, chained])
+@pytest.mark.parametrize("schedule", chosen_rows.first([joined, cosine, chained], 1, others=pytest.mark.slow))
 @pytest.mark.parametrize("way", COPIES)
 def test_a_copy_of_the_scheduler_is_another_one(way: str, schedule: Any) -> None:
     """Of the user's class; its steps are torch's own."""

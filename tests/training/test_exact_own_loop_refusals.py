@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from own_loop_training import Training, batches, cosine, network, squares, train
 from torch import nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import PolError, ProtocolError, UnsupportedError
 
 OUTPUT = "only the loss can take it: name the loss by"
@@ -176,20 +178,27 @@ CHANGES: dict[str, tuple[str, Lines]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*OF_THE_OUTPUT, *OF_THE_ORDER])
+@cache
+def after(steps: int) -> dict[str, Any]:
+    """The state of a training after so many exact steps."""
+    fresh = training()
+    for _ in range(steps):
+        fresh.step(*next(batches()))
+    return fresh.state()
+
+
+@pytest.mark.parametrize("name", chosen_rows.each([*OF_THE_OUTPUT, *OF_THE_ORDER], 3, others=pytest.mark.slow))
 def test_what_would_be_another_training_is_refused(name: str) -> None:
     """What was trained until then is exact."""
     said, lines = {**OF_THE_OUTPUT, **OF_THE_ORDER}[name]
-    now, fresh = training(), training()
+    now = training()
     with pytest.raises(PolError, match=said), now.step.own_loop() as loss:
         lines(Loop(now, loss))
-    for _ in range(now.step.number):
-        fresh.step(*next(batches()))
     for part in ("model", "optimizer"):
-        assert now.state()[part] == fresh.state()[part]
+        assert now.state()[part] == after(now.step.number)[part]
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", chosen_rows.each(CHANGES, 3, others=pytest.mark.slow))
 def test_what_changes_between_the_model_and_the_step_is_named(name: str) -> None:
     """And it's no error before the model's call, nor after the step."""
     said, change = CHANGES[name]

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Optimizer, RMSprop, lr_scheduler
 
+import chosen_rows
 from pol import Loop, Recorder, Sampling, Store, UnsupportedError, capture, load, publish, verify
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
@@ -89,7 +90,7 @@ LOOPS: dict[str, Callable[[Optimizer], Loop]] = {
 @pytest.mark.parametrize(
     ("name", "loop"),
     [
-        *(pytest.param(name, "everything", marks=pytest.mark.long) for name in OPTIMIZERS),
+        *(pytest.param(name, "everything", marks=pytest.mark.slow) for name in OPTIMIZERS),
         ("adamw", "everything"),
         ("momentum", "factors"),
         ("adam", "plain"),
@@ -111,7 +112,9 @@ def test_the_bits_are_those_of_the_captured_program(name: str, loop: str) -> Non
     assert bool(step.averages) == (loop == "everything")
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "name", chosen_rows.named(OPTIMIZERS, "momentum", "adamw", "adafactor", others=pytest.mark.slow)
+)
 def test_objects_are_as_after_ones_own_loop(name: str) -> None:
     """Keys, counters and learning rates of optimizer and scheduler are torch's; values agree up to rounding."""
     own, model = plain(), plain()
@@ -133,7 +136,7 @@ def test_objects_are_as_after_ones_own_loop(name: str) -> None:
     torch.testing.assert_close(dict(model.state_dict()), dict(own.state_dict()), rtol=1e-2, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["momentum", "adamw", "adafactor"])
+@pytest.mark.parametrize("name", chosen_rows.first(["adamw", "momentum", "adafactor"], 1, others=pytest.mark.slow))
 def test_a_training_that_is_resumed_has_the_bits_of_one_that_was_not(name: str) -> None:
     """In other objects, from ordinary state dictionaries."""
 
@@ -161,6 +164,65 @@ def test_a_training_that_is_resumed_has_the_bits_of_one_that_was_not(name: str) 
     assert {k: v.tolist() for k, v in again[3].averages.items()} == {
         k: v.tolist() for k, v in whole[3].averages.items()
     }
+
+
+class Gan(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 6))
+        self.discriminator = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def critic(gan: Gan, real: Tensor, labels: Tensor) -> Tensor:
+    fake = gan.generator(torch.randn(len(real), 2)).detach()
+    return functional.softplus(gan.discriminator(fake)).mean() + functional.softplus(-gan.discriminator(real)).mean()
+
+
+def actor(gan: Gan, real: Tensor, labels: Tensor) -> Tensor:
+    return functional.softplus(-gan.discriminator(gan.generator(torch.randn(len(real), 2)))).mean()
+
+
+def a_gan() -> tuple[Any, ...]:
+    """The critic steps twice in a step; its rate follows a schedule, that of the actor doesn't."""
+    torch.manual_seed(4)
+    gan = Gan()
+    first, second = Adam(gan.discriminator.parameters(), 1e-2), SGD(gan.generator.parameters(), 1e-2, momentum=0.9)
+    loop = Loop([lr_scheduler.StepLR(first, 2, 0.5)])
+    return gan, (critic, critic, actor), (first, first, second), loop, [first, second, *loop.schedulers]
+
+
+def two_at_once() -> tuple[Any, ...]:
+    """Muon for matrices, AdamW for the rest, after one backward pass."""
+    model = plain()
+    matrices = torch.optim.Muon([p for p in model.parameters() if p.dim() == 2], lr=1e-2)
+    rest = AdamW([p for p in model.parameters() if p.dim() < 2], 1e-2)
+    loop = Loop([lr_scheduler.CosineAnnealingLR(rest, STEPS), lr_scheduler.StepLR(matrices, 3)])
+    return model, functional.cross_entropy, [matrices, rest], loop, [matrices, rest, *loop.schedulers]
+
+
+@pytest.mark.parametrize("made", [a_gan, two_at_once])
+def test_steps_of_several_optimizers_have_the_bits_of_the_captured_program(made: Callable[[], Any]) -> None:
+    """Also after a resumption in new objects."""
+    model, losses, optimizers, loop, _ = made()
+    captured = capture(model, losses, optimizers, (X, LABELS), ORDER, loop, seed=5, check=False)
+    executor = CpuExecutor(captured.program, captured.constants, 2, list(captured.names.observed.values()))
+    state, expected = captured.state, []
+    for step in range(STEPS):
+        state, observed = executor.advance(state, step)
+        expected.append([float(words.view(np.float32).item()) for words in observed])
+    slots = dict(zip(captured.names.slots, (words.tobytes() for words in state), strict=True))
+    kept: list[Any] = []
+    for first, last in ((0, 2), (2, STEPS)):
+        model, losses, optimizers, loop, parts = made()
+        exact = ExactStep(model, losses, optimizers, loop, steps=STEPS, seed=5, check=False)
+        for part, known in zip((model, *parts, exact), kept, strict=False):
+            part.load_state_dict(known)
+        for batch, found in zip(list(batches())[first:last], expected[first:last], strict=True):
+            assert exact(*batch).reshape(-1).tolist() == found
+        kept = [copy.deepcopy(part.state_dict()) for part in (model, *parts, exact)]
+    assert values(model) == {name: slots[name] for name in values(model)}
+    with pytest.raises(UnsupportedError, match="a loss function and one optimizer"), exact.own_loop():
+        pass
 
 
 def test_what_changes_between_two_steps_is_followed() -> None:
@@ -236,7 +298,7 @@ def test_a_rate_of_dropout_that_changes() -> None:
     assert without[0] == without[1]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", chosen_rows.first([1, 2], 1, others=pytest.mark.slow))
 def test_threads_change_no_bit(threads: int) -> None:
     def trained(number: int) -> dict[str, bytes]:
         model = network()
@@ -333,7 +395,7 @@ def test_models_that_share_weights_and_compute_in_bfloat16() -> None:
     assert optimizer.state[model[0].weight]["momentum_buffer"].dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize("kind", ["exact", "eager", "half"])
+@pytest.mark.parametrize("kind", chosen_rows.first(["exact", "half", "eager"], 2, others=pytest.mark.slow))
 def test_the_proof_of_a_recorded_task_says_whether_it_is_exact(tmp_path: Path, kind: str) -> None:
     """And `verify` compares exactly if it does; a proof that lies about it is rejected."""
     store, interval = Store(f"file://{tmp_path}"), 2
@@ -452,7 +514,7 @@ def test_objects_that_a_program_has_fixed_and_that_change_are_named() -> None:
     assert float(step(x, y)) == before
 
 
-@pytest.mark.parametrize("name", ["momentum", "adamw"])
+@pytest.mark.parametrize("name", chosen_rows.first(["adamw", "momentum"], 1, others=pytest.mark.slow))
 def test_a_training_is_resumed_where_its_schedule_has_become_constant(name: str) -> None:
     """What changed before the resumption and not after it is still an entry of a table, and rounds like one."""
 

@@ -12,6 +12,8 @@ from pol.errors import OperationalError
 from pol.training.storage import kept_store
 from pol.training.storage.kept_store import KeptStore
 
+pytestmark = pytest.mark.rules
+
 SMALL, LARGE = b"a state of the honest task", bytes(2000)
 
 

@@ -17,20 +17,11 @@ def test_values_are_shown_by_path() -> None:
     }  # fmt: skip
     state = components.encode({"part": value})
     assert readable.flat(state.documents) == {
-        "part/rate": "0.1",
-        "part/steps": "3",
-        "part/big": str(1 << 70),
-        "part/none": "null",
-        "part/text": '"a"',
-        "part/raw": "0x01",
-        "part/pair/0": "1",
-        "part/pair/1": "2.0",
-        "part/a%2Fb/7": "true",
-        "part/empty/0": "{}",
-        "part/empty/1": "[]",
-        "part/weights": "<tensor part/weights>",
-        "part/infinite": "inf",
-    }
+        "part/rate": "0.1", "part/steps": "3", "part/big": str(1 << 70), "part/none": "null",
+        "part/text": '"a"', "part/raw": "0x01", "part/pair/0": "1", "part/pair/1": "2.0",
+        "part/a%2Fb/7": "true", "part/empty/0": "{}", "part/empty/1": "[]",
+        "part/weights": "<tensor part/weights>", "part/infinite": "inf",
+    }  # fmt: skip
     tree = readable.of_document("part", state.documents["part"])
     kept = readable.without_tensors(tree)
     assert isinstance(kept, dict)

@@ -27,7 +27,7 @@ from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome
 
 
-def train(store: Store, stop: int | None = None, skipped: int | None = None) -> Recorder:
+def train(store: Store, stop: int | None = None, skipped: int | None = None, scale: float = 1.0) -> Recorder:
     """Stock PyTorch; the model begins with other weights than the task's, which the recorder replaces."""
     task = loaded()
     model = digits.build_model(99)
@@ -38,7 +38,7 @@ def train(store: Store, stop: int | None = None, skipped: int | None = None) -> 
     recorder.resume()
     for step in range(recorder.steps, stop or task.document.steps):
         rows = order[step]
-        loss = digits.loss_function(model(images[rows]), labels[rows])
+        loss = digits.loss_function(model(images[rows]), labels[rows]) * scale
         optimizer.zero_grad()
         loss.backward()
         if step != skipped:
@@ -95,6 +95,11 @@ def test_a_step_that_was_left_out_is_rejected() -> None:
     digest, proof = train(store, skipped=130).learning_proof()
     assert verdict(Training(store, loaded(), digest, proof), 5).outcome is Outcome.REJECTED
     assert verdict(Training(store, loaded(), digest, proof), 4).outcome is Outcome.ACCEPTED
+
+
+def test_another_training_is_refused_after_its_first_step() -> None:
+    with pytest.raises(ProtocolError, match=r"first step isn't the task's: its optimizer differs by 0\.\d+ .*items="):
+        train(own_store("scaled"), scale=1.04)
 
 
 def test_the_model_has_to_be_the_task_s(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from lab.benchmarks.checkpoint_memory import recording
 
+pytestmark = pytest.mark.long
+
 SLACK = 0.25
 """Of the state: pieces that are hashed, one tensor of it, and the modules that are imported."""
 

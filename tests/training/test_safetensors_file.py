@@ -16,6 +16,8 @@ from pol.errors import PolError, ProtocolError
 from pol.training.storage.safetensors_file import SafetensorsFile
 from pol.training.storage.safetensors_format import parse_header
 
+pytestmark = pytest.mark.rules
+
 GOOD: dict[str, Any] = {
     "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
     "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]},

@@ -28,6 +28,8 @@ from pol.training.storage.sealing import SEGMENT, SealedFile, SealedStore, open_
 from pol.training.storage.store import Store
 from stored_state import load_state
 
+pytestmark = pytest.mark.rules
+
 KEYS = [X25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in range(1, 4)]
 PUBLIC = [key.public_key().public_bytes_raw() for key in KEYS]
 HEADER = 12 + 1 + 32 + 2 * 48

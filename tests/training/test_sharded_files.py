@@ -16,6 +16,8 @@ from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 from stored_state import load_state
 
+pytestmark = pytest.mark.rules
+
 
 def array(*shape: int) -> Array:
     type_ = ArrayType(ElementType.F32, shape)

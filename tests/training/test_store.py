@@ -9,6 +9,8 @@ import pytest
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import CorruptObjectError, Store
 
+pytestmark = pytest.mark.rules
+
 DATA = b"some bytes"
 DIGEST = "0" * 64
 

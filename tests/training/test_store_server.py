@@ -1,4 +1,4 @@
-"""A store over HTTP: what is in it, nothing else, and chunks that lead to the recorded roots."""
+"""Stores on servers, over HTTP and S3: what is in them, nothing else, and chunks that lead to the recorded roots."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from failing_stores import require_whole, train
+from moto.server import ThreadedMotoServer
 
 from pol.cli.record.store_server import serve
 from pol.errors import OperationalError, ProtocolError
@@ -33,12 +36,12 @@ class Served:
     record: LearningRecord
 
     def get(self, path: str, **options: object) -> requests.Response:
-        return requests.get(self.url + path, timeout=30, **options)
+        return requests.get(self.url + path, timeout=300, **options)
 
     def raw(self, line: str) -> bytes:
         """The answer to a request line that no library would send."""
         host, port = self.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
+        with socket.create_connection((host, int(port)), timeout=300) as connection:
             connection.sendall(f"{line}\r\nHost: x\r\nConnection: close\r\n\r\n".encode("latin-1"))
             found = b""
             while piece := connection.recv(1 << 16):
@@ -61,10 +64,10 @@ def serving(folder: Path, record: LearningRecord) -> Iterator[Served]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert started.wait(30)
+    assert started.wait(300)
     yield Served(folder, f"http://127.0.0.1:{ports[0]}", record)
     loop.call_soon_threadsafe(task.cancel)
-    thread.join(30)
+    thread.join(300)
     loop.close()
 
 
@@ -107,36 +110,20 @@ def test_ranges(served: Served) -> None:
         assert found.headers["Content-Range"].endswith(f"/{len(data)}")
     for text in (f"bytes={len(data)}-", "bytes=9-5", "bytes=a-b", "lines=1-2"):
         assert served.get(path, headers={"Range": text}).status_code == 416
-    head = requests.head(served.url + path, timeout=30)
+    head = requests.head(served.url + path, timeout=300)
     assert (head.status_code, head.headers["Content-Length"], head.content) == (200, str(len(data)), b"")
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
-        "/secret.json",
-        "/link",
-        "/../secret.json",
-        "/%2e%2e/secret.json",
-        "/..%2fsecret.json",
-        "//etc/passwd",
-        "/ab/../../secret.json",
-        "/record.json/..",
-        "/record.json%00",
-        "/00/" + "0" * 64,
-        "/00/" + "1" * 64,
-        "/00/" + "0" * 63,
-        "/00/" + "0" * 64 + "/..",
-        "/00/" + "0" * 64 + ".JSON",
-        "/chunk/99/0/0",
-        "/chunk/-1/0/0",
-        "/chunk/0/0",
-        "/chunk/0/0/" + "9" * 40,
-        "/chunk/" + "\u0661" + "/0/0",
+        "/", "/secret.json", "/link", "/../secret.json", "/%2e%2e/secret.json", "/..%2fsecret.json",
+        "//etc/passwd", "/ab/../../secret.json", "/record.json/..", "/record.json%00", "/00/" + "0" * 64,
+        "/00/" + "1" * 64, "/00/" + "0" * 63, "/00/" + "0" * 64 + "/..", "/00/" + "0" * 64 + ".JSON",
+        "/chunk/99/0/0", "/chunk/-1/0/0", "/chunk/0/0", "/chunk/0/0/" + "9" * 40, "/chunk/" + "\u0661" + "/0/0",
         "http://elsewhere/secret.json",
     ],
-)
+)  # fmt: skip
 def test_nothing_else_is_there(served: Served, path: str) -> None:
     answer = served.raw(f"GET {path.encode().decode('latin-1')} HTTP/1.1")
     assert answer.split(b" ", 2)[1] in (b"400", b"404"), answer
@@ -147,7 +134,7 @@ def test_nothing_else_is_there(served: Served, path: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_it_is_read_only(served: Served, method: str) -> None:
     before = sorted(served.folder.rglob("*"))
-    found = requests.request(method, f"{served.url}/record.json", data=b"x" * 10, timeout=30)
+    found = requests.request(method, f"{served.url}/record.json", data=b"x" * 10, timeout=300)
     assert found.status_code == 405
     assert sorted(served.folder.rglob("*")) == before
 
@@ -212,6 +199,88 @@ def test_the_command(served: Served) -> None:
         assert checked.returncode == 0, checked.stdout + checked.stderr
     finally:
         server.terminate()
-        _, errors = server.communicate(timeout=30)
+        _, errors = server.communicate(timeout=300)
     assert server.returncode == 130
     assert "Traceback" not in errors
+
+
+PART = 5 << 20
+
+
+"""The least bytes of a part of an upload."""
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def service(endpoint: str) -> Any:
+    client = boto3.client(
+        "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    client.create_bucket(Bucket="bucket")
+    return client
+
+
+def options(endpoint: str) -> dict[str, Any]:
+    return {"endpoint_url": endpoint, "key": "x", "secret": "x", "client_kwargs": {"region_name": "us-east-1"}}
+
+
+def names(service: Any) -> list[str]:
+    return [item["Key"] for item in service.list_objects_v2(Bucket="bucket").get("Contents", [])]
+
+
+def test_a_recorded_training(endpoint: str, service: Any) -> None:
+    store = Store("s3://bucket/run", options(endpoint))
+    record, errors = train(store, 4, Checkpoints(background=False, updates=True))
+    assert errors == 0
+    again, _ = train(Store("s3://bucket/run", options(endpoint)), 6, Checkpoints(background=False, updates=True))
+    assert again.checkpoints[:3] == record.checkpoints
+    assert require_whole(store) == again
+    assert not [name for name in names(service) if "/." in name]
+
+
+def test_an_upload_in_parts(endpoint: str, service: Any) -> None:
+    """Nothing is seen before it has ended; one that fails leaves neither an object nor parts that are paid for."""
+    store = Store("s3://bucket/parts", options(endpoint))
+    store._files.default_block_size = PART
+    name = f"{'a' * 64}.bin"
+    seen = []
+
+    def pieces(fails: bool) -> Iterator[bytes]:
+        for _ in range(3):
+            yield bytes(PART)
+            seen.append([n for n in names(service) if n.startswith("parts/")])
+            uploads.append(len(service.list_multipart_uploads(Bucket="bucket").get("Uploads", [])))
+        if fails:
+            raise OSError("the power went")
+
+    uploads: list[int] = []
+    with pytest.raises(OperationalError, match="the power went"):
+        store.put_file(name, pieces(True))
+    assert max(uploads) == 1
+    assert service.list_multipart_uploads(Bucket="bucket").get("Uploads", []) == []
+    store.put_file(name, pieces(False))
+    assert seen == [[]] * 6
+    with store.open_file(name) as file:
+        assert file.size == 3 * PART
+
+
+def test_a_server_that_is_gone(service: Any) -> None:
+    lost = options("http://127.0.0.1:1") | {"config_kwargs": {"retries": {"max_attempts": 0}, "connect_timeout": 1}}
+    with pytest.raises(OperationalError, match=r"look for record\.json in s3://bucket/run"):
+        Store("s3://bucket/run", lost).holds("record.json")
+    with pytest.raises(OperationalError, match="write object"):
+        Store("s3://bucket/run", lost).put(b"x")
+
+
+def test_a_bucket_that_is_missing(endpoint: str) -> None:
+    """It isn't made: whoever pays for it does that."""
+    with pytest.raises(OperationalError, match="write object"):
+        Store("s3://nobody-made-this/run", options(endpoint)).put(b"x")

@@ -17,6 +17,8 @@ from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task.task_tensors import decode, encode, load, pieces
 
+pytestmark = pytest.mark.rules
+
 NAMES = ("weight", "step", "momentum")
 SHAPE = st.lists(st.integers(1, 3), max_size=3).map(tuple)
 TYPES = (TensorType(DType.F32, (2, 3)), TensorType(DType.I32, ()), TensorType(DType.F32, (5,)))

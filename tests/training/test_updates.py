@@ -21,6 +21,8 @@ from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint, UpdateBase
 from stored_state import load_state
 
+pytestmark = pytest.mark.rules
+
 SHAPES = {"scalar": (), "empty": (0, 3), "long": (updates.PIECE // 2 + 5,), "matrix": (7, 5)}
 
 
@@ -146,14 +148,9 @@ def test_a_recorded_training(tmp_path: Path, background: bool) -> None:
         assert load_state(store, saved).root == checkpoint.root
     update = [stored_checkpoint.UPDATES] * 3
     assert forms == [
+        stored_checkpoint.FULL, *update, stored_checkpoint.FULL, *update[1:], stored_checkpoint.FULL, *update,
         stored_checkpoint.FULL,
-        *update,
-        stored_checkpoint.FULL,
-        *update[1:],
-        stored_checkpoint.FULL,
-        *update,
-        stored_checkpoint.FULL,
-    ]
+    ]  # fmt: skip
     assert learning_record.load_record(store) == record
 
 

@@ -7,6 +7,8 @@ from pol.commitments.array import Array, ArrayType, ElementType
 from pol.errors import ProtocolError
 from pol.training.state.words import of_words, to_words
 
+pytestmark = pytest.mark.rules
+
 TYPES = (ElementType.F32, ElementType.I32, ElementType.BF16, ElementType.I64, ElementType.BOOL)
 
 

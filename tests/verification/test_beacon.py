@@ -17,9 +17,10 @@ from pol.errors import ProtocolError
 from pol.verification.beacon import bls_arkworks, bls_reference, drand
 from pol.verification.beacon.drand import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, DrandNetwork, Round, verify_round
 
+pytestmark = pytest.mark.rules
+
 BOTH = pytest.mark.parametrize("verifier", [bls_arkworks.verify_signature, bls_reference.verify_signature])
 ALL = [(NETWORKS[name], published) for name, rounds in ROUNDS.items() for published in rounds]
-CURVE = {"quicknet": G1Point, "default": G2Point}
 COMPRESSED, INFINITY, LARGER_Y = 0x80, 0x40, 0x20
 
 

@@ -11,6 +11,8 @@ from pol.errors import ProtocolError
 from pol.training.state.tensors import DTYPES, of_tensor
 from pol.verification.runs.tensor_difference import BLOCK, TensorDistance, measure_difference, values_of
 
+pytestmark = pytest.mark.rules
+
 INF, NAN = math.inf, math.nan
 
 

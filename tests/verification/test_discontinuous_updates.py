@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
+import chosen_rows
 from pol.demo import digits
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
@@ -82,7 +83,7 @@ JUMPING: dict[str, tuple[str, Callable[..., Optimizer]]] = {
 }
 
 
-@pytest.mark.parametrize("name", JUMPING)
+@pytest.mark.parametrize("name", chosen_rows.each(JUMPING, 3, others=pytest.mark.slow))
 def test_updates_that_jump_are_found(name: str) -> None:
     operation, build = JUMPING[name]
     found = jump_of(graph(build))
@@ -161,7 +162,7 @@ CONTINUOUS: dict[str, Callable[..., Optimizer]] = {
 }
 
 
-@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize("name", chosen_rows.each(CONTINUOUS, 3, others=pytest.mark.slow))
 def test_other_updates_are_not(name: str) -> None:
     assert jump_of(graph(CONTINUOUS[name])) is None
 

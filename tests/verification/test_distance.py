@@ -20,6 +20,8 @@ from pol.claims.distance import (
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import DType
 
+pytestmark = pytest.mark.rules
+
 WORD = st.integers(0, 2**32 - 1)
 # Words that matter: values near each other, near the range's end, and everything that isn't finite.
 F32_WORD = st.one_of(
@@ -29,20 +31,11 @@ F32_WORD = st.one_of(
     ),
     st.sampled_from(
         [
-            0,
-            0x80000000,
-            1,
-            0x7F800000,
-            0xFF800000,
-            0x7FC00000,
-            0xFFC00001,
-            0x7F800001,
-            0x4B000000,
-            0x4AFFFFFF,
-            0xCAFFFFFF,
+            0, 0x80000000, 1, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 0x4B000000,
+            0x4AFFFFFF, 0xCAFFFFFF,
         ]
     ),
-)
+)  # fmt: skip
 
 
 def fixed_point(word: int) -> int | None:

@@ -13,33 +13,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.json_rows import json_rows
 from pol.claims.distance import leaf_distances, saturating_sum, tensor_distance
 from pol.graph.tensor_type import DType
+
+pytestmark = pytest.mark.rules
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "distances.json"
 F32, I32 = 1, 2
 INFINITE = 2**256 - 1
 CORNERS = {
-    "zero": 0x00000000,
-    "negative zero": 0x80000000,
-    "smallest subnormal": 0x00000001,
-    "largest subnormal": 0x007FFFFF,
-    "smallest normal": 0x00800000,
-    "below 2^-40": 0x2B7FFFFF,
-    "2^-40": 0x2B800000,
-    "-1.5 * 2^-40": 0xABC00000,
-    "1": 0x3F800000,
-    "-1": 0xBF800000,
-    "below 2^23": 0x4AFFFFFF,
-    "above -2^23": 0xCAFFFFFF,
-    "2^23": 0x4B000000,
-    "-2^23": 0xCB000000,
-    "largest finite": 0x7F7FFFFF,
-    "infinity": 0x7F800000,
-    "negative infinity": 0xFF800000,
-    "signalling NaN": 0x7F800001,
-    "quiet NaN": 0x7FC00000,
-}
+    "zero": 0x00000000, "negative zero": 0x80000000, "smallest subnormal": 0x00000001,
+    "largest subnormal": 0x007FFFFF, "smallest normal": 0x00800000, "below 2^-40": 0x2B7FFFFF,
+    "2^-40": 0x2B800000, "-1.5 * 2^-40": 0xABC00000, "1": 0x3F800000, "-1": 0xBF800000,
+    "below 2^23": 0x4AFFFFFF, "above -2^23": 0xCAFFFFFF, "2^23": 0x4B000000, "-2^23": 0xCB000000,
+    "largest finite": 0x7F7FFFFF, "infinity": 0x7F800000, "negative infinity": 0xFF800000,
+    "signalling NaN": 0x7F800001, "quiet NaN": 0x7FC00000,
+}  # fmt: skip
 
 # --- the specification once more --------------------------------------------------------------------------------------
 
@@ -101,15 +91,10 @@ def leaf_vectors() -> list[dict[str, Any]]:
         parts = [distance(dtype, a, b, scale) for a, b in list(zip(x, y, strict=True))[:words]]
         rows.append(
             {
-                "name": name,
-                "dtype": dtype,
-                "scale": scale,
-                "words": words,
-                "x": pack(x),
-                "y": pack(y),
+                "name": name, "dtype": dtype, "scale": scale, "words": words, "x": pack(x), "y": pack(y),
                 "sum": str(total(parts)),
             }
-        )
+        )  # fmt: skip
 
     def floats(low: int, high: int) -> list[int]:
         """Words with biased exponents in ``[low, high]``."""
@@ -163,24 +148,10 @@ def sum_vectors() -> list[dict[str, Any]]:
     """Sums of distances up to where they saturate."""
     limit = 2**191
     lists = [
-        [0],
-        [1, 2, 3],
-        [2**128 - 1] * 16,
-        [2**160] * 16,
-        [limit - 1],
-        [limit - 1, 0],
-        [limit - 2, 1],
-        [limit - 1, 1],
-        [limit],
-        [limit // 2, limit // 2],
-        [limit - 1] * 16,
-        [0, INFINITE],
-        [INFINITE, 0],
-        [INFINITE, 1],
-        [INFINITE, INFINITE],
-        [2**255, 2**255],
-        [0] * 15 + [INFINITE],
-    ]
+        [0], [1, 2, 3], [2**128 - 1] * 16, [2**160] * 16, [limit - 1], [limit - 1, 0], [limit - 2, 1],
+        [limit - 1, 1], [limit], [limit // 2, limit // 2], [limit - 1] * 16, [0, INFINITE], [INFINITE, 0],
+        [INFINITE, 1], [INFINITE, INFINITE], [2**255, 2**255], [0] * 15 + [INFINITE],
+    ]  # fmt: skip
     return [{"parts": [str(part) for part in parts], "sum": str(total(parts))} for parts in lists]
 
 
@@ -236,4 +207,4 @@ def test_sums(recorded: Any) -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(vectors(), indent=1) + "\n")
+    FILE.write_text(json_rows(vectors()))

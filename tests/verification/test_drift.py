@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import chosen_rows
 from lab.attacks import honest_reruns, target_tasks
 from lab.attacks.attack_target import State, Target
 from lab.attacks.forgery import Forgery, Workshop, publish
@@ -42,7 +43,7 @@ def scores(goal: Target, states: list[State]) -> dict[Component, Drift]:
 
 
 @pytest.mark.parametrize("kind", [("mlp", "sgd"), ("mlp", "adamw"), ("cnn", "adamw")], ids=" ".join)
-@pytest.mark.parametrize("way", ["eager", "graph", "without oneDNN"])
+@pytest.mark.parametrize("way", chosen_rows.first(["without oneDNN", "eager", "graph"], 1, others=pytest.mark.long))
 def test_honest_roundings_point_anywhere(kind: tuple[str, str], way: str) -> None:
     goal = target(*kind)
     found = scores(goal, honest_reruns.run(goal, way))

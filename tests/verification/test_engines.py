@@ -28,6 +28,8 @@ from pol.verification.engines.ray_cluster import RayEngine
 from pol.verification.examination.verification_report import segment_document
 from pol.verification.verdict.verdict import Outcome, Reason
 
+pytestmark = pytest.mark.long
+
 LIMITS = (1 << 40, 1 << 40, 1 << 40)
 SKIPPED = 7 * small_task.INTERVAL + 1
 
@@ -71,7 +73,6 @@ def test_a_device_gives_the_bytes_of_the_processor(jobs: list[ReplayJob]) -> Non
     assert told(iter(there)) == told(iter(here))
     assert [found.observed for found in there] == [found.observed for found in here]
     assert all(found.observed["loss"] for found in there)
-    assert told(RayEngine(device="host").run(jobs[:1])) == told(iter(here[:1]))
 
 
 def test_devices_that_are_not_there(jobs: list[ReplayJob]) -> None:
@@ -80,6 +81,11 @@ def test_devices_that_are_not_there(jobs: list[ReplayJob]) -> None:
         LocalEngine(device="gpu")
     with pytest.raises(ProtocolError, match="Ray chooses the GPU"):
         RayEngine(device="cuda:1")
+
+
+@pytest.mark.long
+def test_devices_of_a_ray_cluster(jobs: list[ReplayJob]) -> None:
+    assert told(RayEngine(device="host").run(jobs[:1])) == told(LocalEngine().run(jobs[:1]))
     with pytest.raises(OperationalError, match="no machine of the Ray cluster has a GPU"):
         list(RayEngine(device="cuda").run(jobs))
 
@@ -144,6 +150,7 @@ def run_beside(engine: Engine, jobs: list[ReplayJob]) -> tuple[threading.Thread,
     return thread, results
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_is_begun_again(jobs: list[ReplayJob]) -> None:
     expected = told(LocalEngine().run(jobs))
     with holding(jobs[1]) as server:

@@ -17,6 +17,8 @@ from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
 from pol.verification.profile.state_metrics import UNIT, component_metrics, cosine_distance, gaps
 
+pytestmark = pytest.mark.rules
+
 NUMBERS = st.floats(-(2.0**24), 2.0**24, width=32) | st.sampled_from([0.0, 1.0, math.inf, math.nan])
 INTEGERS = st.integers(0, 3)
 SIZE = 5

@@ -21,6 +21,8 @@ from pol.verification.profile.torch_reruns import NativeRerun, NativeReruns, rer
 from pol.verification.profile.torch_setting import NativeSetting, settings_here
 from pol.verification.replay.canonical_replay import replay_end
 
+pytestmark = pytest.mark.long
+
 PLAIN, DOUBLE, NOWHERE = NativeSetting(), NativeSetting(precision="float64"), NativeSetting(device="meta:7")
 
 

@@ -1,4 +1,4 @@
-"""A profile is a deterministic document, and its thresholds follow from what it says."""
+"""A profile is a deterministic document, its thresholds follow from what it says, and a signature is about it alone."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import rfc8785
 import torch
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from securesystemslib.dsse import Envelope
+from securesystemslib.signer import SSlibKey
 from torch import nn
 from torch.nn import functional
 
@@ -19,6 +22,7 @@ from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import component_distances
 from pol.claims.segment_claim import Rerun
+from pol.commitments import canonical_json
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_hash
@@ -30,12 +34,14 @@ from pol.execution.reference import ReferenceExecutor
 from pol.graph.capture import capture
 from pol.graph.step_program import Component, StepProgram
 from pol.graph.sum_reordering import reorder
+from pol.training.record import dsse_envelope
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
 from pol.training.task.published_task import publish
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_claim import claim
 from pol.verification.profile.profile_document import Profile, load_profile
+from pol.verification.profile.profile_signature import sign, statement, verify
 from pol.verification.profile.profile_threshold import FLOOR
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root
 from pol.verification.profile.slot_noise import furthest
@@ -237,3 +243,34 @@ def test_ends_of_reruns_differ() -> None:
     ends = [rerun.end for rerun in profiled().claim.reruns]
     assert len(set(ends)) == len(ends)
     assert all(a.end != b.end for a, b in pairwise(profiled().claim.portions))
+
+
+KEY, OTHER = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32), Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
+
+
+def test_a_signed_profile() -> None:
+    envelope = sign(profiled(), KEY)
+    assert envelope == sign(profiled(), KEY)
+    verify(envelope, profiled(), [KEY.public_key()])
+    with pytest.raises(ProtocolError, match="signed by 0"):
+        verify(envelope, profiled(), [OTHER.public_key()])
+    with pytest.raises(ProtocolError, match="signed by 1"):
+        verify(envelope, profiled(), [KEY.public_key(), OTHER.public_key()], threshold=2)
+
+
+def test_other_tools_verify_it() -> None:
+    peer = Envelope.from_dict(json.loads(sign(profiled(), KEY)))
+    public = KEY.public_key().public_bytes_raw().hex()
+    assert peer.verify([SSlibKey(public, "ed25519", "ed25519", {"public": public})], 1)
+    found = json.loads(peer.payload)
+    assert found["subject"][0]["name"] == profiled().digest.hex()
+    assert found["predicate"]["task"] == profiled().task
+
+
+def test_an_envelope_about_something_else() -> None:
+    thin = replace(profiled(), claim=replace(profiled().claim, margin=1))
+    other_task = replace(profiled(), task="00" * 32)
+    other_type = dsse_envelope.seal("text/plain", canonical_json.encode(statement(profiled())), KEY).encode()
+    for envelope in (sign(thin, KEY), sign(other_task, KEY), other_type):
+        with pytest.raises(ProtocolError, match="not about profile"):
+            verify(envelope, profiled(), [KEY.public_key()])

@@ -15,6 +15,8 @@ from pol.verification.profile.profile_challenge import ProfileCharge, find_false
 from pol.verification.profile.profile_challenge import ProfileChargeKind as Kind
 from pol.verification.profile.profile_claim import Portion, ProfileClaim, claim
 
+pytestmark = pytest.mark.rules
+
 SEGMENTS, RERUNS = 3, 4
 FAR = 1 << 80
 

@@ -14,11 +14,14 @@ import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from lab.json_rows import json_rows
 from pol.claims.segment_claim import Rerun, Three
 from pol.errors import UnsupportedError
 from pol.graph.step_program import Component
 from pol.verification.profile.profile_claim import Portion, ProfileClaim, claim
 from pol.verification.profile.profile_threshold import ratio, require_threshold
+
+pytestmark = pytest.mark.rules
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "profile.json"
 INFINITE = 2**256 - 1
@@ -247,4 +250,4 @@ def test_profiles(recorded: Any) -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(vectors(), indent=1) + "\n")
+    FILE.write_text(json_rows(vectors()))

@@ -22,6 +22,8 @@ from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.state_sketch import Difference, differences
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
 
+pytestmark = pytest.mark.rules
+
 SEGMENT, SEED = 1, b"an auditor's own"
 STRICT: Three = (1 << 12, 1 << 12, 1 << 12)
 

@@ -41,6 +41,8 @@ from pol.verification.verdict.second_look import (
 from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, Reason, decide
 
+pytestmark = pytest.mark.rules
+
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
 STRICT: Three = (FLOOR, FLOOR, FLOOR)
 WAY = 2**100

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from lab.json_rows import json_rows
 from pol.claims.segment_claim import Rerun, SecondLook, SegmentClaim
 from pol.errors import ProtocolError
 from pol.verification.verdict.second_look import decide_with_second_look, needs_second_look
 from pol.verification.verdict.verdict import Outcome
+
+pytestmark = pytest.mark.rules
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "second_look.json"
 START, END, REPLAY, RERUN = (bytes([n]) * 32 for n in (1, 2, 3, 4))
@@ -149,4 +152,4 @@ def test_decisions(recorded: list[Row]) -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps({"rows": vectors()}, indent=1) + "\n")
+    FILE.write_text(json_rows({"rows": vectors()}))

@@ -11,6 +11,8 @@ from pol.execution.executor import ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
 from pol.verification.verdict.segment_verification import measure_segment
 
+pytestmark = pytest.mark.rules
+
 INTERVAL, SEED = 4, keccak256(b"receipt")
 
 

@@ -10,6 +10,8 @@ from pol.graph.step_program import Component
 from pol.verification.profile.slot_noise import SlotNoise, furthest, limits, require_limits
 from pol.verification.profile.slot_scales import scales_of
 
+pytestmark = pytest.mark.rules
+
 WEIGHT = SlotNoise(
     "weight", Component.PARAMETER, 0, noise=2.0**-20, way=1.0, trained=1.0, random=False, length=4.0, greatest=1.0
 )

@@ -14,6 +14,8 @@ from pol.training.storage.store import CorruptObjectError
 from pol.verification.verdict.segment_verification import load_evidence
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
 
+pytestmark = pytest.mark.rules
+
 ROOTS = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
 DISTANCE = st.one_of(st.integers(0, 2**20), st.integers(0, UNEQUAL - 1))
 THRESHOLD = st.one_of(st.integers(0, 2**24), st.integers(0, 2**64 - 1))

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from test_distance_vectors import CORNERS, F32, I32, INFINITE, distance, total
 
+from lab.json_rows import json_rows
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.segment_claim import SegmentClaim, Three
 from pol.verification.verdict.verdict import Outcome, decide
+
+pytestmark = pytest.mark.rules
 
 FILE = Path(__file__).resolve().parents[2] / "fixtures" / "vectors" / "verdicts.json"
 UNEQUAL = 2**160
@@ -62,17 +65,11 @@ def reasons(thresholds: Three, start: bytes, end: bytes, replay: bytes, far: lis
 def vector(name: str, start: bytes, end: bytes, replay: bytes, far: list[int], way: list[int]) -> Row:
     claim = (start, end, replay, far, way)
     return {
-        "name": name,
-        "start": "0x" + start.hex(),
-        "end": "0x" + end.hex(),
-        "replay": "0x" + replay.hex(),
-        "distances": [str(number) for number in far],
-        "references": [str(number) for number in way],
-        "exact": not reasons(EXACT, *claim),
-        "exactReasons": reasons(EXACT, *claim),
-        "tolerant": not reasons(TOLERANT, *claim),
-        "tolerantReasons": reasons(TOLERANT, *claim),
-    }
+        "name": name, "start": "0x" + start.hex(), "end": "0x" + end.hex(), "replay": "0x" + replay.hex(),
+        "distances": [str(number) for number in far], "references": [str(number) for number in way],
+        "exact": not reasons(EXACT, *claim), "exactReasons": reasons(EXACT, *claim),
+        "tolerant": not reasons(TOLERANT, *claim), "tolerantReasons": reasons(TOLERANT, *claim),
+    }  # fmt: skip
 
 
 def vectors() -> Row:
@@ -153,4 +150,4 @@ def test_nothing_without_a_distance_is_accepted(recorded: Any) -> None:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(vectors(), indent=1) + "\n")
+    FILE.write_text(json_rows(vectors()))

@@ -1,21 +1,29 @@
-"""Every circuit: its network is its step's, its integers are near float32, and EZKL, rows and program agree."""
+"""Every circuit: its network is its step's and torch's; EZKL, rows and program agree, within the bounds of rounding."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
 
+import chosen_rows
 from lab.benchmarks.zk_proofs import float_error
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.reference import ReferenceExecutor
-from pol.zk import native_process
+from pol.zk import fixed_point, native_process, step_functions
 from pol.zk.bn254 import from_field, to_field
 from pol.zk.circuits import Visibility, folder, load_circuit, names
 from pol.zk.exact.circuit import constraints
 from pol.zk.example import example_vectors
 from pol.zk.export import network_of
+from pol.zk.ezkl.error_bound import error_bound, is_within
 from pol.zk.ezkl.onnx_file import onnx_file
 from pol.zk.fixed_point import Integers, dequantize, integer_step, integers, quantize, rescale
 from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
@@ -40,7 +48,7 @@ def test_integers_are_near_float32(name: str) -> None:
         assert relative < 1e-5
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", chosen_rows.named(names(), "linear_regression", "mlp", others=pytest.mark.long))
 def test_ezkl_computes_the_integer_rule(name: str, tmp_path: Path) -> None:
     """Its own witness, number by number: no unit of the last place is between them."""
     pytest.importorskip("ezkl")
@@ -61,7 +69,7 @@ def test_ezkl_computes_the_integer_rule(name: str, tmp_path: Path) -> None:
         assert found == list(integer_step(circuit.network, inputs).ravel())
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", chosen_rows.first(EXACT, 3, others=pytest.mark.long))
 def test_rows_are_solved_by_the_rule_and_by_nothing_near_it(name: str) -> None:
     circuit = load_circuit(name)
     system = constraints(circuit.network, example_vectors(circuit, 1), context=7)
@@ -138,3 +146,84 @@ def test_a_circuit_that_is_not_there_is_said() -> None:
 
 def words(vector: Integers, scale: int) -> np.ndarray:
     return dequantize(vector, scale).astype(np.float32).view(np.uint32)
+
+
+def gradient(of: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    """Of a loss, by autograd, at z."""
+    z = z.clone().requires_grad_()
+    (found,) = torch.autograd.grad(of(z), z)
+    return found
+
+
+@pytest.mark.parametrize(("width", "near"), [(1.0, 1e-4), (2.0, 2e-3), (4.0, 2e-2)])
+def test_the_gradients_are_torchs(width: float, near: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    z = (torch.rand(64, 5, generator=generator, dtype=torch.float64) * 2 - 1) * width
+    labels = functional.one_hot(torch.arange(64) % 5, 5).to(torch.float64)
+    weight = torch.rand(64, 5, generator=generator, dtype=torch.float64)
+
+    def same(ours: Callable[[Tensor], Tensor], theirs: Callable[[Tensor], Tensor]) -> None:
+        torch.testing.assert_close(ours(z), theirs(z), rtol=0, atol=near * 64)
+        torch.testing.assert_close(gradient(ours, z), gradient(theirs, z), rtol=0, atol=near)
+
+    same(
+        lambda z: step_functions.cross_entropy(z, labels),
+        lambda z: functional.cross_entropy(z, labels, reduction="sum"),
+    )
+    same(
+        lambda z: step_functions.binary_cross_entropy(z, labels),
+        lambda z: functional.binary_cross_entropy_with_logits(z, labels, reduction="sum"),
+    )
+    same(
+        lambda z: (step_functions.softmax(z) * weight).sum(),
+        lambda z: (torch.softmax(z, -1) * weight).sum(),
+    )
+
+
+def test_what_a_mask_hides_has_no_part() -> None:
+    z, mask = torch.rand(4, 4, dtype=torch.float64), torch.ones(4, 4, dtype=torch.float64).tril()
+    hidden = z.masked_fill(mask == 0, -torch.inf)
+    torch.testing.assert_close(step_functions.softmax(z, mask), torch.softmax(hidden, -1), rtol=0, atol=1e-4)
+    assert (gradient(lambda z: (step_functions.softmax(z, mask) * z.detach()).sum(), z)[mask == 0] == 0).all()
+
+
+def test_far_below_zero_the_exponential_stays_small_and_positive() -> None:
+    z = torch.linspace(-100, 4, 1000, dtype=torch.float64)
+    powers = step_functions.exponential(z)
+    assert (powers.diff() >= 0).all()
+    assert 1e-4 < float(powers[0]) < 2e-4
+
+
+@pytest.mark.parametrize("width", [0.0, 1.0, 8.0, 100.0])
+def test_logits_of_any_size(width: float) -> None:
+    generator = torch.Generator().manual_seed(2)
+    z = (torch.rand(64, 7, generator=generator, dtype=torch.float64) * 2 - 1) * width
+    labels = functional.one_hot(torch.arange(64) % 7, 7).to(torch.float64)
+    torch.testing.assert_close(step_functions.greatest(z), z.max(-1, keepdim=True).values)
+    found = gradient(lambda z: step_functions.stable_cross_entropy(z, labels), z)
+    expected = gradient(lambda z: functional.cross_entropy(z, labels, reduction="sum"), z)
+    torch.testing.assert_close(found, expected, rtol=0, atol=2.5e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if not name.endswith("_large")])
+def test_floor_or_ceiling_of_every_rounding(name: str) -> None:
+    circuit, random = load_circuit(name), Random(1)
+    inputs = example_vectors(circuit, 1)
+    honest = integer_step(circuit.network, inputs)
+
+    def chosen(exact: Integers, bits: int) -> Integers:
+        if bits == 0:
+            return exact
+        choices = integers([random.choice((x >> bits, -(-x >> bits))) for x in exact.ravel()], exact.shape)
+        return np.asarray(choices)
+
+    limit = error_bound(circuit.network, inputs, honest)
+    assert is_within(circuit.network, inputs, honest)
+    assert limit < 1 << 14
+    for _ in range(3):
+        with patch.object(fixed_point, "rescale", chosen):
+            dishonest = integer_step(circuit.network, inputs)
+        assert is_within(circuit.network, inputs, dishonest)
+        assert abs(dishonest - honest).max() <= limit
+    # Twice the learning rate is no rounding.
+    assert not is_within(circuit.network, inputs, 2 * honest - inputs[0])

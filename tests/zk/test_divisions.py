@@ -26,14 +26,9 @@ SOFTMAX = "softmax_stable"
 WORD = 1 << 23
 DIVISOR = 1 << 30
 ROWS = {
-    "product": 1,
-    "word": 24,
-    "gate": 25,
-    "rounded by 20 bits": 46,
-    "reciprocal": 116,
-    "square root": 104,
+    "product": 1, "word": 24, "gate": 25, "rounded by 20 bits": 46, "reciprocal": 116, "square root": 104,
     "hash of 20": 240,
-}
+}  # fmt: skip
 EXPONENTIAL = {3: 300, 5: 394}
 """Rows by operation, and those of an exponential by its squarings: the table of docs/spec/zk.md, "Exact circuit"."""
 

@@ -1,15 +1,23 @@
-"""Proofs by EZKL and by Groth16, their files, keys and reference strings; what is bent is refused and nothing dies."""
+"""Proofs by EZKL and by Groth16, their files, keys and pins; what is bent is refused and nothing dies."""
+
+from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from proven_market import STEPS, Training, training
 from py_ecc import optimized_bn128 as curve
 
-from lab.zk.manifest import recorded
+from lab.zk_manifest import recorded
+from pol.arithmetic.primitives import Words
+from pol.chain.desks.proven_steps import PinnedProofs
+from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.proof_pins import batches, require_pin
 from pol.zk import native_process
 from pol.zk.bn254 import G1, G2, Q, R, montgomery, scalars
 from pol.zk.circuits import Visibility, load_circuit
@@ -20,6 +28,7 @@ from pol.zk.ezkl import ezkl_prover, reference_string
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup
 from pol.zk.fixed_point import integer_step
+from pol.zk.network_program import step_program, tensor_types
 from pol.zk.poseidon import poseidon, vector_hash
 
 CIRCUIT = "linear_regression"
@@ -88,6 +97,7 @@ def test_bent_proofs_are_refused(keys: Keys) -> None:
             GradientProof.from_json(file)
 
 
+@pytest.mark.long
 def test_setting_up_goes_on_where_it_stopped_and_repeats_itself(keys: Keys, tmp_path: Path) -> None:
     """The verification key depends on the circuit and the reference string alone."""
     again = setup(load_circuit(CIRCUIT), tmp_path)
@@ -201,6 +211,7 @@ def test_an_exact_proof_by_the_reference_pairing(tmp_path: Path) -> None:
         replace(proof, a=(Q, 1))
 
 
+@pytest.mark.long
 def test_visibilities_that_show_or_commit(keys: Keys) -> None:
     public = setup(keys.circuit, keys.folder.parent, Visibility.PUBLIC)
     inputs = example_vectors(keys.circuit, 1)
@@ -214,3 +225,48 @@ def test_visibilities_that_show_or_commit(keys: Keys) -> None:
 
 def test_keys_are_those_of_the_manifest(keys: Keys) -> None:
     assert keys.summary == recorded(keys.circuit)
+
+
+@pytest.fixture(scope="module")
+def given() -> Training:
+    return training()
+
+
+def constants(given: Training) -> list[Words]:
+    return list(given.traces[0].constants)
+
+
+def honest(given: Training) -> PinnedProofs:
+    layout = keccak256(tensor_types(given.network))
+    return PinnedProofs("0x" + "11" * 20, given.batches.root(), layout, given.network.scale)
+
+
+def test_an_honest_pin_is_taken(given: Training) -> None:
+    require_pin(honest(given), given.traces[0].program, constants(given), STEPS, given.network)
+    assert batches(constants(given), STEPS, given.network).root() == given.batches.root()
+
+
+def test_whatever_else_is_pinned_is_refused(given: Training) -> None:
+    """A trusted verifier alone says nothing: true proofs of another training would end the disputes of this one."""
+    pin, program, data = honest(given), given.traces[0].program, constants(given)
+    for changed, told in (
+        (replace(pin, batches=training(seed=2).batches.root()), "other data"),
+        (replace(pin, layout=keccak256(b"other")), "other types"),
+        (replace(pin, scale=pin.scale - 1), "a scale of"),
+    ):
+        with pytest.raises(ProtocolError, match=told):
+            require_pin(changed, program, data, STEPS, given.network)
+    with pytest.raises(ProtocolError, match="another step than the task's program"):
+        require_pin(pin, step_program(given.network, STEPS + 1), data, STEPS, given.network)
+    with pytest.raises(ProtocolError, match="another step than the task's program"):
+        require_pin(pin, program, data, STEPS, load_circuit("momentum").network)
+    with pytest.raises(ProtocolError, match="has no program"):
+        require_pin(pin, program, data, STEPS, load_circuit("adamw").network)
+
+
+def test_data_that_are_no_numbers_of_fixed_point(given: Training) -> None:
+    data = constants(given)
+    data[0] = data[0].copy()
+    data[0].flat[0] = np.float32(2.0**-40).view(np.uint32)
+    with pytest.raises(ProtocolError, match="step 0 hold"):
+        batches(data, STEPS, given.network)

@@ -10,11 +10,9 @@ import pytest
 from proven_market import INTERVAL, STEPS, Training, terms_of
 
 import toy_market
-from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.proven_steps import StepProof
-from pol.chain.node.connection import Connection
 from pol.demo.lying_players import Lie, LyingTrace
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
@@ -24,6 +22,7 @@ from pol.zk.circuits import load_circuit
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_prover import ExactKeys
 from pol.zk.network_program import tensor_types
+from shared_chain import SharedChain
 from toy_market import Ground, ToyMarket
 
 pytestmark = pytest.mark.long
@@ -67,9 +66,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> ExactKeys:
 
 
 @pytest.fixture(scope="module")
-def ground() -> Iterator[Ground]:
-    with anvil_node() as url:
-        yield toy_market.settled(Connection.to(url))
+def ground(chain: SharedChain) -> Iterator[Ground]:
+    with toy_market.lent(chain) as ground:
+        yield ground
 
 
 def proven_task(ground: Ground, keys: ExactKeys, seed: int, name: str = LINEAR) -> Proven:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.json_rows import json_rows
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
 from pol.graph.tensor_type import DType, TensorType
@@ -105,4 +106,4 @@ if __name__ == "__main__":
         "vector_state": state_vectors,
         "step_proof": proof_vectors,
     }.items():
-        (VECTORS / f"{name}.json").write_text(json.dumps(compute(), indent=1) + "\n")
+        (VECTORS / f"{name}.json").write_text(json_rows(compute()))

@@ -54,13 +54,15 @@ class InclusionPolicy:
     """How long a transaction may wait for its block.
 
     It is replaced after ``blocks`` blocks or ``seconds`` seconds without it. A call gives up after ``timeout`` seconds;
-    its transaction stays. A transaction is done after ``confirmations`` blocks, its own included.
+    its transaction stays. A transaction is done after ``confirmations`` blocks, its own included. It is gone after
+    ``depth`` blocks of another one with its nonce: only then the call is made again.
     """
 
     blocks: int = 3
     seconds: float = 60
     timeout: float = 180
     confirmations: int = 1
+    depth: int = 12
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from dataclasses import replace
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3.exceptions import TransactionNotFound, Web3RPCError
-from web3.types import TxParams, TxReceipt, Wei
+from web3.types import TxData, TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, OutgoingCall
+from pol.chain.account.used_nonce import used_nonce
 from pol.chain.node.connection import Connection, operational
 from pol.chain.rpc.refused_transactions import Refusal
 from pol.commitments.keccak import keccak256
@@ -29,9 +30,6 @@ POLL_SECONDS = (0.02, 1.0)
 
 MOST_POSTED = 16
 """Transactions under way at once: nodes keep few of one account."""
-
-MISSES = 3
-"""Polls without our attempts after which a nonce counts as taken by a stranger: one back end may lag behind another."""
 
 
 def with_margin(gas: int, block: int) -> int:
@@ -154,7 +152,9 @@ class Outbox:
         while True:
             latest = self._count("latest")
             for undone in self.journal.intents(IntentState.DONE):
-                if undone.nonce >= latest and self._found(undone) is None:
+                if undone.nonce >= latest and self._found(undone) is not None:
+                    latest = undone.nonce + 1  # the count is of a back end that lags
+                elif undone.nonce >= latest:
                     self._tell(f"{undone.name} (nonce {undone.nonce}) is no longer in a block: sending it again")
                     self.journal.mark(undone, IntentState.OPEN)
             intent = next(iter(self.journal.intents(IntentState.OPEN)), None)
@@ -173,28 +173,28 @@ class Outbox:
             waited = waited if waited and waited[0] == latest else (latest, self._moment())
             if (intent is not None and pending <= latest) or self._late(waited[1]):
                 self._tell(f"nonce {latest} is a gap or stuck: using it up with a transfer of nothing to ourselves")
-                self._drive(
-                    self._begin(Intent(0, latest, f"fill nonce {latest}", self._address, 0, b"", TRANSFER_GAS)),
-                    deadline,
-                )
+                fill = Intent(0, latest, f"fill nonce {latest}", self._address, 0, b"", TRANSFER_GAS)
+                self._drive(self._begin(fill, cancels=True), deadline)
             else:
                 self._pause(deadline, POLL_SECONDS[1], f"a transaction at nonce {latest} that isn't in the journal")
 
-    def _begin(self, intent: Intent, fees: Fees | None = None) -> Intent:
+    def _begin(self, intent: Intent, fees: Fees | None = None, cancels: bool = False) -> Intent:
         """Write to the journal, then broadcast."""
-        attempt = self._attempt(intent, fees or self.policy.first(*self._fees()))
+        attempt = self._attempt(intent, fees or self.policy.first(*self._fees()), cancels)
         intent = self.journal.begin(intent, attempt)
-        self._broadcast(intent, attempt)
+        self._broadcast(intent, attempt, is_first=True)
         return intent
 
     def _drive(self, intent: Intent, deadline: float) -> TxReceipt | None:
         """Wait, rebroadcast and replace until an attempt is deep enough in blocks; None if the intent was given up."""
-        since, pause, missed = self._moment(), POLL_SECONDS[0], 0
+        since, pause = self._moment(), POLL_SECONDS[0]
         while True:
             found = self._found(intent)
             if found is not None:
                 attempt, receipt = found
-                if self._is_deep(receipt):
+                # Before its own nonce is used for good, a call isn't made again at another one.
+                wanted = self.patience.depth if attempt.cancels else self.patience.confirmations
+                if self._is_deep(receipt["blockNumber"], wanted):
                     if bytes(receipt["transactionHash"]) not in self._counted:
                         self._counted.add(bytes(receipt["transactionHash"]))
                         self._paid(receipt)
@@ -203,22 +203,37 @@ class Outbox:
                     self.journal.mark(intent, IntentState.LOST if attempt.cancels else IntentState.DONE)
                     return None if attempt.cancels else receipt
             elif self._count("latest") > intent.nonce:
-                missed += 1
-                if missed == MISSES:
+                if self._is_gone(intent):
                     self._tell(f"another transaction has taken nonce {intent.nonce} of {intent.name}")
                     self.journal.mark(intent, IntentState.LOST)
                     return None
             elif not self._push(intent, since):
                 since = self._moment()
-                if intent not in self.journal.intents(IntentState.OPEN):
-                    return None
             self._pause(deadline, pause, f"{intent.name} at nonce {intent.nonce}")
             pause = min(2 * pause, POLL_SECONDS[1])
 
+    def _is_gone(self, intent: Intent) -> bool:
+        """Whether another transaction has the intent's nonce for good; a receipt that is late proves nothing."""
+        attempts = [attempt.hash for attempt in self.journal.attempts(intent)]
+        if any(self._shown(digest).get("blockNumber") is not None for digest in attempts):
+            return False
+        try:
+            used = used_nonce(self._eth, self._address, intent.nonce)
+        except Web3RPCError as error:
+            self._tell_once(
+                "state",
+                self.journal.attempts(intent)[-1],
+                f"the node can't show which transaction has nonce {intent.nonce} of {intent.name} ({error}): it goes "
+                "on waiting; name an archive node",
+            )
+            return False
+        if used is None or used.hash in attempts:
+            return False
+        return used.hash in self._counted or self._is_deep(used.block, self.patience.depth)
+
     def _push(self, intent: Intent, since: tuple[float, int]) -> bool:
-        """Whether the newest attempt goes on waiting; otherwise it was replaced, or the intent was given up."""
-        attempts = self.journal.attempts(intent)
-        newest = attempts[-1]
+        """Whether the newest attempt goes on waiting; otherwise it was replaced."""
+        newest = self.journal.attempts(intent)[-1]
         known = self._is_known(newest)
         # Without a new block, a higher fee can't help.
         late = self._late(since) and (not known or self._connection.block_number() > since[1])
@@ -230,10 +245,6 @@ class Outbox:
             try:
                 gas = self._simulate(OutgoingCall(intent.name, intent.to, intent.value, intent.data))
             except ProtocolError as refused:
-                if not any(self._is_known(attempt) for attempt in attempts):
-                    self._tell(f"{intent.name} is given up, no node has it: {refused}")
-                    self.journal.mark(intent, IntentState.LOST)
-                    return False
                 self._tell(f"{intent.name} is cancelled at nonce {intent.nonce}: {refused}")
                 cancels = True
         if not known and cancels == newest.cancels:
@@ -277,8 +288,8 @@ class Outbox:
         raw = self._sign(transaction)
         return Attempt(keccak256(raw), fees.most, fees.tip, raw, cancels)
 
-    def _broadcast(self, intent: Intent, attempt: Attempt) -> None:
-        """Offer an attempt to the node; a temporary refusal is retried later."""
+    def _broadcast(self, intent: Intent, attempt: Attempt, is_first: bool = False) -> None:
+        """Offer an attempt to the node; a refusal is retried later, unless no node can have it: that of the first."""
         try:
             self._eth.send_raw_transaction(HexBytes(attempt.raw))
         except Web3RPCError as error:
@@ -287,7 +298,7 @@ class Outbox:
                 return
             if refusal is Refusal.UNSURE:
                 raise
-            if refusal is not Refusal.LOW_FEE and not any(self._is_known(a) for a in self.journal.attempts(intent)):
+            if is_first and refusal is not Refusal.LOW_FEE:
                 self.journal.mark(intent, IntentState.LOST)
                 need = f"; it needs {intent.value + intent.gas * attempt.most} wei" if refusal is Refusal.FUNDS else ""
                 raise OperationalError(f"the node refuses {intent.name} from {self._address}: {error}{need}") from error
@@ -308,15 +319,16 @@ class Outbox:
         return None
 
     def _is_known(self, attempt: Attempt) -> bool:
-        try:
-            self._eth.get_transaction(HexBytes(attempt.hash))
-        except TransactionNotFound:
-            return False
-        return True
+        return bool(self._shown(attempt.hash))
 
-    def _is_deep(self, receipt: TxReceipt) -> bool:
-        wanted = self.patience.confirmations
-        return wanted <= 1 or self._connection.block_number() - receipt["blockNumber"] + 1 >= wanted
+    def _shown(self, digest: bytes) -> TxData:
+        try:
+            return self._eth.get_transaction(HexBytes(digest))
+        except TransactionNotFound:
+            return {}
+
+    def _is_deep(self, block: int, wanted: int) -> bool:
+        return wanted <= 1 or self._connection.block_number() - block + 1 >= wanted
 
     def _count(self, block: str) -> int:
         return int(self._eth.get_transaction_count(self._address, block))  # type: ignore[arg-type]  # a tag

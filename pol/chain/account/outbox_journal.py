@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from enum import IntEnum
 from pathlib import Path
+from typing import Self
 
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError, reason_of
@@ -150,7 +151,7 @@ class SqliteJournal(MemoryJournal):
         except (sqlite3.DatabaseError, ValueError) as error:
             match getattr(error, "sqlite_errorcode", None):
                 case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                    told = f"another process works with this key on this chain and holds {path}: end one of them"
+                    told = f"another process works with this key on this chain and holds {path}: wait for it, or end it"
                     raise OperationalError(told) from error
                 case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_FULL | sqlite3.SQLITE_READONLY:
                     raise OperationalError(f"can't use the journal {path}: {error}") from error
@@ -158,6 +159,18 @@ class SqliteJournal(MemoryJournal):
             self._put_aside()
             super().__init__(kept)
             self._database = self._opened(genesis)
+
+    @classmethod
+    def of(cls, connection: Connection, address: str, directory: Path, tell: Callable[[str], None] = LOG.error) -> Self:
+        """The journal of a key on a chain: ``CHAIN-GENESIS-ADDRESS.sqlite`` in a directory.
+
+        Raises:
+            OperationalError: another process uses it, it can't be created, or the node fails.
+        """
+        with operational("read the first block"):
+            genesis = bytes(connection.web3.eth.get_block(0)["hash"])
+        name = f"{connection.chain_id}-{genesis.hex()[:8]}-{address.lower()}.sqlite"
+        return cls(directory / name, genesis, tell=tell)
 
     def close(self) -> None:
         """Close the file for another process."""
@@ -251,14 +264,24 @@ class SqliteJournal(MemoryJournal):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
 
-def kept_journal(
-    connection: Connection, address: str, directory: Path, tell: Callable[[str], None] = LOG.error
-) -> SqliteJournal:
-    """The journal of a key on a chain: ``CHAIN-ADDRESS.sqlite`` in a directory.
+class CommandJournal(SqliteJournal):
+    """The journal of commands: a done intent stays open in the file until its command has told so (`acknowledge`).
 
-    Raises:
-        OperationalError: another process uses it, it can't be created, or the node fails.
+    The next command takes an open intent for its own if the call is the same: it was killed, and is started again.
     """
-    with operational("read the first block"):
-        genesis = bytes(connection.web3.eth.get_block(0)["hash"])
-    return SqliteJournal(directory / f"{connection.chain_id}-{address.lower()}.sqlite", genesis, tell=tell)
+
+    def __init__(self, path: Path, genesis: bytes, tell: Callable[[str], None] = LOG.error) -> None:
+        self._done: list[Intent] = []
+        super().__init__(path, genesis, 0, tell)
+
+    def mark(self, intent: Intent, state: IntentState) -> None:
+        """See MemoryJournal."""
+        if state is IntentState.DONE:
+            MemoryJournal.mark(self, intent, state)
+            self._done.append(intent)
+        else:
+            super().mark(intent, state)
+
+    def acknowledge(self) -> None:
+        """The command has told what it did: forget it."""
+        self._write(*(("DELETE FROM intents WHERE id = ?", (intent.id,)) for intent in self._done))

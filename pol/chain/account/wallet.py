@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import click
 from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
 from eth_utils.abi import function_abi_to_4byte_selector
@@ -20,7 +22,7 @@ from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
-from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall
+from pol.chain.account.outbox_journal import CommandJournal, IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
@@ -81,6 +83,28 @@ class Wallet:
         """Use a journal that outlives the process from now on."""
         self.journal, self.tell = journal, tell
         self.__post_init__()
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Within it, calls have their effect once although the process may be killed and started again.
+
+        Calls that an earlier process has begun, and hasn't told of, are finished first: the same call is one of them.
+
+        Raises:
+            OperationalError: another process is within it with this key, or the user's folder can't be written.
+        """
+        folder = Path(click.get_app_dir("pol")) / "sent"
+        journal = CommandJournal.of(self.connection, self.address, folder, self.tell)
+        try:
+            if begun := ", ".join(intent.name for intent in journal.intents(IntentState.OPEN)):
+                self.tell(f"an earlier command was ended before it told what became of {begun}: not made a second time")
+            self.keep(journal, self.tell)
+            yield
+            if journal.intents(IntentState.OPEN):
+                self.outbox.resume()
+            journal.acknowledge()
+        finally:
+            journal.close()
 
     @property
     def address(self) -> ChecksumAddress:

@@ -47,11 +47,7 @@ class Auditor:
         """Findings that held, by block, transaction and event: not recomputed while the event stands there."""
 
     def findings(self) -> Iterator[AuditFinding]:
-        """Findings about all settled verdicts, and all payments for verdicts, profiles and disputes.
-
-        Raises:
-            OperationalError: the node fails.
-        """
+        """Findings about all settled verdicts, and all payments for verdicts, profiles and disputes."""
         market = self._market
         for event in market.registry.events("TaskClosed"):
             yield from self._once("TaskClosed", event, self._closed)

@@ -28,11 +28,7 @@ class Ledger:
 
     @classmethod
     def of(cls, vault: StakeVault) -> Ledger:
-        """The ledger of a vault up to the latest block.
-
-        Raises:
-            OperationalError: the node fails.
-        """
+        """The ledger of a vault up to the latest block."""
         ledger = cls()
         for name, event in vault.log.read(MOVES):
             ledger.enter(name, event)
@@ -84,11 +80,7 @@ class Ledger:
 
 
 def held(vault: StakeVault) -> int:
-    """The money that the vault holds.
-
-    Raises:
-        OperationalError: the node fails.
-    """
+    """The money that the vault holds."""
     if vault.token is None:
         return vault.connection.balance(vault.address)
     return vault.token.balance(vault.address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar, TypeVar
+from weakref import WeakValueDictionary
 
 from eth_typing import ChecksumAddress
 from web3 import Web3
@@ -20,6 +21,8 @@ from pol.chain.node.event_cache import EventCache
 from pol.errors import OperationalError
 
 T = TypeVar("T")
+# Those in use, as web3 takes milliseconds to make one. Each keeps its web3 alive, so the id of that is no other's.
+_CONTRACTS: WeakValueDictionary[tuple[int, str, ChecksumAddress], Contract] = WeakValueDictionary()
 
 
 class Binding:
@@ -37,8 +40,9 @@ class Binding:
     def __init__(self, connection: Connection, address: ChecksumAddress, contract: str | None = None) -> None:
         self.connection = connection
         self.address = address
-        abi = artifact(contract or self.CONTRACT)["abi"]
-        self.contract: Contract = connection.web3.eth.contract(address=address, abi=abi)
+        key = (id(connection.web3), contract or self.CONTRACT, address)
+        made = _CONTRACTS.get(key) or connection.web3.eth.contract(address=address, abi=artifact(key[1])["abi"])
+        self.contract: Contract = _CONTRACTS.setdefault(key, made)
         self.log = EventCache(connection, self.contract)
 
     def function(self, name: str, *arguments: Any) -> ContractFunction:

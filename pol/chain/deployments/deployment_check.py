@@ -37,9 +37,6 @@ def assertions(plan: Plan | RoundsDeploymentPlan, block: int) -> Iterator[Assert
     """Assertions about code, constructor arguments and wiring; no event is older than ``block``.
 
     Addresses follow from code and arguments, but the wiring doesn't.
-
-    Raises:
-        OperationalError: the node fails.
     """
     yield from _created(plan)
     if isinstance(plan, RoundsDeploymentPlan):

@@ -92,10 +92,6 @@ class Objections(DisputeDesk):
         """Objections to the log of the current solver, by equal roots or by thresholds."""
         return self.read_as(ObjectionCount, "objected", task_id)
 
-    def clock_of(self, task_id: bytes) -> int:
-        """Seconds of each side in the next objection: a solver has the clock of the terms for each that is open."""
-        return int(self.read("clockOf", task_id))
-
     def disputable(self, task_id: bytes) -> Disputable:
         """The log that can be objected to."""
         task, count = self._registry.task(task_id), self.objected(task_id)

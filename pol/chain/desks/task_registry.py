@@ -8,8 +8,10 @@ from enum import IntEnum
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
+from pol.chain.account.outbox_journal import IntentState
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding
+from pol.chain.contract.structs import decoded
 
 
 class Status(IntEnum):
@@ -126,9 +128,13 @@ class TaskRegistry(Binding):
         Raises:
             Reverted: the terms break a rule, or the vault holds too little.
         """
-        nonce = self.nonce(wallet.address)
-        self.transact(wallet, "submit", astuple(terms))
-        return bytes(self.read("computeTaskId", wallet.address, nonce, astuple(terms)))
+        return bytes(self.emitted(self.transact(wallet, "submit", astuple(terms)), "TaskSubmitted")["taskId"])
+
+    def begun(self, wallet: Wallet) -> list[Terms]:
+        """Terms of the wallet's submissions that are under way, or that a killed process hasn't told of."""
+        calls = [i.data for i in wallet.journal.intents(IntentState.OPEN) if i.to == self.address]
+        found = [self.contract.decode_function_input(data) for data in calls]
+        return [decoded(Terms, arguments["terms_"]) for call, arguments in found if call.fn_name == "submit"]
 
     def cancel(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Cancel a task that has no solver."""

@@ -31,7 +31,7 @@ def embedded_web3(
     without one blocks are `BLOCK_SECONDS` apart.
 
     Raises:
-        OperationalError: the extra ``pol[embedded]`` isn't installed.
+        OperationalError: the extra ``proof-of-learning[embedded]`` isn't installed.
     """
     try:
         from eth.db.atomic import AtomicDB
@@ -41,7 +41,7 @@ def embedded_web3(
         from eth_utils.exceptions import ValidationError
         from web3.providers.eth_tester import EthereumTesterProvider
     except ImportError as error:
-        raise OperationalError("the embedded chain needs the extra: pip install 'pol[embedded]'") from error
+        raise OperationalError("an embedded chain needs pip install 'proof-of-learning[embedded]'") from error
 
     class Backend(PyEVMBackend):  # type: ignore[misc]  # eth_tester is untyped
         """Takes randomness from the seed and time from the last block instead of from the operating system."""

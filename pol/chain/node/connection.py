@@ -59,7 +59,7 @@ class Connection:
         """A fresh chain inside this process (py-evm). The seed decides its block hashes.
 
         Raises:
-            OperationalError: the extra ``pol[embedded]`` isn't installed.
+            OperationalError: the extra ``proof-of-learning[embedded]`` isn't installed.
         """
         from pol.chain.embedded.embedded_chain import embedded_web3
 

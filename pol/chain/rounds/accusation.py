@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 from web3.types import TxReceipt
@@ -20,6 +21,7 @@ from pol.execution.executor import ExecutorFactory
 from pol.rounds.auditing.round_audit import Finding, Lie
 from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
 from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.roster import Roster
 from pol.rounds.round_claim import INITIAL
 
 _REFUSED = frozenset({"NothingWrong", "NotAtPlace", "OtherText", "IndexOutOfRange"})
@@ -73,6 +75,8 @@ class Accuser:
         if finding.lie is Lie.EQUIVOCATION and entry is None:
             yield lambda: self._two_rosters(rounds, finding.round)
         elif entry is None:
+            if finding.lie is Lie.ROSTER:
+                yield from self._shared_seats(rounds, finding.round)
             return
         elif finding.lie is Lie.EQUIVOCATION:
             other = rounds.claims[finding.against]
@@ -81,6 +85,7 @@ class Accuser:
             yield lambda: evidence.show_other_phase(*about, entry, self.commitment)
             if (roster := rounds.roster_of(entry)) and any(m.worker == entry.worker for m in roster.members):
                 yield lambda: evidence.show_other_seat(*about, entry, self.commitment, roster)
+                yield lambda: evidence.show_other_author(*about, entry, self.commitment, roster)
         elif finding.lie is Lie.START:
             yield lambda: evidence.show_other_start(*about, entry, self.commitment, rounds.sources(entry))
         elif finding.lie is Lie.SOURCE:
@@ -107,8 +112,22 @@ class Accuser:
             yield lambda: evidence.show_other_member(*about, claim, roster)
 
     def _two_rosters(self, rounds: LoggedRounds, round_: int) -> TxReceipt:
-        signatures = {entry.document: entry.signature for entry in rounds.entries if isinstance(entry, RosterEntry)}
-        rosters = rounds.rosters[round_]
-        one, other = next((a, b) for a, b in combinations(rosters, 2) if a.provisional == b.provisional)
-        signed = [(roster, signatures[roster.document.hex()]) for roster in (one, other)]
-        return self.contracts.evidence.show_two_rosters(self.wallet, self.plan_id, *signed)
+        pairs = combinations(_signed(rounds, round_), 2)
+        pair = next((a, b) for a, b in pairs if a[0].provisional == b[0].provisional)
+        return self.contracts.evidence.show_two_rosters(self.wallet, self.plan_id, *pair)
+
+    def _shared_seats(self, rounds: LoggedRounds, round_: int) -> Iterator[Callable[[], TxReceipt]]:
+        """Seats that rosters of a round give to two members."""
+        holders: dict[int, dict[str, tuple[str, bytes, bytes]]] = {}
+        for roster, signature in _signed(rounds, round_):
+            for member in roster.members:
+                shown = (member.worker, roster.encode(), signature)
+                holders.setdefault(member.seat, {}).setdefault(member.worker, shown)
+        for one, other, *_ in (list(shown.values()) for shown in holders.values() if len(shown) > 1):
+            yield partial(self.contracts.evidence.show_shared_seat, self.wallet, self.plan_id, round_, one, other)
+
+
+def _signed(rounds: LoggedRounds, round_: int) -> list[tuple[Roster, bytes]]:
+    """The rosters of a round, each with its coordinator's signature."""
+    signatures = {entry.document: entry.signature for entry in rounds.entries if isinstance(entry, RosterEntry)}
+    return [(roster, signatures[roster.document.hex()]) for roster in rounds.rosters[round_]]

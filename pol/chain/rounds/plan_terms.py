@@ -12,14 +12,15 @@ from web3 import Web3
 from pol.commitments import merkle
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
-from pol.incentives.work_shares import CountedClaim
+from pol.incentives.work_shares import MAX_LINE, CountedClaim
 from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.plan.rounds_plan import Phase, RoundsPlan, SourceRule
 
 
 class Giver(IntEnum):
-    """By whom a source is given; the contract's numbers."""
+    """By whom a source is given, or a claim is made; the contract's numbers."""
 
+    ANY = 0
     OWN = 1
     MEMBER = 2
     PARTNER = 3
@@ -71,10 +72,13 @@ class CommittedPhase:
     slots: int
     rules: bytes
     units: int
+    author: Giver
+    author_index: int
 
     @classmethod
     def of(cls, phase: Phase, units: int) -> CommittedPhase:
         """The phase of a plan; one claim counts for ``units`` of work."""
+        rule = phase.author_rule
         return cls(
             keccak256(phase.name.encode()),
             phase.program_hash,
@@ -85,6 +89,7 @@ class CommittedPhase:
             len(phase.sources),
             merkle.tree([CommittedRule.of(rule).leaf for rule in phase.sources]),
             units,
+            *((Giver[rule.kind.upper()], rule.index) if rule else (Giver.ANY, 0)),
         )
 
     @property
@@ -93,7 +98,8 @@ class CommittedPhase:
         numbers = ((self.seats, 4), (self.steps, 8), (self.parts, 4), (self.slots, 4))
         packed = b"".join(number.to_bytes(size, "big") for number, size in numbers)
         hashes = self.name + self.program + self.constants
-        return merkle.leaf_hash(hashes + packed + self.rules + self.units.to_bytes(16, "big"))
+        behind = self.units.to_bytes(16, "big") + bytes([self.author]) + self.author_index.to_bytes(4, "big")
+        return merkle.leaf_hash(hashes + packed + self.rules + behind)
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class PlanCommitment:
         """Commit to a plan. ``units`` of each phase: the work of one claim; zero where members make the same claim.
 
         Raises:
-            ProtocolError: not one number for each phase, or a phase with variants counts.
+            ProtocolError: not one number for each phase, a phase with variants counts, or no court decides about one.
         """
         if len(units) != len(plan.phases):
             raise ProtocolError(f"the plan has {len(plan.phases)} phases and {len(units)} units: give one for each")
@@ -117,6 +123,11 @@ class PlanCommitment:
             # No contract knows the size of a roster: who made a claim of each variant would be paid for all.
             if number and names.count(name) > 1:
                 raise ProtocolError(f"phase {name} has variants for sizes of rosters and counts: give it 0 units")
+        for phase in plan.phases:
+            if plan.rounds * phase.parts * phase.steps > 1 << 32:
+                raise ProtocolError(
+                    f"phase {phase.name} has more than 2^32 steps in all rounds: no court decides the last"
+                )
         return cls(plan, tuple(map(CommittedPhase.of, plan.phases, units)))
 
     @property
@@ -146,15 +157,18 @@ class PlanCommitment:
         """The roots of the constants of all seats, joined."""
         return b"".join(entry.root for entry in self.plan.phases[phase].constants)
 
-    def line(self, rounds: LoggedRounds, worker: str, first: int = 0) -> list[CountedClaim]:
-        """What a worker counts of a log from round ``first`` on: its claims in phases that count, in order."""
-        name, counted = worker.lower(), []
-        for place in sorted(rounds.places, key=lambda each: (each.round, each.phase, each.part)):
+    def line(self, rounds: LoggedRounds, worker: str, counted: int = 0) -> list[CountedClaim]:
+        """What a worker counts next of a log: its claims in phases that count, in order, as many as a line takes.
+
+        ``counted``: the place behind those of its earlier lines (`RoundShares.owned`).
+        """
+        found = []
+        for place, entry in rounds.places.items():
             units = self.phases[place.phase].units if place.phase < len(self.phases) else 0
-            if place.worker == name and place.round >= first and units:
-                claim = rounds.places[place].claim.digest
-                counted.append(CountedClaim(place.round, place.phase, place.part, claim, units))
-        return counted
+            if place.worker == worker.lower() and units:
+                found.append(CountedClaim(place.round, place.phase, place.part, entry.claim.digest, units))
+        ahead = (claim for claim in found if claim.place >= counted)
+        return sorted(ahead, key=lambda claim: claim.place)[:MAX_LINE]
 
     @property
     def _initial(self) -> list[bytes]:
@@ -166,21 +180,22 @@ class PlanMoney:
     """What a plan pays and asks for; amounts in the smallest unit, times in seconds.
 
     stake, keeper_stake: of a worker, of the coordinator. price: of a replay of a claim or an answer, on top of gas.
-    pay: of one of ``settlements``. period: after it anybody opens the next settlement. line_window: for workers to
-    count their claims, and again to dispute that. leave_delay: in which a leaving worker can still be accused. clock:
-    budget of each side in a dispute.
+    pay: of one of ``settlements``. work: units that one pays in full; fewer get their part of ``pay``. period: from one
+    settlement to the next. line_window: for workers to count their claims, and again to dispute that. leave_delay: in
+    which a leaving worker can still be accused. clock: budget of each side in a dispute.
     """
 
+    answer_window: int
+    leave_delay: int
+    clock: int
     stake: int
     keeper_stake: int
     price: int
     pay: int
+    work: int
     settlements: int
     period: int
     line_window: int
-    answer_window: int
-    leave_delay: int
-    clock: int
 
 
 @dataclass(frozen=True)
@@ -202,10 +217,20 @@ class PlanTerms(PlanMoney, PlanIdentity):
 
     @classmethod
     def of(cls, commitment: PlanCommitment, money: PlanMoney) -> PlanTerms:
-        """The terms of a plan."""
+        """The terms of a plan.
+
+        Raises:
+            ProtocolError: a worker makes more claims that count than the settlements take.
+        """
         plan = commitment.plan
+        most = plan.rounds * sum(phase.parts for phase in commitment.phases if phase.units)
+        if money.pay and most > money.settlements * MAX_LINE:
+            raise ProtocolError(
+                f"a worker makes up to {most} claims that count, and {money.settlements} settlements take {MAX_LINE} "
+                "each: let a claim have more steps, or have more settlements"
+            )
         return cls(
-            plan.digest,
+            keccak256(plan.encode()),
             commitment.root,
             commitment.initial,
             len(plan.phases),

@@ -49,6 +49,7 @@ class Falsehood(IntEnum):
     FORKED_LOG = 10
     UNSTAKED_MEMBER = 11
     SHARED_SEAT = 12
+    OTHER_AUTHOR = 13
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,13 @@ class RoundEvidence(Announcements):
         index = min(entry.claim.phase, len(commitment.phases) - 1)
         proof, constants = phase_proof(commitment, index), commitment.constants(index)
         return self._show(wallet, "showOtherPhase", plan_id, signed_claim(entry), proof, constants)
+
+    def show_other_author(
+        self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, roster: Roster
+    ) -> TxReceipt:
+        """A claim whose place its ``roster`` gives to another member, by the author of its phase."""
+        about = (signed_claim(entry), phase_proof(commitment, entry.claim.phase), roster_document(roster))
+        return self._show(wallet, "showOtherAuthor", plan_id, *about)
 
     def show_other_seat(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, roster: Roster
@@ -172,16 +180,16 @@ class RoundEvidence(Announcements):
         return self._show(wallet, "showUnstakedMember", plan_id, *about)
 
     def show_shared_seat(
-        self, wallet: Wallet, plan_id: bytes, round_: int, document: bytes, signature: bytes, workers: tuple[str, str]
+        self, wallet: Wallet, plan_id: bytes, round_: int, *members: tuple[str, bytes, bytes]
     ) -> TxReceipt:
-        """The signed document of a roster that gives two ``workers`` one seat: its coordinator is to blame.
+        """Two workers, each with the signed document of a roster that gives it one seat: its coordinator is to blame.
 
         Raises:
-            ProtocolError: one of them isn't in the roster.
+            ProtocolError: one of them isn't in its roster.
         """
-        one, other = map(Web3.to_checksum_address, workers)
-        member = (document, seat_offset(document, one), signature)
-        return self._show(wallet, "showSharedSeat", plan_id, round_, one, member, other, seat_offset(document, other))
+        workers = [Web3.to_checksum_address(worker) for worker, _, _ in members]
+        proofs = [(document, seat_offset(document, worker), signature) for worker, document, signature in members]
+        return self._show(wallet, "showSharedSeat", plan_id, round_, workers, proofs)
 
     def show_forked_log(
         self,

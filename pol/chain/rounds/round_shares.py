@@ -19,15 +19,12 @@ from pol.rounds.round_claim import RoundClaim
 
 @dataclass(frozen=True)
 class RoundSettlement:
-    """One settlement of a plan; times in seconds, ``left`` in the smallest unit."""
+    """One settlement of a plan; times in seconds, ``returned`` in the smallest unit."""
 
     lines_until: int
     closes: int
-    lines: int
-    """Those that are neither paid nor void."""
-    paying: bool
     units: int
-    left: int
+    returned: int
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,10 @@ class WorkLine:
     """What a worker counts in a settlement."""
 
     units: int
+    """Zero if it is void."""
+    paid: int
     count: int
-    is_over: bool
+    is_owned: bool
     root: bytes
 
 
@@ -55,17 +54,20 @@ class RoundShares(TimedDemands):
         """Open the next settlement; its number.
 
         Raises:
-            Reverted: a period hasn't passed and the wallet isn't the coordinator's, or all settlements have been.
+            Reverted: a period hasn't passed since the one before, or all have been.
         """
         return int(self.emitted(self.transact(wallet, "open", plan_id), "SettlementOpened")["settlement"])
 
-    def post(self, wallet: Wallet, plan_id: bytes, number: int, claims: Sequence[CountedClaim]) -> TxReceipt:
+    def post(
+        self, wallet: Wallet, plan_id: bytes, number: int, claims: Sequence[CountedClaim], commitment: PlanCommitment
+    ) -> TxReceipt:
         """Count claims of the wallet's worker, in order of round, phase and part.
 
         Raises:
-            Reverted: it is too late, or one was counted before.
+            Reverted: it is too late, one was counted before, or the plan has no such place.
         """
-        return self.transact(wallet, "post", plan_id, number, encode_line(claims))
+        phases = [(index, phase_proof(commitment, index)) for index in sorted({claim.phase for claim in claims})]
+        return self.transact(wallet, "post", plan_id, number, encode_line(claims), phases)
 
     def demand_counted(
         self, wallet: Wallet, plan_id: bytes, number: int, worker: ChecksumAddress, index: int
@@ -86,7 +88,6 @@ class RoundShares(TimedDemands):
         line: Sequence[CountedClaim],
         index: int,
         claim: RoundClaim,
-        commitment: PlanCommitment,
         logged: Struct,
     ) -> TxReceipt:
         """Show it; ``logged`` is its entry (`signed_structs.logged_claim`).
@@ -95,24 +96,19 @@ class RoundShares(TimedDemands):
             Reverted: it is late, or the line counts something else.
         """
         branch = merkle.branch([counted.leaf for counted in line], index)
-        proof = phase_proof(commitment, claim.phase)
-        arguments = (astuple(demand), number, index, branch, claim_struct(claim), proof, logged)
+        arguments = (astuple(demand), number, index, branch, claim_struct(claim), logged)
         return self.transact(wallet, "answerCounted", *arguments)
 
-    def void(self, wallet: Wallet, plan_id: bytes, number: int, worker: ChecksumAddress) -> TxReceipt:
-        """Take the line of a slashed worker out of a settlement; anybody may do it."""
-        return self.transact(wallet, "void", plan_id, number, worker)
-
     def settle(self, wallet: Wallet, plan_id: bytes, number: int, worker: ChecksumAddress | None = None) -> TxReceipt:
-        """Pay a line that stands; anybody may do it.
+        """Pay a line what it is due by now, or take that of a slashed worker out; anybody may do it.
 
         Raises:
-            Reverted: lines can still be disputed, an accusation of the worker is open, or it is paid.
+            Reverted: lines can still be disputed, an accusation of the worker is open, or nothing is due.
         """
         return self.transact(wallet, "settle", plan_id, number, worker or wallet.address)
 
     def close(self, wallet: Wallet, plan_id: bytes, number: int) -> TxReceipt:
-        """Return the pay of a settlement in which nobody has counted anything; anybody may do it."""
+        """Pay back the part of a settlement for which no work was counted; anybody may do it."""
         return self.transact(wallet, "close", plan_id, number)
 
     def settlement(self, plan_id: bytes, number: int) -> RoundSettlement:
@@ -126,7 +122,3 @@ class RoundShares(TimedDemands):
     def owned(self, plan_id: bytes, worker: ChecksumAddress) -> WorkOwned:
         """What a worker owns of a training."""
         return self.read_as(WorkOwned, "ownershipOf", plan_id, worker)
-
-    def total_units(self, plan_id: bytes) -> int:
-        """The units of all workers together."""
-        return int(self.read("totalUnits", plan_id))

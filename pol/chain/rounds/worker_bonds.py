@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from enum import IntEnum
 
+from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding
 from pol.chain.rounds.plan_terms import PlanTerms
+from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
+
+_TERMS = ["bytes32"] * 3 + ["uint256"] * 3 + ["address"] + ["uint256"] * 11
+"""Types of the terms, as wide as words."""
 
 
 class Standing(IntEnum):
@@ -45,6 +51,18 @@ class WorkerBonds(Binding):
             Reverted: the terms break a rule, or the vault holds too little of the wallet's.
         """
         return bytes(self.emitted(self.transact(wallet, "register", astuple(terms)), "Registered")["id"])
+
+    def registration(self, plan_id: bytes) -> bytes:
+        """What the id of a plan is the hash of: ``store.put`` it, and sign with ``replace(plan, registration=...)``.
+
+        Raises:
+            ProtocolError: there is no such plan on this chain.
+        """
+        about = (self.connection.chain_id, self.address, self.read("submitterOf", plan_id))
+        data = bytes(encode(["uint256", "address", "address", *_TERMS], [*about, *astuple(self.terms(plan_id))]))
+        if keccak256(data) != plan_id:
+            raise ProtocolError(f"no plan is registered here as {plan_id.hex()}: check the chain and the contract")
+        return data
 
     def join(self, wallet: Wallet, plan_id: bytes) -> TxReceipt:
         """Join a plan with the stake of its terms; check them before (`plan_terms.require_terms`).

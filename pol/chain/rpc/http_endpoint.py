@@ -16,9 +16,13 @@ from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from pol.chain.rpc.http_deadline import TooLong, body_of, is_timeout, session_to, within
+from pol.chain.rpc.log_ranges import LogRanges, NoLogs
 
 LIMIT_EXCEEDED = (-32005, 429)
-"""JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status)."""
+"""JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status); -32005 also for many logs."""
+
+TOO_MUCH = (400, 413)
+"""HTTP statuses by which gateways refuse a range of logs."""
 
 REST_SECONDS = 2.0
 MOST_REST_SECONDS = 120.0
@@ -33,8 +37,10 @@ _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 class Trouble(Exception):
     """No usable answer of one endpoint."""
 
-    def __init__(self, message: str, *, passing: bool, wait: float = 0.0, sent: bool = True) -> None:
+    def __init__(self, message: str, *, passing: bool, wait: float = 0.0, sent: bool = True, status: int = 0) -> None:
         super().__init__(message)
+        self.status = status
+        """Of HTTP, where the node refused by it."""
         self.passing = passing
         """Whether another attempt may help, also at an endpoint that never answered."""
         self.wait = wait
@@ -77,6 +83,7 @@ class Endpoint(JSONBaseProvider):
         self._lock = threading.Lock()
         self._health = Health(public_name(url))
         self._waits_until = 0.0
+        self._ranges = LogRanges()
         self.chain_id: int | None = None
         """Its last answer; None after trouble."""
 
@@ -96,11 +103,29 @@ class Endpoint(JSONBaseProvider):
         return self._health
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        """Send one request.
+        """Send one request; logs are asked for in as many as the node's limits need.
 
         Raises:
-            Trouble: there is no usable answer.
+            Trouble: there is no usable answer, or it gives no logs of a block.
         """
+        if method != "eth_getLogs":
+            return self._request(method, params)
+        try:
+            return self._ranges.read(self._logs, params[0])
+        except NoLogs as error:
+            message = f"{self.name} gives no logs of {error}"
+            self.failed(message)
+            raise Trouble(message, passing=True) from None
+
+    def _logs(self, query: dict[str, Any]) -> RPCResponse:
+        try:
+            return self._request(RPCEndpoint("eth_getLogs"), [query])
+        except Trouble as trouble:
+            if trouble.status not in TOO_MUCH:
+                raise
+            return {"jsonrpc": "2.0", "id": 0, "error": {"code": trouble.status, "message": str(trouble)}}
+
+    def _request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         started = self._now()
         try:
             answer = self._answer(method, params)
@@ -147,7 +172,7 @@ class Endpoint(JSONBaseProvider):
         if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
             raise Trouble(f"{self.name} answered {method} with something that isn't JSON-RPC", passing=False)
         error = answer.get("error")
-        if isinstance(error, dict) and error.get("code") in LIMIT_EXCEEDED:
+        if isinstance(error, dict) and error.get("code") in LIMIT_EXCEEDED and not _is_of_logs(method, error):
             raise Trouble(f"{self.name} refused {method}: too many requests", passing=True, sent=False)
         if answer.get("id") != asked.get("id") and error is None:
             raise Trouble(f"{self.name} answered another request than {method}", passing=True)
@@ -174,7 +199,8 @@ class Endpoint(JSONBaseProvider):
             sent = not isinstance(error, requests.ConnectTimeout)
             raise Trouble(f"{self.name} didn't answer within {self._timeout:g} s", passing=True, sent=sent) from None
         except TooLong:
-            raise Trouble(f"{self.name} answered with more than {MOST_BYTES} bytes", passing=False) from None
+            told = f"{self.name} answered with more than {MOST_BYTES} bytes"
+            raise Trouble(told, passing=False, status=413) from None
         except requests.exceptions.ChunkedEncodingError:
             raise Trouble(f"{self.name} broke off in the middle of an answer", passing=True) from None
         except requests.ConnectionError as error:
@@ -196,7 +222,7 @@ class Endpoint(JSONBaseProvider):
         if status >= 500:
             raise Trouble(f"{self.name} failed (HTTP {status})", passing=True, wait=self._retry_after(response))
         if status != 200:
-            raise Trouble(f"{self.name} refused (HTTP {status})", passing=False)
+            raise Trouble(f"{self.name} refused (HTTP {status})", passing=False, status=status)
 
     def _retry_after(self, response: requests.Response) -> float:
         """Seconds of the header Retry-After (RFC 9110: a number or a date); 0 if it is absent or malformed."""
@@ -209,6 +235,12 @@ class Endpoint(JSONBaseProvider):
             return 0.0
         seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - self._now()
         return min(max(seconds, 0.0), MOST_REST_SECONDS)
+
+
+def _is_of_logs(method: str, error: dict[str, Any]) -> bool:
+    """Whether an error is about the number of logs or blocks, not of requests."""
+    words = str(error.get("message")).lower()
+    return method == "eth_getLogs" and error.get("code") == -32005 and not ("request" in words or "rate" in words)
 
 
 def public_name(url: str) -> str:

@@ -286,6 +286,7 @@ class Endpoints(JSONBaseProvider):
             for endpoint, answer in list(self._each(self._all, method, params)):
                 if isinstance(answer, Trouble):
                     trouble = answer
+                    lost.append(answer.sent)
                 elif "result" in answer and str(answer["result"]).lower() != digest:
                     trouble = Trouble(f"{endpoint.name} gave another hash to the transaction", passing=True)
                     endpoint.failed(str(trouble))
@@ -298,11 +299,16 @@ class Endpoints(JSONBaseProvider):
             # The first request may have succeeded with its answer lost: the second one then finds the nonce used.
             if any("nonce" in str(answer["error"]).lower() for answer in refusals) and self._has(digest):
                 return taken
+            used = any(Refusal.of(str(answer["error"])) is Refusal.USED for answer in refusals)
+            if any(lost) and refusals and not used:
+                # A node whose answer was lost may have the transaction: another one's refusal doesn't take it back.
+                told = f"an answer to the transaction was lost, and a node refuses it: {refusals[0]['error']}"
+                raise Trouble(told, passing=True)
             if len(refusals) >= self._quorum:
                 return refusals[0]
             raise trouble or Trouble("too few nodes answered", passing=True)
 
-        accepted: list[Endpoint] = []
+        accepted, lost = list[Endpoint](), list[bool]()
         return self._attempts("eth_sendRawTransaction", send)
 
     def _has(self, digest: str) -> bool:

@@ -17,7 +17,7 @@ from pol.chain.deployment_rules import Settings
 from pol.chain.deployments.create2 import SALT_BYTES
 from pol.chain.deployments.deployment_check import Assertion, assertions
 from pol.chain.deployments.deployment_parameters import document_of, read_parameters
-from pol.chain.deployments.deployment_plan import DeploymentSteps, Missing, Plan
+from pol.chain.deployments.deployment_plan import DeploymentSteps, Missing, Plan, RoundsDeploymentPlan
 from pol.chain.desks.jackpot_desk import JackpotFund
 from pol.chain.desks.vault import NATIVE
 from pol.chain.node.connection import Connection, operational
@@ -113,6 +113,19 @@ def deploy(
             f"the deployer {deployer} has {balance / ETHER:.6f} ether; the deployment may cost "
             f"{missing.gas * price / ETHER:.6f}: send the difference to it, and run this again"
         )
+    with wallet.once():
+        _carry_out(wallet, target, plan, missing, since, circuits, as_json)
+
+
+def _carry_out(
+    wallet: Wallet,
+    target: DeploymentTarget,
+    plan: Plan | RoundsDeploymentPlan,
+    missing: Missing,
+    since: int | None,
+    circuits: tuple[str, ...],
+    as_json: bool,
+) -> None:
     block = keep(target, plan, missing, since)
     with Progress(console=Console(stderr=True), disable=as_json) as progress:
         bar = progress.add_task("deploying", total=len(missing))

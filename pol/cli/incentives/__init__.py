@@ -1,1 +1,1 @@
-"""``pol econ``: parameters and populations."""
+"""``pol econ``: parameters with which honesty pays best."""

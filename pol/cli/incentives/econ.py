@@ -22,10 +22,7 @@ from pol.incentives.amounts import UNIT
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design as find_design
 
-OF_A_CHECKOUT = {
-    "coalition": "Search for the joint strategy that brings a coalition most.",
-    "simulate": "Let a population play for money with the parameters of a design.",
-}
+OF_A_CHECKOUT = {"coalition": "Search for the joint strategy that brings a coalition most."}
 """Verbs of the laboratory (`tests/lab`), and their lines in ``pol econ --help``."""
 
 
@@ -93,7 +90,6 @@ OPTIONS = (
     click.option("--false-reject", default=1e-4, show_default=True, help="How often honest work is rejected."),
     click.option("--exact", is_flag=True, help="The solver runs canonically; there is no profile."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-    click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with pictures (HTML)."),
 )
 
 
@@ -139,7 +135,7 @@ class _Econ(VerbGroup):
         if cmd_name not in OF_A_CHECKOUT:
             return super().get_command(ctx, cmd_name)
         try:
-            return cast(click.Command, getattr(laboratory("simulations.econ_verbs"), cmd_name))
+            return cast(click.Command, getattr(laboratory(f"incentives.{cmd_name}_verb"), cmd_name))
         except click.UsageError:
             if ctx.resilient_parsing:  # Completion offers only what can run.
                 return None
@@ -159,6 +155,7 @@ def econ() -> None:
 
 
 @econ.command(epilog=example("pol econ design --task-value 25 --verify-cost 1 --cheat-gain 2"))
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with pictures (HTML).")
 @with_needs
 def design(needs: Needs, as_json: bool, plot: Path | None) -> None:
     """Find the cheapest parameters with which honesty is everybody's best answer.

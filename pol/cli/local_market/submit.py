@@ -20,6 +20,7 @@ from pol.roles.submitter.submitter import Offer
 from pol.submission.market_place import MarketPlace
 
 if TYPE_CHECKING:
+    from pol.submission.submission import Submission
     from pol.submission.task_progress import Step
 
 ETHER = 10**18
@@ -61,17 +62,19 @@ def submit(
     if not function:
         raise click.UsageError(f"name the function that returns the task: {path}:make_task")
     submission.wei_of(price)
-    quiet = Console(stderr=True, quiet=as_json)
+    show = _Lines(as_json)
+    show.prepares(f"running {script}")
     with as_script(path):
         made = run_script(path, function)
-    desks, show = place.deployment.market(place.connection), _Lines(as_json)
+    desks = place.deployment.market(place.connection)
     free = 0 if place.signer is None else desks.vault.free(place.signer.address)
-    with quiet.status("capturing a step, storing what others need, and announcing the task"):
-        sent = submission.submit(
-            made, price, place, steps=steps, batch=batch, interval=interval, draws=draws, seed=seed
-        )
-    terms = desks.registry.terms(sent.task_id)
-    show.submitted(sent.id, terms, desks.settlement.escrow_of(terms))
+
+    def announce(sent: Submission) -> None:
+        terms = desks.registry.terms(sent.task_id)
+        show.submitted(sent.id, terms, desks.settlement.escrow_of(terms))
+
+    given: dict[str, Any] = {"steps": steps, "batch": batch, "interval": interval, "draws": draws, "seed": seed}
+    sent = submission.submit(made, price, place, **given, tell=show.prepares, announce=announce)
     if not is_test_net(place.connection.chain_id) and not as_json:
         click.echo("pol: keep `pol run submitter` running, which demands the model if the solver hides it", err=True)
     if no_follow:
@@ -90,6 +93,11 @@ class _Lines:
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._console = Console(highlight=False, soft_wrap=True)
+
+    def prepares(self, doing: str) -> None:
+        """Something begins that may take minutes."""
+        if not self._as_json:
+            click.echo(f"pol: {doing}", err=True)
 
     def submitted(self, task: str, terms: Terms, escrow: int) -> None:
         """The task is on chain."""

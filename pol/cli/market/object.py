@@ -84,8 +84,9 @@ def object(  # noqa: A001  # a command is named like its verb
             return _unseen(shown, found, market.store_url, as_json)
         shown |= {"false": found is not None, "bond": desk.bond_of(task_id)}
         if found is not None and not dry_run:
-            number = role.object(task_id, found)
-            shown |= _opened(role, task_id, number)
+            with role.wallet.once():
+                number = role.object(task_id, found)
+                shown |= _opened(role, task_id, number)
     if as_json:
         print(json.dumps(shown))
     else:

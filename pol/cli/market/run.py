@@ -19,7 +19,7 @@ from rich.markup import escape
 from web3 import Web3
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
-from pol.chain.account.outbox_journal import kept_journal
+from pol.chain.account.outbox_journal import SqliteJournal
 from pol.chain.node.networks import outage_of
 from pol.cli.examples import example
 from pol.cli.finite_range import FiniteRange
@@ -153,7 +153,7 @@ def run(
         role.proving_keys, role.device = proving_keys, device
     show = _Lines(as_json)
     log = DecisionLog(folder / "diary.sqlite", show.trouble)
-    role.wallet.keep(kept_journal(market.connection, role.wallet.address, folder, show.trouble), show.trouble)
+    role.wallet.keep(SqliteJournal.of(market.connection, role.wallet.address, folder, show.trouble), show.trouble)
 
     gauges = PartyGauges(HealthMetrics(kind, market.connection), role)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import click
 
 from pol.chain.account.wallet import Wallet
+from pol.chain.desks.market import Market
 from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
@@ -62,6 +64,12 @@ def stake(
     """
     wallet = Wallet(market.connection, signer_of(signer, market.connection.chain_id))
     desks = market.deployment.market(market.connection)
+    with nullcontext() if verb == "show" else wallet.once():
+        _send(verb, amount, tickets, wallet, desks)
+        _show(wallet, desks, as_json)
+
+
+def _send(verb: str, amount: int | None, tickets: int, wallet: Wallet, desks: Market) -> None:
     if verb == "deposit":
         if not amount:
             raise click.UsageError("say how much: pol stake deposit 1.5")
@@ -80,6 +88,9 @@ def stake(
         desks.sortition.enrol(wallet, tickets)
     elif verb == "resign":
         desks.sortition.resign(wallet, tickets)
+
+
+def _show(wallet: Wallet, desks: Market, as_json: bool) -> None:
     balances = desks.vault.balances(wallet.address)
     shown = {
         "address": wallet.address,

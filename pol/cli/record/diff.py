@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 from rich.table import Table
 
 from pol.cli.examples import example
-from pol.cli.file_output import DIFFERS, FINE, SHOWN_ROWS, console, json_option, unsupported_is_unseen
+from pol.cli.file_output import DIFFERS, FINE, SHORTER, SHOWN_ROWS, console, json_option, unsupported_is_unseen
 from pol.training.record.recorded_run import split_step
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ CHANGES_SHOWN = 40
 def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: bool) -> int:
     """Compare A and B: each a safetensors file, a folder of them, or a learning record (RECORD@STEP: a checkpoint).
 
-    Of two records: at the newest step that both have, and since which checkpoint each part differs.
+    Of two records: at the newest step that both have, and since which checkpoint each part differs. Exit code 4: they
+    are equal there, and one of them is shorter. Generators that nobody drew from are listed apart.
     """
-    from pol.verification.runs.run_comparison import compare_states, first_differences
+    from pol.verification.runs.run_comparison import generators
     from pol.verification.runs.tensor_comparison import aligned, compare_tensors
 
     if b is None:
@@ -43,18 +45,18 @@ def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: b
     whole = all(split_step(text)[1] is None for text in (a, b))
     one, other = _open(a, b)
     one, other, beside = aligned(one, other)
-    rows = list(compare_tensors(one, other))
-    states, since, steps = None, {}, []
-    if one.saved is not None and other.saved is not None and one.run is not None and other.run is not None:
-        states = compare_states(one.saved, other.saved)
-        steps = sorted(set(one.run.steps) & set(other.run.steps))
-        since = first_differences(one.run, other.run, steps) if one.run.record.run != other.run.record.run else {}
-    equal = all(row.how == "equal" for row in rows) and (states is None or not states.entries) and not (whole and since)
+    records = _compare_records(one, other, whole)
+    states, since, apart, shorter = records.states, records.since, records.apart, records.shorter
+    rows = [row for row in compare_tensors(one, other) if row.name not in apart]
+    alike = all(row.how == "equal" for row in rows) and (states is None or not states.entries) and not (whole and since)
+    equal = alike and not apart
+    code = SHORTER if equal and shorter else FINE if equal else DIFFERS
     if picture is not None:
-        _draw(picture, one, other, rows, steps if since else [])
+        _draw(picture, one, other, rows, records.steps if since else [])
     if as_json:
-        print(json.dumps(_document(one, other, rows, states, since, beside) | {"equal": equal}, indent=2))
-        return FINE if equal else DIFFERS
+        found = {"equal": equal, "shorter": shorter, "equal_but_for": generators(apart) if alike else []}
+        print(json.dumps(_document(one, other, rows, states, since, beside) | found, indent=2))
+        return code
     terminal = console()
     chosen = rows if show_all else [row for row in rows if row.how != "equal" or row.name in since]
     shown = chosen if show_all else chosen[:SHOWN_ROWS]
@@ -74,7 +76,45 @@ def diff(a: str, b: str | None, show_all: bool, picture: Path | None, as_json: b
         terminal.print(_first_difference(since), soft_wrap=True)
     if beside:
         terminal.print(f"not compared: {beside} tensors of the record that a model's file doesn't hold")
-    return FINE if equal else DIFFERS
+    if apart:
+        but_for = "they are equal but for" if alike else "beside that they differ in"
+        terminal.print(f"{but_for} generators that nobody drew from: {', '.join(generators(apart))}", soft_wrap=True)
+    if shorter:
+        terminal.print(shorter, soft_wrap=True)
+    return code
+
+
+@dataclass(frozen=True)
+class _Records:
+    """What two records say. shorter: which one is, in words. apart: entries of generators that nobody drew from."""
+
+    states: StateComparison | None = None
+    since: Mapping[str, int] = field(default_factory=dict)
+    steps: Sequence[int] = ()
+    apart: Collection[str] = ()
+    shorter: str = ""
+
+
+def _compare_records(one: NamedTensors, other: NamedTensors, whole: bool) -> _Records:
+    from pol.verification.runs.run_comparison import compare_states, first_differences, undrawn
+
+    if one.saved is None or other.saved is None or one.run is None or other.run is None:
+        return _Records()
+    states = compare_states(one.saved, other.saved)
+    steps = sorted(set(one.run.steps) & set(other.run.steps))
+    unlike = one.run.record.run != other.run.record.run
+    idle = undrawn(one.run, other.run) if unlike else set()
+    since = first_differences(one.run, other.run, steps, idle) if unlike else {}
+    short, long = sorted((one, other), key=_end)
+    shorter = ""
+    if whole and _end(short) < _end(long):
+        shorter = f"{short.label} is the end of the shorter run: the other one goes on to step {_end(long)}"
+    apart = idle & {entry.name for entry in states.entries}
+    return _Records(states.without(idle), since, steps, apart, shorter)
+
+
+def _end(side: NamedTensors) -> int:
+    return -1 if side.run is None else side.run.steps[-1]
 
 
 def _open(a: str, b: str) -> tuple[NamedTensors, NamedTensors]:

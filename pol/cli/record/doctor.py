@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pol.cli.examples import example
-from pol.cli.file_output import DIFFERS, FINE, console, json_option, unsupported_is_unseen
+from pol.cli.file_output import DIFFERS, FINE, UNSEEN, console, json_option, unsupported_is_unseen
 from pol.errors import OperationalError
 
 if TYPE_CHECKING:
@@ -35,15 +36,27 @@ PATIENCE = 10
 @click.command(
     context_settings={"ignore_unknown_options": True}, epilog=example("pol doctor --steps 20 -- python train.py")
 )
-@click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far each run goes.")
+@click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far runs go at least.")
+@click.option("--one-epoch", is_flag=True, help="The training has no second epoch: none has to be seen.")
 @click.option("--timeout", type=click.IntRange(1), default=3600, show_default=True, metavar="S", help="Of each run.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the runs here.")
 @click.option("--exact", is_flag=True, help="Run it with other instructions and threads as well: are its bits defined?")
 @json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @unsupported_is_unseen
-def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None, exact: bool, as_json: bool) -> int:
-    """Run COMMAND (after --) four times, kill it once, and compare: is a resumed training an uninterrupted one?
+def doctor(
+    command: tuple[str, ...],
+    steps: int,
+    one_epoch: bool,
+    timeout: int,
+    keep: Path | None,
+    exact: bool,
+    as_json: bool,
+) -> int:
+    """Run COMMAND (after --), kill and resume it three times, and compare: is it as if nothing had happened?
+
+    It is cut inside of the first epoch, right behind its end, and inside of the second one; the runs go to up to ten
+    times --steps to reach them. If they don't, the verdict says what wasn't seen, and the exit code is 3.
 
     The program has to use pol.training.Recorder or one of the integrations. It records every step into a folder of
     this command, whatever the program sets; other files that it writes stay.
@@ -51,7 +64,7 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
     COMMAND may be torchrun on this machine: every process then has a DistributedRecorder or a Recorder of its own, and
     findings name the rank.
     """
-    from pol.verification.runs.resume_check import EXACT, check_resumption
+    from pol.verification.runs.resume_check import EXACT, SEEN, check_resumption
 
     terminal = console()
 
@@ -65,13 +78,14 @@ def doctor(command: tuple[str, ...], steps: int, timeout: int, keep: Path | None
             steps,
             lambda line: None if as_json else terminal.print(line, soft_wrap=True),
             _other_threads() if exact else None,
+            one_epoch,
         )
     if as_json:
         print(json.dumps(_document(found), indent=2))
     else:
         for line in _lines(found, keep):
             terminal.print(line, soft_wrap=True)
-    return FINE if found.verdict == EXACT else DIFFERS
+    return {EXACT: FINE, SEEN: UNSEEN}.get(found.verdict, DIFFERS)
 
 
 def _other_threads() -> int:
@@ -123,26 +137,34 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="pol-doctor-") as folder:
             yield Path(folder)
         return
-    for name in ("whole", "again", "other", "cut"):
+    from pol.verification.runs.resume_check import FOLDERS
+
+    for name in FOLDERS:
         shutil.rmtree(keep / name, ignore_errors=True)  # of an earlier run
     yield keep
 
 
 def _lines(found: ResumeReport, keep: Path | None) -> Iterator[str]:
-    verdicts = {
-        "exact": f"EXACT: resumed after step {found.resumed_from}, it went on as the uninterrupted run, in every step "
-        f"and every component, to step {found.steps}.",
-        "two launches differ in root": "TWO LAUNCHES DIFFER IN ROOT: resumed after step "
-        f"{found.resumed_from}, it went on as the uninterrupted run to step {found.steps}, but launched again it has "
-        "other complete roots in every step: they can't be reproduced.",
-        "not deterministic": f"NOT DETERMINISTIC: two uninterrupted runs differ from step {found.step} on.",
-        "not exact elsewhere": "NOT EXACT ELSEWHERE: with other instructions and another number of threads, the run "
-        f"differs from step {found.step} on.",
-        "resume not exact": f"RESUME NOT EXACT: killed after step {found.killed_at} and resumed from step "
-        f"{found.resumed_from}, the run differs"
-        + (f" from step {found.step} on." if found.step is not None else " outside of the record."),
-    }
-    yield verdicts[found.verdict]
+    resumed = f"killed and resumed {len(found.cuts)} times, it"
+    if len(found.cuts) == 1:
+        resumed = f"resumed from step {found.cuts[0].resumed_from}, it"
+    begin = "" if found.step is None else f" from step {found.step} on"
+    yield {
+        "exact": f"EXACT: {resumed} went on as the uninterrupted run, in every step and every component, to step "
+        f"{found.steps}.",
+        "exact as far as seen": f"EXACT AS FAR AS SEEN: {resumed} went on as the uninterrupted run, in every step and "
+        f"every component, to step {found.steps}, but not all was seen.",
+        "two launches differ in root": f"TWO LAUNCHES DIFFER IN ROOT: {resumed} went on as the uninterrupted run to "
+        f"step {found.steps}, but launched again it has other complete roots: they can't be reproduced.",
+        "not deterministic": f"NOT DETERMINISTIC: two uninterrupted runs differ{begin}.",
+        "not exact elsewhere": f"NOT EXACT ELSEWHERE: with other instructions and another number of threads, the run "
+        f"differs{begin}.",
+        "resume not exact": f"RESUME NOT EXACT: after the last cut the run differs{begin or ' outside of the record'}.",
+    }[found.verdict]
+    for cut in found.cuts:
+        yield f"cut {cut.where}: killed after step {cut.killed_at}, resumed from step {cut.resumed_from}"
+    for place in found.not_seen:
+        yield f"not seen: {place}"
     if (difference := found.difference) is not None:
         where = "" if found.process is None else f" in the record of rank {found.process}"
         yield f"first differences{where}: {', '.join(difference.components)}"
@@ -170,8 +192,8 @@ def _document(found: ResumeReport) -> dict[str, Any]:
     return {
         "verdict": found.verdict,
         "steps": found.steps,
-        "resumed_from": found.resumed_from,
-        "killed_at": found.killed_at,
+        "cuts": [dataclasses.asdict(cut) for cut in found.cuts],
+        "not_seen": list(found.not_seen),
         "first_difference": None
         if difference is None
         else {

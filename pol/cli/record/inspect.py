@@ -98,7 +98,7 @@ def _document(data: bytes, what: str) -> dict[str, Any]:
     if kind == "pol/task":
         return _task(TaskDocument.decode(data))
     if kind == "pol/learning-proof":
-        return _proof(LearningProof.decode(data))
+        return dict(canonical_json.parse(LearningProof.decode(data).encode(), "the proof"))
     if kind == "pol/commitment":
         commitment = Commitment.decode(data)
         return {"kind": kind, "root": commitment.root.hex(), "components": _components(commitment.entries, {})}
@@ -125,7 +125,10 @@ def _record(record: LearningRecord, run: RecordedRun | None) -> dict[str, Any]:
 
 
 def _checkpoint(run: RecordedRun, step: int | None) -> dict[str, Any]:
-    return _saved(run.document(run.checkpoint(step)))
+    checkpoint = run.checkpoint(step)
+    before = [other for other in run.record.checkpoints if other.step < checkpoint.step][-1:]
+    changed = [change for _, change in run.changes([*before, checkpoint])]
+    return {**_saved(run.document(checkpoint)), "changed": changed}
 
 
 def _saved(saved: Any) -> dict[str, Any]:
@@ -158,10 +161,6 @@ def _components(entries: tuple[StateEntry, ...], documents: Mapping[str, bytes])
 
 def _task(task: TaskDocument) -> dict[str, Any]:
     return {**canonical_json.parse(task.encode(), "the task"), "segments": task.segments}
-
-
-def _proof(proof: LearningProof) -> dict[str, Any]:
-    return dict(canonical_json.parse(proof.encode(), "the proof"))
 
 
 def _is_json(file: Path) -> bool:

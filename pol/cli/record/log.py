@@ -18,6 +18,7 @@ from pol.commitments.checkpoint_log import verify_consistency
 from pol.errors import ProtocolError
 from pol.training.record import attestation, learning_record, signed_heads
 from pol.training.record.learning_record import LearningRecord
+from pol.training.record.recorded_run import RecordedRun
 from pol.training.record.signed_heads import LogHead
 from pol.training.storage.store import Store
 
@@ -65,6 +66,9 @@ def log(
         shown["verified_heads"] = "not checked: the record isn't signed"
     elif verify or signer is not None:
         shown["verified_heads"] = _verify(found, signer)
+    if verify or signer is not None:
+        told = RecordedRun(store, found).changes(found.checkpoints)
+        shown["changes"] = [{"step": step, "change": change} for step, change in told]
     if consistency is not None:
         shown["consistency"] = _consistency(found, *consistency)
     if since is not None:
@@ -140,4 +144,6 @@ def _print(shown: dict[str, Any], as_json: bool) -> None:
             text = "  ".join(f"{k} {v}" for k, v in rest.items()) + "".join(f"\n  {node}" for node in nodes)
         else:
             text = json.dumps(value) if isinstance(value, dict) else str(value) or "none"
+            if name == "changes":
+                text = "".join(f"\n  step {told['step']}: {told['change']}" for told in value) or "none"
         console.print(f"{name.replace('_', ' '):<15} {text}", markup=False, soft_wrap=True)

@@ -20,7 +20,7 @@ from pol.cli.verification.rounds_report import write_rounds_page
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.report.narrator import ConsoleNarrator
-from pol.training.record import learning_record, proof_of_record
+from pol.training.record import learning_record
 from pol.training.record.recorded_run import RecordedRun, open_run, open_store
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _page_of(
         if profile is not None:
             raise click.UsageError("--profile is for a learning proof: claims of rounds are exact, leave it out")
         return _of_rounds(file, training, draws, drawn_by, by)
-    if proof is None and not _is_record(training):
+    if proof is None and not _stores(training)[0].holds(learning_record.HEAD):
         raise OperationalError(
             f"{training} holds neither a learning record nor a training in rounds; of another store name the digest of "
             "a learning proof, too: pol report STORE PROOF"
@@ -73,7 +73,7 @@ def _page_of(
     digests = [None if name is None else digest_in(name) for name in (proof, profile)]
     if proof is None:
         run = open_run(training)
-        if not proof_of_record.names_task(run):
+        if not run.names_task():
             return _of_record(file, run, by)
     return _of_proof(file, training, digests[0], digests[1], draws, drawn_by, by)
 
@@ -141,10 +141,6 @@ def _is_rounds(training: str) -> bool:
     from pol.rounds.log.rounds_log import HEAD
 
     return any(store.holds(HEAD) for store in _stores(training))
-
-
-def _is_record(training: str) -> bool:
-    return _stores(training)[0].holds(learning_record.HEAD)
 
 
 def _stores(training: str) -> list[Store]:

@@ -23,6 +23,7 @@ from pol.report.narrator import ConsoleNarrator
 from pol.training.record.recorded_run import is_run, open_run, open_store
 
 if TYPE_CHECKING:
+    from pol.report.verification_scope import Occasion
     from pol.verification.examination.verification_report import VerificationReport
 
 EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
@@ -81,6 +82,8 @@ def verify(store: str, proof: str | None, report: Path | None, by: str, as_json:
 
     Exit codes: 0 accepted, 1 rejected, 2 wrong usage, 3 inconclusive.
     """
+    from pol.report.verification_page import page
+    from pol.report.verification_scope import unchecked
     from pol.verification.examination.verification_report import document
 
     if options["profile"] is not None and options["exact"]:
@@ -91,12 +94,14 @@ def verify(store: str, proof: str | None, report: Path | None, by: str, as_json:
         open_store(store)
         raise click.UsageError(f"{store} is no learning record: name the digest of a learning proof")
     found = _verify(store, proof, as_json, **options)
+    occasion = _occasion(found, by, options)
     if report is not None:
-        _write(report, found, by, options)
+        write_file(report, page(found, occasion).encode())
+    left = unchecked(found, occasion)
     if as_json:
-        print(json.dumps(document(found), indent=2))
+        print(json.dumps({**document(found), "unchecked": left}, indent=2))
     else:
-        _tell(found, report)
+        _tell(found, left, report)
     return EXIT[found.verdict.outcome.name.lower()]
 
 
@@ -143,10 +148,8 @@ def _verify(path: str, digest: str | None, quiet: bool, **options: Any) -> Verif
 
 def _require_task(path: str) -> None:
     """Refuse a record that names no task: it isn't false, but it can't be replayed."""
-    from pol.training.record import proof_of_record
-
     try:
-        named = proof_of_record.names_task(open_run(path))
+        named = open_run(path).names_task()
     except (ProtocolError, OperationalError):
         return  # the verification finds the same, as an outcome
     if not named:
@@ -156,20 +159,17 @@ def _require_task(path: str) -> None:
         )
 
 
-def _write(file: Path, found: VerificationReport, by: str, options: dict[str, Any]) -> None:
-    from pol.report.verification_page import page
+def _occasion(found: VerificationReport, by: str, options: dict[str, Any]) -> Occasion:
     from pol.report.verification_scope import Occasion, repeat_command
     from pol.verification.verdict.second_look import LOOKS
 
     more = [] if options["looks"] == LOOKS else ["--looks", str(options["looks"])]
     committed = options["log_root"]
     more += [] if committed is None else ["--log-root", committed]
-    command = repeat_command(found, more)
-    occasion = Occasion(int(time.time()), by, command, is_log_committed=committed is not None)
-    write_file(file, page(found, occasion).encode())
+    return Occasion(int(time.time()), by, repeat_command(found, more), is_log_committed=committed is not None)
 
 
-def _tell(found: VerificationReport, report: Path | None) -> None:
+def _tell(found: VerificationReport, left: list[str], report: Path | None) -> None:
     from pol.verification.examination.verification_report import draw_reasons
 
     terminal, verdict = console(), found.verdict
@@ -185,6 +185,8 @@ def _tell(found: VerificationReport, report: Path | None) -> None:
     terminal.print(f"{verdict.outcome.name}: {verdict.detail} ({reasons})", soft_wrap=True)
     for sentence in found.advice:
         terminal.print(sentence, soft_wrap=True)
+    for sentence in ("What wasn't checked:", *(f"- {line}" for line in left)):
+        terminal.print(sentence, soft_wrap=True, highlight=False, markup=False)
     if report is not None:
         terminal.print(f"report: {report}", soft_wrap=True)
 

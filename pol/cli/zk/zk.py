@@ -46,7 +46,7 @@ _circuit = click.argument("circuit", metavar="CIRCUIT")
 
 @click.group(cls=VerbGroup, epilog=example("pol zk prove mlp --out proof.json", "pol zk verify proof.json"))
 def zk() -> None:
-    """Zero-knowledge proofs of gradient steps; needs the extra pol[zk]."""
+    """Zero-knowledge proofs of gradient steps; needs the extra proof-of-learning[zk]."""
 
 
 zk.add_command(exact)
@@ -186,11 +186,13 @@ def deploy(
 
     connection = Connection.to(*rpc)
     wallet = Wallet(connection, signer_of(signer, connection.chain_id))
-    report = deployed(load_circuit(circuit), wallet, root, exact=exact, solc=solc, ceremony=ceremony, as_json=as_json)
-    if as_json:
-        print(json.dumps(report, indent=2))
-        return
-    click.echo(f"verifier of {circuit}: {report['verifier']}, {report['gas']:,} gas")
+    chosen = load_circuit(circuit)
+    with wallet.once():
+        report = deployed(chosen, wallet, root, exact=exact, solc=solc, ceremony=ceremony, as_json=as_json)
+        if as_json:
+            print(json.dumps(report, indent=2))
+            return
+        click.echo(f"verifier of {circuit}: {report['verifier']}, {report['gas']:,} gas")
 
 
 def deployed(

@@ -11,6 +11,7 @@ import click
 from pol.cli.examples import example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.verb_group import VerbGroup
+from pol.cli.verification.digest_option import hash_option
 from pol.cli.zk.zk_keys import keys_option, spinning, write_next
 from pol.errors import ProtocolError
 from pol.zk.circuits import Circuit, load_circuit
@@ -89,19 +90,37 @@ def prove(
 
 @exact.command("verify", epilog=example("pol zk exact verify steps.json"))
 @click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--task", metavar="ID", help="Of the task that the proofs have to be for; else of none.")
+@click.option("--first-step", type=click.IntRange(0), default=0, show_default=True, help="Its number in the task.")
+@click.option("--key", callback=hash_option, metavar="HEX", help="keyDigest() of the verifier that you trust.")
 @json_option
-def verify(path: Path, as_json: bool) -> None:
-    """Verify a file of proofs by py_ecc's pairing; compare the printed key with the one that you trust."""
+def verify(path: Path, task: str | None, first_step: int, key: str | None, as_json: bool) -> None:
+    """Verify a file of proofs by py_ecc's pairing, and say what they hold about.
+
+    A proof holds for one key, one step of one task, and three hashes. The name of the circuit in the file is its
+    author's word: only the key says which circuit it is.
+    """
     proofs = ExactProofs.from_json(read_file(path))
+    found, count = proofs.key.digest.hex(), len(proofs.steps)
+    if proofs.contexts != tuple(_contexts(task, first_step, count)):
+        given = "no task" if task is None else f"steps {first_step} to {first_step + count - 1} of task {task}"
+        raise ProtocolError(f"the proofs aren't about {given}: name their task and step with --task and --first-step")
+    if key not in (None, found):
+        raise ProtocolError(f"the proofs are for the key {found}, not for {key}: get the file for that verifier")
     began = time.monotonic()
-    with spinning(f"verifying {len(proofs.steps)} steps", as_json):
+    with spinning(f"verifying {count} steps", as_json):
         proofs.verify()
-    key = proofs.key.digest.hex()
+    first, last = proofs.steps[0].before.hex(), proofs.steps[-1].after.hex()
+    steps = {"task": task, "first_step": first_step, "steps": count, "before": first, "after": last}
     if as_json:
-        print(json.dumps({"holds": True, "steps": len(proofs.steps), "key": key}))
+        print(json.dumps({"holds": True, **steps, "key": found, "is_key_given": key is not None}))
         return
-    click.echo(f"{len(proofs.steps)} step(s) hold, in {time.monotonic() - began:.1f} s")
-    click.echo(f"for the key {key}: compare it with keyDigest() of the verifier that you trust")
+    about = "no task" if task is None else f"task {task}, from step {first_step}"
+    click.echo(f"{count} step(s) of {about} hold, in {time.monotonic() - began:.1f} s")
+    click.echo(f"from the vector with hash {first} to {last}")
+    compare = ": compare it with keyDigest() of the verifier that you trust" if key is None else ""
+    click.echo(f"for the key {found}{compare}")
+    click.echo(f"not proven: that this is the key of the circuit {proofs.circuit!r}, as the file says")
 
 
 def _contexts(task: str | None, first: int, count: int) -> list[bytes]:

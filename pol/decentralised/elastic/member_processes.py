@@ -28,7 +28,8 @@ from pol.decentralised.processes.local_processes import Author, local_key
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
+from pol.rounds.log.rounds_log import load_plan
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.training.storage.store import Store
 
 LOOPBACK = "127.0.0.1"
@@ -221,7 +222,7 @@ def _work(
     threading.Thread(target=_end_with_parent, daemon=True).start()
     connect = partial(join_meeting, port, seconds)
     store = Store(f"file://{folder}/store")
-    plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    plan = load_plan(store, digest)
     kind = member.author if is_first else ClaimAuthor
     author = kind(store, plan, local_key(member.number), partial(CpuExecutor, threads=1))
     worker = (member.worker if is_first else ElasticWorker)(author, Mailbox(connect(), seconds, connect))

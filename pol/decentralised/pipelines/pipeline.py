@@ -124,14 +124,14 @@ def _add(builder: PlanBuilder, name: str, stage: int, capture: Capture, options:
                 sources[slot] = From(name, slot, "part", starts=True)
             case _:
                 sources[slot] = ALWAYS
-    builder.phase(name, capture, sources, parts=options.parts)
+    builder.phase(name, capture, sources, parts=options.parts, author=f"route:{stage}")
 
 
 def staged_roster(plan: RoundsPlan, round_: int, present: list[int], stages: int, parts: int) -> Roster:
     """The roster of local workers, dealt to stages by their numbers, with routes that a beacon draws."""
     members = tuple(Member(local_key(number).name, number, role=stage_role(number % stages)) for number in present)
     beacon = keccak256(b"beacon of a local run" + round_.to_bytes(8, "big"))  # a real one comes from outside
-    routes = drawn_routes(beacon, round_, [member.role for member in members], parts)
+    routes = drawn_routes(beacon, round_, members, parts)
     return Roster(plan.digest, round_, members, routes=routes, beacon=beacon)
 
 

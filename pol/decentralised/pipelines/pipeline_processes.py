@@ -28,7 +28,8 @@ from pol.execution.cpu import CpuExecutor
 from pol.rounds.admission import HasStake, anybody
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import Change, MembershipEntry, decode_entry, encode_entry
-from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
+from pol.rounds.log.rounds_log import load_plan
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Roster
 from pol.training.storage.store import Store
 
@@ -106,7 +107,7 @@ def _work(
     torch.set_num_threads(1)
     meeting = _Meeting(Path(folder), workers, number, first)
     store = Store(f"file://{folder}/store")
-    plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    plan = load_plan(store, digest)
     key = local_key(number)
     made = author(store, plan, key, partial(CpuExecutor, threads=1))
     worker = RoundWorker(made, Exchange(), None if number else local_key(-1), has_stake)

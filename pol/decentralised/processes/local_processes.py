@@ -16,7 +16,8 @@ from pol.decentralised.processes.exchange import Exchange
 from pol.decentralised.processes.round_worker import RoundWorker, first_round
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
+from pol.rounds.log.rounds_log import load_plan
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member, Roster
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
@@ -80,7 +81,7 @@ def _work(
 ) -> None:
     torch.set_num_threads(1)
     store = Store(f"file://{folder}/store")
-    plan = RoundsPlan.decode(store.get(digest, limit=DOCUMENT_LIMIT))
+    plan = load_plan(store, digest)
     meeting = f"file://{meeting_file(Path(folder), plan)}"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=workers)
     author = cheats.get(rank, ClaimAuthor)(store, plan, local_key(rank), partial(CpuExecutor, threads=1))

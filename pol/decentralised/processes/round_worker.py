@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pol.decentralised.processes.exchange import Exchange
 from pol.errors import ProtocolError
-from pol.rounds.admission import HasStake, anybody, require_showable, sign_roster
+from pol.rounds.admission import HasStake, admitted, anybody, require_showable, sign_roster
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.earlier_claims import EarlierClaims
@@ -18,9 +18,10 @@ from pol.rounds.log.log_entries import (
     LogEntry,
     MembershipEntry,
     RosterEntry,
-    decode_entry,
     encode_entry,
 )
+from pol.rounds.log.logged_rounds import read_rounds
+from pol.rounds.log.rounds_log import load_head
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
@@ -81,6 +82,8 @@ class RoundWorker:
         """The newest roster that the coordinator has signed."""
         self._entries: list[LogEntry] = []
         self._received: list[LogEntry] = []
+        self._made: set[bytes] = set()
+        """Its claims of the round before."""
         self.round = 0
         """The current one."""
 
@@ -109,7 +112,7 @@ class RoundWorker:
 
         Raises:
             ProtocolError: the coordinator has signed another one; members couldn't show it on a chain, or one of them
-                has no stake.
+                has no stake; the log is without a claim of the round before.
             OperationalError: another coordinator was started, or the store failed.
         """
         author, self.round = self.author, roster.round
@@ -117,6 +120,14 @@ class RoundWorker:
         own = b"" if self._coordinator is None else self._sign(roster, self._coordinator)
         signature = self.exchange.gather(own)[0]
         require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
+        if self._made:
+            before = roster.round - 1
+            logged = read_rounds(author.store, *load_head(author.store), before, before).claims
+            if missing := self._made - logged.keys():
+                raise ProtocolError(
+                    f"the log is without {len(missing)} claims of round {before} that {author.name} has handed in: "
+                    "stop here, as nobody could count them"
+                )
         author.rosters[roster.round] = roster
         author.forget(roster.round - 1)
 
@@ -185,15 +196,24 @@ class RoundWorker:
         A claim is false if its sources aren't in the log: nobody's claim may depend on another's entry.
         """
         self.exchange.settle()
-        own = [encode_entry(entry) for entry in self._entries]
-        entered = _entries_of(self.exchange.gather(_joined(own)))
-        left_out = [data for data in map(encode_entry, self._received) if data not in set(entered)]
-        entered += dict.fromkeys(_entries_of(self.exchange.gather(_joined(left_out))))
+        roster = self.author.rosters[self.round]
+        entered = self._brought([encode_entry(entry) for entry in self._entries], roster)
+        known = {data for _, data in entered}
+        left_out = [data for data in map(encode_entry, self._received) if data not in known]
+        entered += self._brought(left_out, roster)
+        own = (entry.claim for entry in self._entries if isinstance(entry, ClaimEntry))
+        self._made = {claim.digest for claim in own if claim.worker == self.author.name}
         self._entries, self._received = [], []
         if self._keeper is not None:
-            for data in entered:
-                self._keeper.append(decode_entry(data), self.round)
+            for entry in admitted(entered, roster):
+                self._keeper.append(entry, self.round)
             self._keeper.publish([])
+
+    def _brought(self, own: Sequence[bytes], roster: Roster) -> list[tuple[str, bytes]]:
+        """What each member brings, with the member's name."""
+        messages = self.exchange.gather(_joined(own))
+        named = zip(roster.members, messages, strict=True)
+        return [(member.worker, data) for member, message in named for data in _entries_of(message)]
 
     def _require_place(self, message: MadeClaim, expected: ClaimPlace) -> None:
         """A claim under a roster of its author's own couldn't be shown on a chain."""
@@ -234,12 +254,11 @@ def _joined(entries: Sequence[bytes]) -> bytes:
     return b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
 
 
-def _entries_of(messages: Sequence[bytes]) -> list[bytes]:
+def _entries_of(message: bytes) -> list[bytes]:
     found: list[bytes] = []
-    for data in messages:
-        at = 0
-        while at < len(data):
-            size = int.from_bytes(data[at : at + 4], "big")
-            found.append(data[at + 4 : at + 4 + size])
-            at += 4 + size
+    at = 0
+    while at < len(message):
+        size = int.from_bytes(message[at : at + 4], "big")
+        found.append(message[at + 4 : at + 4 + size])
+        at += 4 + size
     return found

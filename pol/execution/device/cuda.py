@@ -33,7 +33,7 @@ class CudaDevice:
 
     Raises:
         OperationalError: torch is built without CUDA, there is no driver or no such GPU, the GPU or the driver is too
-            old, or `pol[gpu]` is not installed. Later: the GPU's memory is full, or a kernel failed.
+            old, or `proof-of-learning[gpu]` is not installed. Later: the GPU's memory is full, or a kernel failed.
     """
 
     def __init__(self, index: int = 0, cache: Path | None = None) -> None:
@@ -148,7 +148,7 @@ def check_driver(supported: int, major: int) -> None:
     if supported // 1000 < major:
         raise OperationalError(
             f"the driver knows CUDA {supported // 1000}.{supported % 1000 // 10}, the installed NVRTC makes code for "
-            f"CUDA {major}: update the driver, or pip install 'pol[gpu-cuda12]' in a fresh environment"
+            f"CUDA {major}: update the driver, or pip install 'proof-of-learning[gpu-cuda12]' in a fresh environment"
         )
 
 

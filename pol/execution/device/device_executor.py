@@ -6,12 +6,11 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 
 from pol.arithmetic.primitives import Words
-from pol.errors import ProtocolError
 from pol.execution.device.device import Buffer, Device
 from pol.execution.device.planned_kernels import planned_kernels
 from pol.execution.device.roots import DeviceRoots
 from pol.execution.executor import Seen, look_at_nothing
-from pol.execution.operand_sources import check_step, check_tensors
+from pol.execution.operand_sources import check_observed, check_step, check_tensors
 from pol.graph.node import Source
 from pol.graph.step_program import StepProgram
 
@@ -35,7 +34,7 @@ class DeviceExecutor:
     ) -> None:
         program.validate()
         check_tensors("constant", program.constants, constants)
-        _require_nodes(program, observed)
+        check_observed(program, observed)
         self._program = program
         self._device = device
         self._host_constants = list(constants)
@@ -77,7 +76,7 @@ class DeviceExecutor:
 
     def observing(self, nodes: Sequence[int]) -> DeviceExecutor:
         """An executor that observes these nodes; it shares kernels and constants with this one."""
-        _require_nodes(self._program, nodes)
+        check_observed(self._program, nodes)
         other = copy.copy(self)
         other._observed = list(nodes)
         return other
@@ -106,16 +105,6 @@ class DeviceExecutor:
     def state_root(self, state: Sequence[Buffer]) -> bytes:
         """The root of a state in the device's memory; only hashes leave it."""
         return self._roots.state_root([slot.type for slot in self._program.slots], state)
-
-    def trace_roots(self, state: Sequence[Words], step: int) -> tuple[list[bytes], list[Words]]:
-        """The tensor root of each node's output at a step, and the next state; outputs stay on the device."""
-        roots: list[bytes] = []
-
-        def hash_output(number: int, buffer: Buffer) -> None:
-            roots.extend(self._roots.tensor_roots([self._program.nodes[number].type], [buffer]))
-
-        after, _ = self._run(self.place(state), step, hash_output, frozenset())
-        return roots, self.fetch(after)
 
     def _by_array(self) -> dict[int, Buffer]:
         """The constants by the identity of their arrays, which this executor keeps alive."""
@@ -158,9 +147,26 @@ class DeviceExecutor:
         return [outputs[slot.producer] for slot in self._program.slots], outputs
 
 
-def _require_nodes(program: StepProgram, observed: Sequence[int]) -> None:
-    if not all(0 <= node < len(program.nodes) for node in observed):
-        raise ProtocolError(f"observed nodes {list(observed)} are not all in 0 .. {len(program.nodes) - 1}")
+class BegunStep:
+    """`begin` computes the whole step on the device and leaves the state as it is; `finish` gives the next one.
+
+    ``executor`` observes what `begin` gives; ``changing`` are the slots whose next tensors `finish` gives.
+    """
+
+    def __init__(self, executor: DeviceExecutor, changing: Sequence[int]) -> None:
+        self._executor, self._changing = executor, changing
+        self._after: list[Words] | None = None
+
+    def begin(self, state: Sequence[Words], step: int, constants: Sequence[Words]) -> list[Words]:
+        """The observed nodes' outputs. Raises as `DeviceExecutor.advance`."""
+        self._after, observed = self._executor.advance(state, step, constants)
+        return observed
+
+    def finish(self) -> list[Words]:
+        """The changing slots after the step that was begun, in arrays of their own."""
+        assert self._after is not None, "begin() comes before"
+        after, self._after = self._after, None
+        return [after[slot] for slot in self._changing]
 
 
 def _last_uses(program: StepProgram) -> list[list[int]]:

@@ -54,7 +54,7 @@ class Compiler:
     that was damaged is compiled again. The folder is for this user only: what lies in it is executed.
 
     Raises:
-        OperationalError: `pol[gpu]` is not installed.
+        OperationalError: `proof-of-learning[gpu]` is not installed.
     """
 
     def __init__(self, arch: str, folder: Path | None = None) -> None:
@@ -120,7 +120,7 @@ def supported_architectures() -> list[int]:
 
         error, numbers = nvrtc.nvrtcGetSupportedArchs()
         if int(error):
-            raise OperationalError(f"NVRTC does not name its architectures: {error!r}; install it again: pol[gpu]")
+            raise OperationalError(f"NVRTC names no architectures ({error!r}): install proof-of-learning[gpu] again")
         return list(numbers)
 
 
@@ -131,7 +131,7 @@ def version() -> tuple[int, int]:
 
         error, major, minor = nvrtc.nvrtcVersion()
         if int(error):
-            raise OperationalError(f"NVRTC does not tell its version: {error!r}; install it again: pol[gpu]")
+            raise OperationalError(f"NVRTC tells no version ({error!r}): install proof-of-learning[gpu] again")
         return major, minor
 
 
@@ -145,7 +145,7 @@ def reported() -> Iterator[None]:
     except RuntimeError as error:
         if type(error).__name__ != "DynamicLibNotFoundError":
             raise
-        raise OperationalError(f"NVRTC is not installed: pip install 'pol[gpu]' ({error})") from error
+        raise OperationalError(f"NVRTC is not installed: pip install 'proof-of-learning[gpu]' ({error})") from error
     except Exception as error:
         if not any(base.__name__ == "CUDAError" for base in type(error).__mro__):
             raise

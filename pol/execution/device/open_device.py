@@ -91,6 +91,6 @@ def _gpu(index: int) -> Device:
     try:
         module = importlib.import_module("pol.execution.device.cuda")
     except ImportError as error:
-        raise OperationalError(f"can't use a GPU: {error}; install what it needs: pip install 'pol[gpu]'") from error
+        raise OperationalError(f"can't use a GPU: {error}; pip install 'proof-of-learning[gpu]'") from error
     device: Device = module.CudaDevice(index)
     return device

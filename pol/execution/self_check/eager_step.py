@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import pol.execution.stock_torch.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import PolError, UnsupportedError
-from pol.execution.stock_torch.stable_order import StableOrder
+from pol.execution.stock_torch.defined_results import DefinedResults
 from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.loop import scheduled_options
 from pol.graph.capture.optimizers import Options
@@ -79,7 +79,7 @@ class EagerRun:
         """
         losses, found = [], []
         try:
-            with StableOrder(), CounterRandomness(torch.tensor(number), self._step.inputs.seed):
+            with DefinedResults(), CounterRandomness(torch.tensor(number), self._step.inputs.seed):
                 for phase, names in zip(self._step.training.phases, self._updated, strict=True):
                     losses.append(self._backward(phase, rows))
                     gradients = [self._parameters[name].grad for name in names]
@@ -114,12 +114,12 @@ class EagerRun:
         for parameter in self._parameters.values():
             parameter.grad = None
         total = torch.zeros(())
-        parts = rows.reshape(loop.accumulation, -1)
-        for part in parts:
-            batch = [tensor.index_select(0, part) for tensor in step.inputs.dataset.values()]
+        data = step.inputs.dataset.values()
+        batches = [[t.index_select(0, part) for t in data] for part in rows.reshape(loop.accumulation, -1)]
+        parts = phase.objective.parts(loop, batches)
+        for batch in batches:
             with loop.forward_precision():
-                value = phase.objective(step.training.model, batch)
-            value = value / len(parts) if len(parts) > 1 else value
+                value = phase.objective.share(phase.objective(step.training.model, batch, parts), parts)
             value.backward()
             total = total + value.detach().reshape(())
         return total

@@ -8,6 +8,7 @@ import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.graph.aten_graph import AtenGraph
+from pol.graph.capture.guards.index_ranges import lookups_of
 from pol.graph.capture.tracing.step_inputs import DATA
 from pol.graph.step_program import Component
 from pol.graph.tensor_type import DType
@@ -17,24 +18,21 @@ def hard_operands(
     graph: AtenGraph, state: Sequence[Words], constants: Sequence[Words]
 ) -> Iterator[tuple[list[Words], list[Words]]]:
     """Pairs of state and constants. Parameters and data change; buffers and optimizer state, which may have invariants,
-    stay. Integers stay within those of the data set, for which the capture has checked that all indices are in range.
+    stay. Integers, and floats that are labels, stay within those of the data set: the capture has checked them.
     """
-    for parameters, floats, integers in ((_zeros, _zeros, _least), (_halves, _whole, _greatest)):
+    labels = {lookup.constant for lookup in lookups_of(graph)}
+    for parameters, floats, end in ((np.zeros_like, np.zeros_like, np.min), (_halves, _whole, np.max)):
         changed = [
             parameters(words) if slot.component is Component.PARAMETER else words
             for slot, words in zip(graph.slots, state, strict=True)
         ]
-        data = [
-            (floats if entry.type.words.dtype is DType.F32 else integers)(words)
-            if entry.name.startswith(DATA)
-            else words
-            for entry, words in zip(graph.constants, constants, strict=True)
-        ]
+        data = list(constants)
+        for place, entry in enumerate(graph.constants):
+            if entry.name.startswith(DATA):
+                are_numbers = entry.type.words.dtype is DType.F32 and entry.name not in labels
+                last = end(constants[place].view(np.int32)).view(np.uint32)
+                data[place] = floats(constants[place]) if are_numbers else np.full_like(constants[place], last)
         yield changed, data
-
-
-def _zeros(words: Words) -> Words:
-    return np.zeros_like(words)
 
 
 def _halves(words: Words) -> Words:
@@ -48,11 +46,3 @@ def _whole(words: Words) -> Words:
     """All whole numbers from -2 to 2, in turn."""
     count = np.arange(words.size, dtype=np.int64).reshape(words.shape)
     return ((count * 7) % 5 - 2).astype(np.float32).view(np.uint32)
-
-
-def _least(words: Words) -> Words:
-    return np.full_like(words.view(np.int32), words.view(np.int32).min()).view(np.uint32)
-
-
-def _greatest(words: Words) -> Words:
-    return np.full_like(words.view(np.int32), words.view(np.int32).max()).view(np.uint32)

@@ -27,11 +27,7 @@ class KeptExecutors:
         constants: Sequence[Words],
         step: int,
     ) -> tuple[list[Words], list[Words]]:
-        """The next state and the outputs of the observed nodes, which are the same in each call for one program.
-
-        Raises:
-            ProtocolError: as `CpuExecutor`.
-        """
+        """The next state and the outputs of the observed nodes, which are the same in each call for one program."""
         _, executor = self._kept.get(id(program), (program, None))
         if executor is None:
             executor = CpuExecutor(program, constants, self._threads, observed)

@@ -65,15 +65,32 @@ class NodeCheck:
         """The first operation that differs at this step, or None.
 
         `is_drawn` says that the operands come from rows of the data set: then torch must accept them, and nothing may
-        overflow on one side only.
+        overflow on one side only. Of other operands, those that torch refuses and what is computed from them are left
+        out: no operation takes what its forward would not.
         """
+        refused: set[int] = set()
         for nodes, refs in self._passes():
             values = self._values(nodes[0], refs, state, constants, step)
-            for node in nodes:
-                mismatch = self._compared(node, values, is_drawn)
-                if mismatch is not None:
-                    return mismatch
+            for position in (place for place in nodes if place not in refused):
+                try:
+                    mismatch = self._compared(position, values, is_drawn)
+                except ProtocolError as error:
+                    if is_drawn:
+                        line = self._graph.nodes[position].source
+                        raise UnsupportedError(f"{line} -- torch refuses the operands: {error}") from error
+                    refused |= self._behind(position)
+                else:
+                    if mismatch is not None:
+                        return mismatch
         return None
+
+    def _behind(self, position: int) -> set[int]:
+        """The position of an operation and of all that its results lead to."""
+        first, found = len(self._graph.inputs), {position}
+        for later, node in enumerate(self._graph.nodes):
+            if any(ref.value - first in found for ref in references(node.all_arguments)):
+                found.add(later)
+        return found
 
     @cached_property
     def _compared_at(self) -> list[int]:
@@ -133,13 +150,7 @@ class NodeCheck:
         # Converted for this operation alone: in torch, integers take twice the memory.
         refs = {*references(node.all_arguments), *(Ref(own, output) for output in range(len(node.outputs)))}
         values = {ref: typed(words[ref], self._graph.type_of(ref)) for ref in refs}
-        operands = _operands(node, values)
-        try:
-            native = self._native.call(node, operands)
-        except ProtocolError as error:
-            if is_drawn:
-                raise UnsupportedError(f"{node.source} -- torch refuses the operands: {error}") from error
-            return None  # No data of the user leads to these operands.
+        native = self._native.call(node, _operands(node, values))
         bound: RoundingBound | None = None
         for output, result in enumerate(native):
             canonical = values[Ref(own, output)]

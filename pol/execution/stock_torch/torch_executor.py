@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -10,18 +11,10 @@ from torch import Tensor
 
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.stock_torch import torch_random
+from pol.execution.stock_torch.defined_results import exact_int_mm, stable_sort, stable_topk
 from pol.execution.stock_torch.grouped_products import grouped_mm
-from pol.execution.stock_torch.stable_order import stable_sort, stable_topk
-from pol.graph.aten_graph import (
-    WORD_TYPES,
-    Argument,
-    AtenGraph,
-    AtenInput,
-    AtenNode,
-    Ref,
-    TorchDType,
-    references,
-)
+from pol.graph.aten_graph import WORD_TYPES, Argument, AtenGraph, AtenInput, AtenNode, Ref, TorchDType, references
+from pol.graph.capture.guards.index_ranges import index_operands
 from pol.graph.lowering import RULES
 
 
@@ -47,6 +40,7 @@ ALLOWED: Mapping[str, Callable[..., Any]] = {
     "aten._grouped_mm.default": grouped_mm,
     "aten.topk.default": stable_topk,
     "aten.sort.default": stable_sort,
+    "aten._int_mm.default": exact_int_mm,
     **torch_random.DRAWS,
 }
 """The only operations that a graph can run: those with a rule, each a pure function of tensors and numbers."""
@@ -64,20 +58,22 @@ CREATED = frozenset(
     )
 )
 """Operations without a tensor operand, which have to be told the device."""
+_MEMORY = frozenset(("Device", "Layout", "MemoryFormat"))
 DTYPES: Mapping[str, torch.dtype] = {name: getattr(torch, name) for name in WORD_TYPES}
 """torch's dtypes by the names that graphs use."""
 
 
 class NativeExecutor:
-    """Steps of an ATen graph on a device. Graphs are untrusted: only operations in ALLOWED are ever looked up.
+    """Steps of an ATen graph on a device. Graphs are untrusted, but they lower: rules refuse what torch doesn't check.
 
-    Raises ProtocolError for an operation outside the allow-list, a malformed argument, or a result of another type
-    than the graph states.
+    Raises ProtocolError for an operation outside of ALLOWED (none other is looked up), a malformed argument, an index
+    that does not exist, or a result of another type than the graph states.
     """
 
     def __init__(self, graph: AtenGraph, device: str = "cpu") -> None:
         for node in graph.nodes:
             allowed(node)
+        self._indexed = {n.operation for n in graph.nodes if any(index_operands(n, lambda r: graph.type_of(r).shape))}
         self._graph = graph
         self._device = torch.device(device)
         self._last_use = _last_uses(graph)
@@ -121,28 +117,32 @@ class NativeExecutor:
         keywords = {name: given(argument) for name, argument in node.keywords}
         if node.operation in CREATED:
             keywords["device"] = self._device
+        if node.operation in self._indexed:
+            for own in index_operands(node, lambda ref: values[ref.value][ref.output].shape):
+                wrong = own.wrong(values[own.ref.value][own.ref.output])
+                if wrong is not None:
+                    raise ProtocolError(f"{node.name}: {node.operation} reads index {wrong} of {own.size} {own.places}")
         try:
-            result = ALLOWED[node.operation](*arguments, **keywords)
+            results = results_of(node.operation, arguments, keywords)
         except MemoryError as error:
             raise OperationalError(f"{node.name}: not enough memory") from error
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             if isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error):
                 raise OperationalError(f"{node.name}: not enough memory on {self._device}") from error
             raise ProtocolError(f"{node.name}: {node.operation} rejects its arguments: {error}") from error
-        results = tuple(result) if isinstance(result, tuple | list) else (result,)
-        results = selected(results, arguments)
         actual = [(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in results]
         if actual != [(type_.dtype, type_.shape) for type_ in node.outputs]:
             raise ProtocolError(f"{node.name}: {node.operation} gives {actual}, the graph says {list(node.outputs)}")
         return results
 
 
-def selected(results: Sequence[Tensor | None], arguments: Sequence[Any]) -> tuple[Tensor, ...]:
-    """The results that an output mask (a last argument of booleans) selects."""
-    last = arguments[-1] if arguments else None
-    mask = [True] * len(results)
-    if isinstance(last, list | tuple) and len(last) == len(results) and all(isinstance(flag, bool) for flag in last):
-        mask = list(last)
+def results_of(operation: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Tensor, ...]:
+    """The results of an operation in ALLOWED that its output mask (a last argument of booleans) selects."""
+    found = ALLOWED[operation](*arguments, **keywords)
+    results = found if isinstance(found, tuple | list) else (found,)
+    mask = arguments[-1] if arguments else None
+    if not isinstance(mask, list | tuple) or len(mask) != len(results) or not all(type(flag) is bool for flag in mask):
+        mask = [True] * len(results)
     return tuple(item for item, flag in zip(results, mask, strict=True) if flag and item is not None)
 
 
@@ -163,10 +163,26 @@ def resolved(argument: Argument, value: Callable[[Ref], Any], dtype: Callable[[t
 
 
 def allowed(node: AtenNode) -> Callable[..., Any]:
-    """The torch function of a node; ProtocolError if its operation is not in the allow-list."""
+    """The torch function of a node.
+
+    Raises ProtocolError if its operation isn't in the allow-list, or if a number is a dtype or says where memory is:
+    torch looks every number up in its tables.
+    """
     if node.operation not in ALLOWED:
         raise ProtocolError(f"{node.name}: the operation {node.operation!r} is not in the allow-list")
+    keywords = dict(node.keywords)
+    for place, (name, kind) in enumerate(_kinds(node.operation)):
+        given = node.arguments[place] if place < len(node.arguments) else keywords.get(name)
+        if given is not None and (kind in _MEMORY or (kind == "ScalarType") != isinstance(given, TorchDType)):
+            raise ProtocolError(f"{node.name}: {node.operation} takes no {given!r} as {name}")
     return ALLOWED[node.operation]
+
+
+@cache
+def _kinds(operation: str) -> list[tuple[str, str]]:
+    """Names and kinds of the arguments of an operation."""
+    arguments = ALLOWED[operation]._schema.arguments  # type: ignore[attr-defined]  # every ATen overload has one
+    return [(item.name, str(item.real_type).removeprefix("Optional[").removesuffix("]")) for item in arguments]
 
 
 def _last_uses(graph: AtenGraph) -> dict[int, list[int]]:

@@ -10,15 +10,11 @@ import operator
 from typing import Any
 
 import torch
-from torch import fx
+from torch import Tensor, fx
 
-from pol.execution.stock_torch.torch_executor import (
-    ALLOWED,
-    CREATED,
-    allowed,
-    resolved,
-)
+from pol.execution.stock_torch.torch_executor import CREATED, allowed, resolved, results_of
 from pol.graph.aten_graph import Argument, AtenGraph, AtenNode
+from pol.graph.capture.guards.index_ranges import index_operands
 
 
 def to_module(graph: AtenGraph, device: str = "cpu", real: torch.dtype = torch.float32) -> fx.GraphModule:
@@ -33,16 +29,26 @@ def to_module(graph: AtenGraph, device: str = "cpu", real: torch.dtype = torch.f
     built = fx.Graph()
     values: list[tuple[fx.Node, ...]] = [(built.placeholder(f"input_{i}"),) for i in range(len(graph.inputs))]
     for node in graph.nodes:
+        for operand in index_operands(node, lambda ref: graph.type_of(ref).shape):
+            own = values[operand.ref.value][operand.ref.output]
+            message = f"{node.name}: {node.operation} reads an index beside {operand.size} {operand.places}"
+            built.call_function(_require, (own, operand.least, operand.size, operand.ignored, message))
         values.append(_call(built, node, values, torch.device(device), real))
     results = (*graph.next_state, *(ref for _, ref in graph.observed))
     built.output(tuple(values[ref.value][ref.output] for ref in results))
     return fx.GraphModule({}, built)
 
 
+def _require(indices: Tensor, least: int, size: int, ignored: int | None, message: str) -> None:
+    """Stop the step where an index does not exist; compiled modules stay whole."""
+    exists = (indices >= least) & (indices < size)
+    torch._assert_async((exists if ignored is None else exists | (indices == ignored)).all(), message)
+
+
 def _call(
     built: fx.Graph, node: AtenNode, values: list[tuple[fx.Node, ...]], device: torch.device, real: torch.dtype
 ) -> tuple[fx.Node, ...]:
-    function = allowed(node)
+    allowed(node)
 
     def argument(given: Argument) -> Any:
         return resolved(
@@ -55,24 +61,9 @@ def _call(
     keywords = {name: argument(item) for name, item in node.keywords}
     if node.operation in CREATED:
         keywords["device"] = device
-    result = built.call_function(function, arguments, keywords)
+    found = built.call_function(results_of, (node.operation, arguments, keywords))
+    results = tuple(built.call_function(operator.getitem, (found, place)) for place in range(len(node.outputs)))
     if node.operation.startswith("pol.") and node.outputs[0].dtype == "float32":
         # Draws are defined in binary32 and converted afterwards.
-        return (built.call_method("to", (result, real)),)
-    if len(node.outputs) == 1 and not _gives_several(node):
-        return (result,)
-    return tuple(built.call_function(operator.getitem, (result, place)) for place in _places(node))
-
-
-def _gives_several(node: AtenNode) -> bool:
-    """Whether the operation gives a tuple or a list, even if one tensor of it is used."""
-    returns = ALLOWED[node.operation]._schema.returns  # type: ignore[attr-defined]  # every ATen overload has one
-    return len(returns) > 1 or str(returns[0].type).startswith("List")
-
-
-def _places(node: AtenNode) -> list[int]:
-    """Positions of the outputs among all results of the operation: an output mask (booleans, last) leaves some out."""
-    last = node.arguments[-1] if node.arguments else None
-    if isinstance(last, tuple) and last and all(isinstance(flag, bool) for flag in last):
-        return [place for place, flag in enumerate(last) if flag]
-    return list(range(len(node.outputs)))
+        return (built.call_method("to", (*results, real)),)
+    return results

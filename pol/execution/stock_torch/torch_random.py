@@ -37,7 +37,7 @@ def _implementation(name: str) -> Callable[..., Tensor]:
         count = math.prod(shape)
         if count == 0:
             return torch.empty(tuple(shape), dtype=DTYPES[name], device=place)
-        at, key = int(step), [word & _MASK for word in seed.tolist()]
+        at, key, ordinal = int(step), [word & _MASK for word in seed.tolist()], ordinal & _MASK
         shaped = None
         if place.type != "cpu":
             shaped = _by_torch(name, torch_words(count, at, key, ordinal, place), parameters)

@@ -65,10 +65,10 @@ def capture(
 class Course:
     """Steps that are given their batches one by one: ``first`` is the next one.
 
-    ``options`` are those of each group of the optimizer at each step (`Loop.options`).
+    ``options`` are those of each optimizer's groups at each step (`Loop.options`).
     """
 
-    options: Sequence[Sequence[Options]]
+    options: Sequence[Sequence[Sequence[Options]]]
     first: int = 0
 
 
@@ -83,18 +83,14 @@ def capture_course(
     check: bool,
     course: Course | None = None,
 ) -> Capture:
-    """As `capture`. With a ``course``, each step takes the one row of the order, and the data set is its batch.
-
-    Raises:
-        UnsupportedError: as `capture`.
-    """
+    """As `capture`. With a ``course``, each step takes the one row of the order, and the data set is its batch."""
     observe = OBSERVER.get()
     if observe is not None:
         observe(model, loss, optimizer, dataset, order, loop, seed)
     training = Training.of(model, loss, optimizer, dataset, loop)
     require_capturable(training, dataset, order)
     first = 0 if course is None else course.first
-    options = [loop.options(own, len(order)) if course is None else course.options for own in training.optimizers]
+    options = [loop.options(own, len(order)) for own in training.optimizers] if course is None else course.options
     plans = optimizer_steps(training, options, first, may_count=course is None)
     inputs = step_inputs(training, plans, named_tensors(dataset), order, seed, course is not None, first)
     try:
@@ -186,11 +182,7 @@ class RecordedStep:
 def record_step(
     training: Training, plans: Sequence[OptimizerStep], inputs: StepInputs, report: Report = refuse
 ) -> RecordedStep:
-    """Trace and record one step; the user's objects are restored. A report that returns lets operations be refused.
-
-    Raises:
-        UnsupportedError: as `capture`.
-    """
+    """Trace and record one step; the user's objects are restored. A report that returns lets operations be refused."""
     entries = _entries(inputs, plans, report)
     traced = trace_step(training, plans, inputs, report)
     recorder = AtenRecorder(entries, inputs.seed, report)

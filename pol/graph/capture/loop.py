@@ -35,6 +35,9 @@ class Loop:
     updates, all of them together.
     accumulation: the row of a step is cut into as many micro-batches of equal size, one after another, and each loss is
     divided by their number; the losses observed are their mean.
+    items: a function of the tensors of a micro-batch that counts its items, such as tokens. The loss is then a sum over
+    items, and is divided by their number in all micro-batches: a mean of means isn't the mean of all. A model that
+    gives its own loss takes that number as `num_items_in_batch`, as in transformers.
     ema: decay of a moving average of each updated parameter, `ema = ema + (1 - decay) * (parameter - ema)` after every
     step, beginning with the initial parameters. It's state named `ema.` and the parameter; nothing reads it.
     precision: "bf16-mixed" runs model and loss under torch.autocast("cpu", torch.bfloat16).
@@ -46,6 +49,7 @@ class Loop:
     clip_norm: float | None = None
     clip_value: float | None = None
     accumulation: int = 1
+    items: Callable[..., Tensor] | None = None
     ema: float | None = None
     precision: Literal["float32", "bf16-mixed"] = "float32"
 
@@ -61,6 +65,8 @@ class Loop:
                 raise UnsupportedError(f"{name} is a positive number, or None for no clipping")
         if self.ema is not None and not 0 <= self.ema < 1:
             raise UnsupportedError("ema is a decay of at least 0 and below 1, such as 0.999")
+        if self.items is not None and not callable(self.items):
+            raise UnsupportedError("items is a function of a micro-batch: lambda x, labels: (labels != -100).sum()")
         several = isinstance(self.scheduler, list | tuple)
         if several and not all(isinstance(item, LRScheduler) for item in self.schedulers):
             raise UnsupportedError("of several schedulers each is a torch.optim.lr_scheduler of one of the optimizers")

@@ -31,9 +31,6 @@ def capture_shapes(
     """As `capture`, for a model whose parameters and buffers may lie on the meta device; data set and order may not.
 
     Nothing is executed: neither the range of integers nor the self-check is looked at, and no task can be made of it.
-
-    Raises:
-        UnsupportedError: as `capture`.
     """
     training = Training.of(model, loss, optimizer, dataset, loop)
     require_capturable(training, dataset, order, shapes_alone=True)

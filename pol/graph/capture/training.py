@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -37,9 +38,25 @@ class Objective:
     keys: tuple[str, ...] | None
     takes_model: bool = False
 
-    def __call__(self, model: nn.Module, batch: Sequence[Tensor]) -> Any:
-        """The value for a batch."""
+    def parts(self, loop: Loop, batches: Sequence[Sequence[Tensor]]) -> int | Tensor:
+        """The number by which the loss of each micro-batch is divided."""
+        if loop.items is None:
+            return len(batches)
+        counts = [self._called(loop.items, batch) for batch in batches]
+        if not all(isinstance(count, Tensor) and count.numel() == 1 for count in counts):
+            raise UnsupportedError("items must return one number as a tensor: (labels != -100).sum()")
+        return torch.stack([count.reshape(()) for count in counts]).sum()
+
+    def share(self, value: Any, parts: int | Tensor) -> Any:
+        """The part that the loss of a micro-batch has in that of its step."""
+        is_done = self.loss is None if isinstance(parts, Tensor) else parts == 1
+        return value if is_done else value / parts
+
+    def __call__(self, model: nn.Module, batch: Sequence[Tensor], parts: int | Tensor = 1) -> Any:
+        """The value for a batch; a model that gives its own loss counts the items of a step."""
         loss = self.loss
+        if loss is None and isinstance(parts, Tensor):
+            return _own_loss(self._called(partial(model, num_items_in_batch=parts), batch))
         if self.takes_model and loss is not None:
             return self._called(loss, batch, model)
         if loss is None:

@@ -56,6 +56,13 @@ class Call:
             raise ProtocolError(f"argument {position} of {self.node.operation} is not a tensor: {value!r}")
         return self.values[value]
 
+    def shaped(self, position: int, shape: Sequence[int]) -> Value:
+        """A tensor of this shape; ProtocolError for another one: torch's kernels read all its words, if they exist."""
+        value = self.tensor(position)
+        if value.shape != tuple(shape):
+            raise ProtocolError(f"argument {position} of {self.node.operation} has shape {value.shape}, not {shape}")
+        return value
+
     def floats(self, position: int) -> View:
         """A float32 tensor as words in memory; UnsupportedError for another one."""
         value = self.tensor(position)

@@ -110,7 +110,7 @@ def _lower_node(call: Call) -> tuple[Value, ...]:
     call.emitter.begin(node)
     try:
         result = rule.lower(call)
-    except (IndexError, TypeError, ValueError) as error:
+    except (ArithmeticError, IndexError, TypeError, ValueError) as error:
         raise ProtocolError(f"{node.name}: {node.operation} has impossible arguments: {error}") from error
     results = _wanted(node, result if isinstance(result, tuple) else (result,))
     if len(results) != len(node.outputs):

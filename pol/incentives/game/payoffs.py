@@ -7,7 +7,7 @@ are floats. Nobody is assumed honest: watchers are awake only if watching pays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf
 
@@ -388,8 +388,3 @@ class Game:
         yield from self.challenger()
         yield self.submitter()
         yield from self.coalition()
-
-
-def without_planted_errors(game: Game) -> Game:
-    """The same task without forced errors and jackpot: the verifier's dilemma."""
-    return Game(None, replace(game.stakes, jackpot=0), game.costs, game.threat)

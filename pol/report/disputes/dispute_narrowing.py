@@ -37,10 +37,9 @@ def narrowing(moves: Sequence[DisputeEntry], executed: OneStep | EvmOperation | 
                 class_="operation",
             )
         )
-    rows = ((str(e.number), _side(e.row.side), e.row.move, e.row.picked, e.row.remains) for e in moves)
+    sides = (element("span", e.row.side, style=f"color: {COLORS[e.row.side]}") for e in moves)
+    rows = (
+        (str(e.number), side, e.row.move, e.row.picked, e.row.remains) for e, side in zip(moves, sides, strict=True)
+    )
     listed = table(("", "side", "move", "picks", "what is left of it"), rows)
     return [*found, element("details", element("summary", f"All {len(moves)} moves"), listed)]
-
-
-def _side(name: str) -> Markup:
-    return element("span", name, style=f"color: {COLORS[name]}")

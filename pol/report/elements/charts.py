@@ -44,7 +44,7 @@ def marks(series: Mapping[str, Sequence[tuple[int, float]]], limit: float | None
     low, high = math.floor(min(decades, default=-1.0)) - 1.0, math.ceil(max(decades, default=0.0)) + 1.0
     xs = [x for x, _ in points]
     frame = Frame(min(xs, default=0) - 0.5, max(xs, default=1) + 0.5, low, high)
-    labels = {low: "0"} | {float(d): _power(d) for d in _few(int(low) + 1, int(high) - 1)} | {high: "inf"}
+    labels = {low: "0"} | {float(d): f"1e{d}" if d else "1" for d in _few(int(low) + 1, int(high) - 1)} | {high: "inf"}
     parts = [_line([(0, frame.y(y)), (SIZE, frame.y(y))], "grid") for y in labels]
     if limit:
         y = frame.y(math.log10(limit))
@@ -178,7 +178,3 @@ def _round_numbers(low: float, high: float) -> list[float]:
     step *= next((times for times in (1, 2, 5) if width / (step * times) <= 5), 10)
     first, last = math.floor(low / step), math.ceil(high / step)
     return [number * step for number in range(first, last + 1)]
-
-
-def _power(decade: float) -> str:
-    return "1" if decade == 0 else f"1e{decade:.0f}"

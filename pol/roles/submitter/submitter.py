@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 
 from eth_typing import ChecksumAddress
@@ -172,8 +172,9 @@ class Submitter(Role):
         require_distances(capture.program, capture.state, capture.names.slots)
         quote = self.quote(capture, offer)
         pin = None if verifier is None else self._pin(capture, offer, verifier)
+        begun = self.market.registry.begun(self.wallet)
         free = self.market.vault.free(self.wallet.address)
-        if free < quote.escrow:
+        if free < quote.escrow and not begun:
             raise ProtocolError(
                 f"the task locks {quote.escrow} wei, and {self.wallet.address} has {free} free in the vault: bring the "
                 f"difference by `pol stake deposit {quote.escrow - free}wei`, or lower the price of a work unit"
@@ -217,6 +218,8 @@ class Submitter(Role):
             initial_state=document.initial_state_root,
             document=bytes.fromhex(digest),
         )
+        # Windows follow from measured times: a process that was killed and started again means the same task.
+        named = next((terms for terms in begun if _timeless(terms) == _timeless(named)), named)
         if pin is not None:
             nonce = self.market.registry.nonce(self.wallet.address)
             self.market.proven_steps.pin(self.wallet, nonce, named, pin)
@@ -254,6 +257,11 @@ class Submitter(Role):
     def _models(self) -> set[tuple[bytes, int]]:
         """Tasks whose models lie in the folder, with the time when their solvers were chosen."""
         return set()
+
+
+def _timeless(terms: Terms) -> dict[str, object]:
+    """The terms without windows and clock."""
+    return {name: value for name, value in asdict(terms).items() if not (name.endswith("_window") or name == "clock")}
 
 
 def terms_of(work_of_step: int, offer: Offer) -> Terms:

@@ -41,7 +41,6 @@ def load_phase(store: Store, phase: Phase) -> LoadedPhase:
 
     Raises:
         ProtocolError: the plan's objects aren't what it says.
-        OperationalError: the store failed.
     """
     program = StepProgram.from_bytes(store.get(phase.program, limit=PROGRAM_LIMIT))
     names = ProgramNames.from_dict(canonical_json.decode(store.get(phase.names, limit=GRAPH_LIMIT), "the names"))
@@ -79,7 +78,6 @@ def phase_constants(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
 
     Raises:
         ProtocolError: its author isn't in its roster, or they aren't what the plan says.
-        OperationalError: the store failed.
     """
     roster = rounds.roster_of(entry)
     if roster is None:
@@ -93,7 +91,6 @@ def load_initial(store: Store, plan: RoundsPlan) -> list[Words]:
 
     Raises:
         ProtocolError: they aren't what it says.
-        OperationalError: the store failed.
     """
     types = [value.type for value in plan.initial]
     words = task_tensors.load(store, plan.values, [value.name for value in plan.initial], types)

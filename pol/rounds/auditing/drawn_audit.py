@@ -15,6 +15,7 @@ from pol.rounds.log.log_entries import ClaimEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.log.rounds_log import HEAD, load_head, require_whole
 from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.training.storage.store import Store
 
 
@@ -142,7 +143,7 @@ def audit(
     rounds = open_rounds(store) if round_ is None or is_all_roots else open_rounds(store, max(0, round_ - 1), round_)
     claims = _chosen(rounds, worker, round_)
     if draws is not None:
-        claims = drawn_claims(claims, draws, seed)
+        claims = drawn_claims([entry for entry in claims if _has_place(rounds, entry)], draws, seed)
     elif is_all_roots and worker is None and round_ is None:
         claims = []
     looks_at_all = is_all_roots or (worker is None and round_ is None and draws is None)
@@ -151,6 +152,19 @@ def audit(
         return found
     # A source may be of a round long past, of which this part of the log has nothing.
     return audit_claims(open_rounds(store), claims, executors=executors, advance=advance)
+
+
+def _has_place(rounds: LoggedRounds, entry: ClaimEntry) -> bool:
+    """Whether a claim is the first one of a member of its round for a place of the plan.
+
+    Roots show the lies of others, and anybody may have made any number of them: a draw among them would find nothing.
+    """
+    claim, phases = entry.claim, rounds.plan.phases
+    if claim.round >= rounds.plan.rounds or claim.phase >= len(phases) or claim.part >= phases[claim.phase].parts:
+        return False
+    members = (member for roster in rounds.rosters.get(claim.round, ()) for member in roster.members)
+    is_first = rounds.places[ClaimPlace(entry.worker, *claim.place)] == entry
+    return is_first and any(member.worker == entry.worker for member in members)
 
 
 def _chosen(rounds: LoggedRounds, worker: str | None, round_: int | None) -> list[ClaimEntry]:

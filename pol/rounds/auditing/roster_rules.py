@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pol.rounds.log.log_entries import Change, LogEntry, MembershipEntry, RosterEntry
 from pol.rounds.plan.rounds_plan import MEMBER, PARTNER, ROUTE, Phase
-from pol.rounds.roster import Roster
+from pol.rounds.roster import Member, Roster
 
 
 def final_of(rosters: Sequence[Roster]) -> list[Roster]:
@@ -22,7 +23,9 @@ def are_two_of_a_kind(rosters: Sequence[Roster]) -> bool:
 
 def needs_final(phase: Phase) -> bool:
     """Whether a claim of a phase follows from other members of its own round, and so from the final roster."""
-    return any(rule.phase and not rule.lag and rule.kind in (MEMBER, PARTNER, ROUTE) for rule in phase.sources)
+    of_others = (MEMBER, PARTNER, ROUTE)
+    is_bound = any(rule.phase and not rule.lag and rule.kind in of_others for rule in phase.sources)
+    return is_bound or phase.author_rule is not None
 
 
 def wrong_final(rosters: Sequence[Roster]) -> str:
@@ -45,10 +48,12 @@ def left_out(rosters: Sequence[Roster], worker: str) -> bool:
 
 
 def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Iterator[tuple[Roster, str]]:
-    """Rosters, by their documents, with a worker that hasn't joined, or has left: by the order of the log."""
+    """Rosters, by their documents, with a worker that hasn't joined, has left or was moved: by the order of the log."""
     asked: dict[tuple[str, bytes], _Notices] = {}
     first: dict[str, int] = {}
     """The first round in whose roster a worker is."""
+    last: dict[str, tuple[int, Member]] = {}
+    """The last round before in whose final roster it is, and how."""
     for entry in entries:
         if isinstance(entry, MembershipEntry) and entry.change is not Change.HEARTBEAT:
             asked.setdefault((entry.worker, entry.plan), _Notices()).add(entry.round, entry.change)
@@ -57,7 +62,8 @@ def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Itera
         roster = rosters[entry.document]
         for member in roster.members:
             notices = asked.get((member.worker, roster.plan))
-            change = None if notices is None else notices.newest(roster.round)
+            said, change = (-1, None) if notices is None else notices.newest(roster.round)
+            since, was = last.get(member.worker, (-1, member))
             if change is Change.LEAVE:
                 yield roster, f"has {member.worker}, which had left"
             elif member.joined != roster.round and first.get(member.worker, roster.round) >= roster.round:
@@ -66,9 +72,14 @@ def unasked(entries: Sequence[LogEntry], rosters: Mapping[str, Roster]) -> Itera
                     roster,
                     f"has {member.worker} as a member since round {member.joined}, and no roster before has it",
                 )
-            elif member.joined == roster.round > 0 and change is not Change.JOIN:
+            elif member.joined == roster.round > 0 and (change is not Change.JOIN or said <= since < roster.round):
                 yield roster, f"has {member.worker} as a new member, and it hasn't asked to join"
+            elif since < roster.round and member.joined == was.joined and replace(member, weight=was.weight) != was:
+                # Seats and roles decide who computes what with whom: nobody chooses them behind a draw.
+                yield roster, f"has moved {member.worker} to another seat or role since round {since}"
         for member in roster.members:
+            if not roster.provisional:
+                last[member.worker] = (roster.round, member)
             first[member.worker] = min(roster.round, first.get(member.worker, roster.round))
 
 
@@ -89,6 +100,6 @@ class _Notices:
         self._rounds.append(round_)
         self._changes.append(change)
 
-    def newest(self, round_: int) -> Change | None:
+    def newest(self, round_: int) -> tuple[int, Change | None]:
         place = bisect_right(self._rounds, round_)
-        return self._changes[place - 1] if place else None
+        return (self._rounds[place - 1], self._changes[place - 1]) if place else (-1, None)

@@ -28,7 +28,6 @@ class JournaledKeeper:
 
     Raises:
         ProtocolError: the store has a log without its journal, another key's, or one that the journal doesn't fit.
-        OperationalError: the store failed.
     """
 
     def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
@@ -68,22 +67,14 @@ class JournaledKeeper:
         return len(self._entries)
 
     def entries(self) -> Iterator[LogEntry]:
-        """All entries, published or not, in order.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """All entries, published or not, in order."""
         for data in self._published():
             yield decode_entry(data)
         for _, data in self._entries:
             yield decode_entry(data)
 
     def last_roster(self) -> RosterEntry | None:
-        """The newest roster that was signed.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """The newest roster that was signed."""
         rosters = deque((entry for entry in self.entries() if isinstance(entry, RosterEntry)), 1)
         return rosters[0] if rosters else None
 

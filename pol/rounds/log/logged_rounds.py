@@ -100,7 +100,6 @@ def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, l
 
     Raises:
         ProtocolError: a page or a roster is malformed.
-        OperationalError: the store failed.
     """
     entries = list(read_entries(store, head, max(0, first - 1), last))
     return rounds_of(store, plan, entries, first == 0 and last is None)
@@ -111,7 +110,6 @@ def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_wh
 
     Raises:
         ProtocolError: a roster is malformed.
-        OperationalError: the store failed.
     """
     rosters: dict[int, list[Roster]] = {}
     for roster in rosters_of(store, plan, entries):

@@ -9,11 +9,11 @@ from pol.commitments import canonical_json
 from pol.commitments.checkpoint_log import LogEdge
 from pol.commitments.keccak import keccak256
 from pol.errors import EvidenceError, Fault, ProtocolError
-from pol.rounds.log.log_entries import ENTRY_LIMIT, ClaimEntry, LogEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import ENTRY_LIMIT, LogEntry, RosterEntry, encode_entry
 from pol.rounds.log.log_entries import decode_entry as decode
 from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.roster import ROSTER_LIMIT, Roster
-from pol.rounds.typed_message import message_digest
+from pol.rounds.typed_message import WORD, message_digest
 from pol.rounds.worker_key import SIGNATURE_SIZE, WorkerKey, require_signed
 from pol.training.storage.store import Store
 
@@ -89,14 +89,18 @@ class LogHead:
         return cls(given.hash("plan"), size, given.hash("root"), signature, chapters, pages)
 
 
-def load_plan(store: Store, head: LogHead) -> RoundsPlan:
-    """The plan of a log.
+def load_plan(store: Store, name: str) -> RoundsPlan:
+    """The plan of this name (`RoundsPlan.digest`, in hexadecimal digits).
 
     Raises:
-        ProtocolError: the object is no plan.
-        OperationalError: the store failed.
+        ProtocolError: the object is neither a plan nor the registration of one.
     """
-    return RoundsPlan.decode(store.get(head.plan.hex(), limit=DOCUMENT_LIMIT))
+    data = store.get(name, limit=DOCUMENT_LIMIT)
+    if data.startswith(b"{"):
+        return RoundsPlan.decode(data)
+    # Behind the chain, the contract and the submitter.
+    document = store.get(data[3 * WORD : 4 * WORD].hex(), limit=DOCUMENT_LIMIT)
+    return replace(RoundsPlan.decode(document), registration=data)
 
 
 def load_head(store: Store) -> tuple[RoundsPlan, LogHead]:
@@ -107,7 +111,7 @@ def load_head(store: Store) -> tuple[RoundsPlan, LogHead]:
         OperationalError: the store has none, or failed.
     """
     head = LogHead.decode(store.read(HEAD))
-    plan = load_plan(store, head)
+    plan = load_plan(store, head.plan.hex())
     require_signed(head.digest, head.signature, plan.coordinator, "the log's head")
     return plan, head
 
@@ -117,7 +121,6 @@ def read_entries(store: Store, head: LogHead, first: int = 0, last: int | None =
 
     Raises:
         ProtocolError: a page holds anything but entries.
-        OperationalError: the store failed.
     """
     for data in read_pages(store, head, first, last):
         yield decode(data)
@@ -150,7 +153,6 @@ class LogKeeper:
 
     Raises:
         ProtocolError: the store has the log of another plan.
-        OperationalError: the store failed.
     """
 
     def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
@@ -179,7 +181,6 @@ class LogKeeper:
 
         Raises:
             ProtocolError: the log is empty.
-            OperationalError: the store failed.
         """
         pages = list(self._pages)
         if self._page:
@@ -215,17 +216,11 @@ class LogKeeper:
             self._page, self._page_round = _split(self._store.get(last.object)), last.round
 
 
-def claims_of(entries: Sequence[LogEntry]) -> dict[bytes, ClaimEntry]:
-    """The claims among entries, by digest."""
-    return {entry.claim.digest: entry for entry in entries if isinstance(entry, ClaimEntry)}
-
-
 def rosters_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry]) -> list[Roster]:
     """The rosters among entries, in their order, each signed by the coordinator; others are left out.
 
     Raises:
         ProtocolError: a signed document is no roster.
-        OperationalError: the store failed.
     """
     found: dict[str, Roster] = {}
     for entry in entries:

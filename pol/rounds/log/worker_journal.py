@@ -19,7 +19,6 @@ class WorkerJournal:
 
     Raises:
         ProtocolError: the file is no journal.
-        OperationalError: the store failed.
     """
 
     def __init__(self, store: Store, plan: bytes, worker: str) -> None:
@@ -39,11 +38,7 @@ class WorkerJournal:
         return next((entry for entry in self.claims if entry.claim.place == (round_, phase, part)), None)
 
     def add(self, entry: ClaimEntry | DeliveryEntry) -> None:
-        """Keep an entry, on disk when this returns; those of rounds long past are let go.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """Keep an entry, on disk when this returns; those of rounds long past are let go."""
         if isinstance(entry, ClaimEntry):
             self.claims = [*(old for old in self.claims if old.claim.round >= entry.claim.round - 1), entry]
         elif entry not in self.receipts:

@@ -12,6 +12,7 @@ from pol.commitments.tensor import constants_root, tensor_root
 from pol.errors import ProtocolError
 from pol.graph.captured_step import Capture
 from pol.rounds.plan.rounds_plan import (
+    ANY,
     NO_INITIAL,
     OWN,
     Constants,
@@ -53,6 +54,7 @@ class _Draft:
     steps: int
     parts: int
     members: int
+    author: str
 
 
 class PlanBuilder:
@@ -75,11 +77,12 @@ class PlanBuilder:
         steps: int = 1,
         parts: int = 1,
         members: int = 0,
+        author: str = ANY,
     ) -> None:
         """Add a phase. ``data`` are the constants of each seat, by default those of the capture for all.
 
         ``steps`` are those of one claim, ``parts`` the claims of a worker in a round, ``members`` the size of the
-        roster that the phase is for, 0 for any.
+        roster that the phase is for, 0 for any; ``author`` as in `Phase`.
 
         Raises:
             ProtocolError: a slot of the program has no source, or there is no such slot.
@@ -87,7 +90,8 @@ class PlanBuilder:
         slots = set(capture.names.slots)
         if wrong := sorted(slots ^ set(sources)):
             raise ProtocolError(f"phase {name}: give each slot of the program a source, and no other: {wrong[0]}")
-        self._drafts.append(_Draft(name, capture, sources, data or [capture.constants], steps, parts, members))
+        data = data or [capture.constants]
+        self._drafts.append(_Draft(name, capture, sources, data, steps, parts, members, author))
 
     def build(
         self, system: str, coordinator: str, nonce: bytes, rounds: int, options: Mapping[str, str] | None = None
@@ -96,7 +100,6 @@ class PlanBuilder:
 
         Raises:
             ProtocolError: a source names a phase or a slot that doesn't exist.
-            OperationalError: the store failed.
         """
         values: list[InitialValue] = []
         words: list[Words] = []
@@ -172,4 +175,5 @@ class PlanBuilder:
             draft.steps,
             draft.parts,
             draft.members,
+            draft.author,
         )

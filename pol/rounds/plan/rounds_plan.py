@@ -20,6 +20,7 @@ OWN, MEMBER, PARTNER, ROUTE, PART, HOLDER, ARRIVAL = "own", "member", "partner",
 _NUMBERS = {OWN: (0,), MEMBER: (1,), PARTNER: (0,), ROUTE: (1, 2), PART: (0,), HOLDER: (1,), ARRIVAL: (1,)}
 """How many numbers follow a kind."""
 ANY_PART = -1
+ANY = "any"
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 NO_INITIAL = -1
 MAX_LAG = 1 << 16
@@ -82,6 +83,7 @@ class Phase:
     """One kind of claim. ``members`` is the size of the roster that it is for, 0 for any.
 
     ``program`` and ``names`` are digests of objects. ``constants`` has one entry for each seat, or one for all.
+    ``author`` makes its claims: `ANY` member, or only ``"member:K"`` or ``"route:K"``, as in `SourceRule.of`.
     """
 
     name: str
@@ -93,10 +95,19 @@ class Phase:
     steps: int = 1
     parts: int = 1
     members: int = 0
+    author: str = ANY
 
     def __post_init__(self) -> None:
+        rule = self.author_rule
+        if rule and (rule.kind not in (MEMBER, ROUTE) or rule.part != ANY_PART):
+            raise ProtocolError(f"the author of phase {self.name} is {self.author}: it is any, member:K or route:K")
         if not self.sources or not self.constants or self.steps < 1 or self.parts < 1:
             raise ProtocolError(f"phase {self.name} needs slots with sources, constants, steps and parts")
+
+    @cached_property
+    def author_rule(self) -> SourceRule | None:
+        """Its author as that of a source of the same round and part; none if any member is."""
+        return None if self.author == ANY else SourceRule(self.name, 0, self.author)
 
     def first_step(self, round_: int, part: int) -> int:
         """The first step of a claim."""
@@ -126,7 +137,10 @@ class InitialValue:
 
 @dataclass(frozen=True)
 class RoundsPlan:
-    """The plan; ``values`` is the object that holds the initial values. ``options`` are for people."""
+    """The plan; ``values`` is the object that holds the initial values. ``options`` are for people.
+
+    ``registration`` isn't in the document: what a chain's id of the plan is the hash of (`WorkerBonds.registration`).
+    """
 
     system: str
     nonce: bytes
@@ -136,6 +150,7 @@ class RoundsPlan:
     values: str
     rounds: int
     options: Mapping[str, str]
+    registration: bytes = b""
 
     def __post_init__(self) -> None:
         for phase in self.phases:
@@ -147,8 +162,8 @@ class RoundsPlan:
 
     @cached_property
     def digest(self) -> bytes:
-        """The plan's name: the digest of its document."""
-        return keccak256(self.encode())
+        """The plan's name, which all that is signed has: its id on a chain, or the digest of its document."""
+        return keccak256(self.registration or self.encode())
 
     def phase(self, index: int) -> Phase:
         """The phase that a claim names.
@@ -220,7 +235,7 @@ class RoundsPlan:
         Raises:
             ProtocolError: not the canonical bytes of a plan.
         """
-        names = [*cls.__dataclass_fields__]
+        names = [name for name in cls.__dataclass_fields__ if name != "registration"]
         given = canonical_json.Fields.of_document(data, "the plan", KIND, VERSION, names)
         return cls(
             given.text("system"),
@@ -239,7 +254,9 @@ def _is_number(text: str) -> bool:
 
 
 def _phase_out(phase: Phase) -> dict[str, Any]:
-    return {
+    # Plans of before authors have none.
+    author = {} if phase.author == ANY else {"author": phase.author}
+    return author | {
         "name": phase.name,
         "program": phase.program,
         "program_hash": phase.program_hash.hex(),
@@ -263,7 +280,9 @@ def _phase_out(phase: Phase) -> dict[str, Any]:
 
 
 def _phase_in(item: object) -> Phase:
-    given = canonical_json.Fields(item, "a phase", list(Phase.__dataclass_fields__))
+    author = [] if isinstance(item, dict) and "author" not in item else ["author"]
+    known = [name for name in Phase.__dataclass_fields__ if name != "author"]
+    given = canonical_json.Fields(item, "a phase", [*known, *author])
     constants = [canonical_json.Fields(entry, "constants", ["root", "object"]) for entry in given.items("constants")]
     members = list(SourceRule.__dataclass_fields__)
     rules = [canonical_json.Fields(entry, "a source", members) for entry in given.items("sources")]
@@ -287,6 +306,7 @@ def _phase_in(item: object) -> Phase:
         given.integer("steps", 1),
         given.integer("parts", 1),
         given.integer("members"),
+        given.text("author") if author else ANY,
     )
 
 

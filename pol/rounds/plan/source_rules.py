@@ -53,6 +53,10 @@ def required_sources(
         raise ProtocolError(f"phase {phase.name} is for {phase.members} members, not for {len(roster.members)} members")
     if place.part >= phase.parts:
         raise ProtocolError(f"phase {phase.name} has {phase.parts} parts, none with the number {place.part}")
+    if phase.author_rule:
+        author = _worker(phase.author_rule, roster, roster, place, roster.place(place.worker))
+        if author != place.worker:
+            raise ProtocolError(f"part {place.part} of phase {phase.name} is {author}'s, {phase.author} of the roster")
     return [_required(plan, phase, rule, roster, before, place) for rule in phase.sources]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pol.commitments import canonical_json
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.rounds.log.log_entries import ClaimEntry, QuoteEntry
 from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.quotes.snp_report import SIZE, TrustedMachines, require_report
@@ -87,10 +87,7 @@ def require_quote(
 def quoted_claims(rounds: LoggedRounds, trusted: TrustedMachines, now: datetime) -> Iterator[tuple[ClaimEntry, str]]:
     """The claims that the log has quotes for, and what is wrong with each quote; empty if nothing is.
 
-    Quotes aren't signed by a worker: a wrong one blames nobody, its claim has no quote.
-
-    Raises:
-        OperationalError: the store failed.
+    Quotes aren't signed by a worker: a wrong or missing one blames nobody, its claim has no quote.
     """
     for entry in rounds.entries:
         claim = rounds.claims.get(entry.claim) if isinstance(entry, QuoteEntry) else None
@@ -102,7 +99,7 @@ def quoted_claims(rounds: LoggedRounds, trusted: TrustedMachines, now: datetime)
                 raise ProtocolError("the claim's roster isn't in this log")
             data = rounds.store.get(entry.document, limit=QUOTE_LIMIT)
             require_quote(ClaimQuote.decode(data), claim, roster, trusted, now)
-        except ProtocolError as error:
+        except (ProtocolError, OperationalError) as error:
             yield claim, str(error)
         else:
             yield claim, ""

@@ -21,8 +21,20 @@ from pol.errors import ProtocolError
 SIZE, SIGNED = 0x4A0, 0x2A0
 DATA_SIZE, MEASUREMENT_SIZE, TCB_SIZE = 64, 48, 8
 _P384_SHA384, _DEBUG = 1, 1 << 19
-_HARDWARE = x509.ObjectIdentifier("1.3.6.1.4.1.3704.1.4")
+_HARDWARE = "1.3.6.1.4.1.3704.1.4"
 """The extension of a VCEK that names its chip."""
+_FIRMWARE = "1.3.6.1.4.1.3704.1.3."
+"""Extensions of a VCEK with the versions of the firmware that its key belongs to: SPL of the boot loader (1), TEE (2),
+SNP (3), microcode (8), and FMC (9) where there is one. Source: AMD, 57230, "VCEK certificate"."""
+_PLACES, _PLACES_WITH_FMC = {1: 0, 2: 1, 3: 6, 8: 7}, {9: 0, 1: 1, 2: 2, 3: 3, 8: 7}
+"""The byte of a TCB that holds each of them: AMD, 56860, "TCB_VERSION"."""
+
+
+_UNREADABLE = (
+    *(ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm),
+    *(x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+)
+"""Raised for certificates of strangers."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,7 @@ def require_report(report: bytes, chain: Sequence[bytes], trusted: TrustedMachin
         ProtocolError: the report or its chain is malformed, or not to be trusted.
     """
     found = decode_report(report)
-    key, chips = _require_chain(chain, trusted.root, now)
+    key, chips, firmware = _require_chain(chain, trusted.root, now)
     r, s = (_number(report, at, 72) for at in (SIGNED, SIGNED + 72))
     try:
         key.verify(utils.encode_dss_signature(r, s), report[:SIGNED], ec.ECDSA(SHA384()))
@@ -87,6 +99,9 @@ def require_report(report: bytes, chain: Sequence[bytes], trusted: TrustedMachin
         raise ProtocolError("the report isn't signed by the chip of its certificate: leave it out") from error
     if chips != [found.chip]:
         raise ProtocolError("the report is of another chip than its certificate: leave it out")
+    places = _PLACES_WITH_FMC if 9 in firmware else _PLACES
+    if firmware != {part: found.reported_tcb[place] for part, place in places.items()}:
+        raise ProtocolError("the report states other firmware than its chip's certificate: leave it out")
     if found.allows_debugging:
         raise ProtocolError("the machine lets its host look into the guest (debug policy): leave its quote out")
     if found.measurement not in trusted.measurements:
@@ -98,8 +113,10 @@ def require_report(report: bytes, chain: Sequence[bytes], trusted: TrustedMachin
     return found
 
 
-def _require_chain(chain: Sequence[bytes], root: bytes, now: datetime) -> tuple[ec.EllipticCurvePublicKey, list[bytes]]:
-    """The key of the first certificate of a chain that leads to a root, and the chip that it names."""
+def _require_chain(
+    chain: Sequence[bytes], root: bytes, now: datetime
+) -> tuple[ec.EllipticCurvePublicKey, list[bytes], dict[int, int]]:
+    """The key of the first certificate of a chain that leads to a root, the chip and the firmware that it names."""
     if not chain:
         raise ProtocolError("the quote comes without the certificate of its chip: ask for it")
     try:
@@ -107,9 +124,9 @@ def _require_chain(chain: Sequence[bytes], root: bytes, now: datetime) -> tuple[
         for certificate, issuer in pairwise(certificates):
             certificate.verify_directly_issued_by(issuer)
         are_issuers = all(_may_issue(issuer) for issuer in certificates[1:])
-        named = [each.value for each in certificates[0].extensions if each.oid == _HARDWARE]
+        named = {each.oid.dotted_string: each.value for each in certificates[0].extensions}
         key = certificates[0].public_key()
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm) as error:
+    except _UNREADABLE as error:
         raise ProtocolError("the quote's certificates don't lead to the root that was named: leave it out") from error
     if not are_issuers:
         raise ProtocolError("a certificate of the quote is issued by one that may not issue any: leave it out")
@@ -117,7 +134,11 @@ def _require_chain(chain: Sequence[bytes], root: bytes, now: datetime) -> tuple[
         raise ProtocolError(f"a certificate of the quote isn't valid on {now:%Y-%m-%d}: ask for a new quote")
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP384R1):
         raise ProtocolError("the chip's certificate has no key on P-384: leave the quote out")
-    return key, [value.value for value in named if isinstance(value, x509.UnrecognizedExtension)]
+    told = {name: value.value for name, value in named.items() if isinstance(value, x509.UnrecognizedExtension)}
+    # Each version is an INTEGER in DER: a tag, a length, and the number.
+    parts = {int(name.rpartition(".")[2]): value for name, value in told.items() if name.startswith(_FIRMWARE)}
+    wanted = {part: int.from_bytes(value[2:]) for part, value in parts.items() if part in _PLACES_WITH_FMC}
+    return key, [value for name, value in told.items() if name == _HARDWARE], wanted
 
 
 def _may_issue(certificate: x509.Certificate) -> bool:

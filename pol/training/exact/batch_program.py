@@ -10,8 +10,7 @@ from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.errors import UnsupportedError
-from pol.execution.device.begun_step import BegunStep
-from pol.execution.device.device_executor import DeviceExecutor
+from pol.execution.device.device_executor import BegunStep, DeviceExecutor
 from pol.execution.device.open_device import CPU, open_device
 from pol.execution.in_place import InPlaceExecutor
 from pol.graph.aten_graph import NARROW, AtenGraph, AtenInput, references
@@ -23,7 +22,6 @@ from pol.graph.captured_step import Capture
 from pol.training.exact.training_tensors import TrainingTensors, words_of
 from pol.training.task.task_training import to_tensor
 
-LOSS = "loss"
 FLOATS = frozenset({"float32", "bfloat16"})
 PLACES = frozenset({"aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim", "aten.topk.default"})
 """Operations whose integers are places, whatever the floats."""
@@ -44,7 +42,7 @@ class BatchProgram:
         self, captured: Capture, tensors: TrainingTensors, device: str, threads: int, first: int, steps: int
     ) -> None:
         self._tensors, self._steps = tensors, steps - first
-        self._uncounted = tensors.counts() - first
+        self._uncounted = tensors.uncounted(first)
         self._graph = graph = captured.aten
         self._data = [entry for entry in graph.constants if entry.name.startswith(DATA)]
         self._rest = captured.constants[len(self._data) :]
@@ -52,8 +50,7 @@ class BatchProgram:
         self._fixed = _intervals(graph.constants, captured.constants)
         self._slots = _intervals(graph.slots, captured.state)
         self._bounded = {entry.name for entry in self._data if _is_bounded(graph, entry)}
-        self._checked = self._bounded | {lookup.constant for lookup in self._lookups}
-        changing, observed = tensors.changing, [captured.names.observed[LOSS]]
+        changing, observed = tensors.changing, list(captured.names.observed.values())
         self._executor: InPlaceExecutor | BegunStep
         if device == CPU:
             self._executor = InPlaceExecutor(captured.program, threads, changing, observed)
@@ -62,15 +59,16 @@ class BatchProgram:
             self._executor = BegunStep(on_device, changing)
 
     def begin(self, batch: Sequence[Tensor], step: int) -> Tensor:
-        """The loss of a step, whose state `finish` writes; until then the batch must stay as it is.
+        """The loss of a step, or of each phase; `finish` writes its state, and the batch has to stay until then.
 
         Raises:
             UnsupportedError: the batch's integers have no meaning in the step.
         """
         self._require_defined(batch)
         words = [words_of(entry.name, tensor) for entry, tensor in zip(self._data, batch, strict=True)]
-        (loss,) = self._executor.begin(self._tensors.words(), step, [*words, *self._rest])
-        return torch.from_numpy(loss.copy().view(np.float32)).reshape(())
+        losses = self._executor.begin(self._tensors.words(), step, [*words, *self._rest])
+        found = torch.from_numpy(np.concatenate([loss.reshape(1) for loss in losses]).view(np.float32))
+        return found[0] if len(losses) == 1 else found
 
     def finish(self) -> None:
         """Write the state after the step into the user's tensors."""
@@ -78,18 +76,14 @@ class BatchProgram:
 
     def is_counted(self, number: int) -> bool:
         """Whether the optimizer has counted the updates for which the program computes step ``number``."""
-        return bool((self._tensors.counts() - number == self._uncounted).all())
+        return bool((self._tensors.uncounted(number) == self._uncounted).all())
 
     def _require_defined(self, batch: Sequence[Tensor]) -> None:
         """What a capture checks of a data set: indices that exist, and integers that stay within 32 bits."""
         named = {entry.name: tensor for entry, tensor in zip(self._data, batch, strict=True)}
-        intervals = {name: interval_of(named[name]) for name in self._checked}
         for lookup in self._lookups:
-            interval = intervals[lookup.constant]
-            is_inside = named[lookup.constant].numel() and interval.low >= 0 and interval.high < lookup.size
-            if not is_inside and not named[lookup.constant].is_floating_point():
-                lookup.require(named[lookup.constant])
-        wider = {name: self._fixed[name] | intervals[name] for name in self._bounded}
+            lookup.require(named[lookup.constant])
+        wider = {name: self._fixed[name] | interval_of(named[name]) for name in self._bounded}
         if any(self._fixed[name] != interval for name, interval in wider.items()):
             require_intervals_fit(self._graph, {**self._fixed, **wider}, self._slots, self._steps)
             self._fixed.update(wider)

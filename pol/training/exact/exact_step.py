@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ from pol.graph.capture.loop import Loop, options_of
 from pol.graph.capture.optimizers import Options
 from pol.graph.capture.optimizers.optimizer_step import varying_options
 from pol.graph.capture.tracing.step_inputs import AVERAGE
-from pol.graph.capture.training import Dataset, Loss, named_tensors, plain
+from pol.graph.capture.training import Dataset, Losses, Optimizers, Training, named_tensors
 from pol.graph.step_program import MAX_STEPS
 from pol.training.exact.batch_program import BatchProgram, require_batch
 from pol.training.exact.own_loop import ComputedStep, OwnLoop
@@ -45,7 +46,8 @@ MOST_SHAPES = 8
 class ExactStep:
     """Executes training steps canonically: the same bytes on every processor and GPU, with any number of threads.
 
-    model, loss, optimizer, loop, seed, check: as for `pol.capture`; a step computes ``loss(model(*inputs), target)``.
+    model, loss, optimizer, loop, seed, check: as for `pol.capture`; a step computes ``loss(model(*inputs), target)``,
+    or the phases of several losses and optimizers.
     steps: of the whole training; the schedule is worked out for them.
     threads: of the kernels; torch's number of threads by default.
     device: ``cpu``, or a device that executes the steps: ``cuda``, ``cuda:N``, ``host``. Tensors stay where they are.
@@ -58,8 +60,8 @@ class ExactStep:
     def __init__(
         self,
         model: nn.Module,
-        loss: Loss,
-        optimizer: Optimizer,
+        loss: Losses,
+        optimizer: Optimizers,
         loop: Loop = Loop(),  # noqa: B008  # immutable
         *,
         steps: int,
@@ -68,13 +70,13 @@ class ExactStep:
         check: bool = True,
         device: str = CPU,
     ) -> None:
-        _require_arguments(model, optimizer, loop, steps, threads)
+        self._training = _training_of(model, loss, optimizer, loop, steps, threads)
         self.number = 0
         """Steps that were taken; the next one draws the random numbers of this number."""
         self.averages: dict[str, Tensor] = {}
         self._called = model
         """The model as the user calls it, which torch.compile may have wrapped."""
-        self._model, self._loss, self._optimizer, self._loop = plain(model), loss, optimizer, loop
+        self._model, self._loss, self._optimizer, self._loop = self._training.model, loss, optimizer, loop
         self._steps, self._seed, self._check = steps, seed, check
         self._threads, self._device = threads, require_device_name(device)
         self._programs: dict[Any, BatchProgram] = {}
@@ -86,13 +88,16 @@ class ExactStep:
         self._is_torn = False
         """Whether the state in the user's objects was written in part."""
         self._setting: Any = None
-        self._base: list[Options] = []
-        self._options: Sequence[Sequence[Options]] = []
+        self._base: list[list[Options]] = []
+        self._options: list[Sequence[Sequence[Options]]] = []
+        """Of each optimizer: those of its groups at each step."""
         self._scheduled: list[list[str]] = []
-        """By group: the options that a schedule changes, so that they stand in tables, also after a resumption."""
+        """By group of all optimizers: the options that a schedule changes; they stay in tables after a resumption."""
 
     def __call__(self, *batch: Tensor, **named: Tensor) -> Tensor:
-        """One step on a batch, the target last, or with names; the loss, a scalar outside of any autograd graph.
+        """One step on a batch, the target last, or with names; the loss, outside of any autograd graph.
+
+        It is a scalar; of several phases a tensor with the loss of each.
 
         Raises:
             UnsupportedError: the step has no definition, or the batch's integers have no meaning in it.
@@ -105,7 +110,7 @@ class ExactStep:
         if batch and named:
             raise UnsupportedError("a batch has places or names, not both: step(x, y), or step(**batch)")
         computed = self._compute(named or batch)
-        computed.take_over(self._scheduler)
+        computed.take_over(self._loop.schedulers)
         return computed.loss
 
     @contextmanager
@@ -124,13 +129,14 @@ class ExactStep:
                 f"{name} requires a gradient, and an exact step trains parameters of the model alone: make it one "
                 "that the step's optimizer holds, or freeze it with requires_grad_(False)"
             )
-        if self._loss is None:
+        if not callable(self._loss) or len(self._training.optimizers) > 1:
             raise UnsupportedError(
-                "own_loop() needs a loss function: give one, or call step(**batch) in place of its lines"
+                "own_loop() needs a loss function and one optimizer: call step(x, y), or step(**batch), in place of "
+                "its lines"
             )
-        own = OwnLoop(
-            self._called, self._loss, self._optimizer, self._scheduler, self._compute, self._moment, self._threads_now
-        )
+        schedulers = [*self._loop.schedulers, None]
+        about = self._compute, self._moment, self._threads_now
+        own = OwnLoop(self._called, self._loss, self._training.optimizers[0], schedulers[0], *about)
         with own.active():
             self._own = own
             try:
@@ -165,22 +171,18 @@ class ExactStep:
             del self._programs[next(iter(self._programs))]
         self._programs[shape] = program
         loss = program.begin(list(tensors.values()), self.number)
-        return ComputedStep(loss, lambda scheduler: self._take_over(program, scheduler))
+        return ComputedStep(loss, lambda schedulers: self._take_over(program, schedulers))
 
-    def _take_over(self, program: BatchProgram, scheduler: LRScheduler | None) -> None:
+    def _take_over(self, program: BatchProgram, schedulers: Sequence[LRScheduler]) -> None:
         """Write the state after a step; an interruption in between leaves parts of two states."""
         self._is_torn = True
         program.finish()
         self.number += 1
-        if self._scheduler is not None:
-            self._optimizer._opt_called = True  # type: ignore[attr-defined]  # else the scheduler warns that no step came before
-        if scheduler is not None:
+        for scheduler in self._loop.schedulers:
+            scheduler.optimizer._opt_called = True  # type: ignore[attr-defined]  # else it warns that no step came before
+        for scheduler in schedulers:
             scheduler.step()
         self._is_torn = False
-
-    @property
-    def _scheduler(self) -> LRScheduler | None:
-        return self._loop.scheduler if isinstance(self._loop.scheduler, LRScheduler) else None
 
     def _require_whole(self) -> None:
         if self._is_torn:
@@ -198,10 +200,13 @@ class ExactStep:
             )
 
     def _moment(self) -> Moment:
-        return Moment(self.number, self._setting_now(), options_of(self._optimizer))
+        return Moment(self.number, self._setting_now(), options_of(self._training.optimizers[0]))
 
     def _setting_now(self) -> Any:
-        return present_setting(self._model, self._loss, self._optimizer)
+        return present_setting(self._model, self._training.losses, self._training.optimizers)
+
+    def _options_now(self) -> list[list[Options]]:
+        return [options_of(own) for own in self._training.optimizers]
 
     def _threads_now(self) -> int:
         return torch.get_num_threads() if self._threads is None else self._threads
@@ -230,7 +235,7 @@ class ExactStep:
             raise ProtocolError("the state has no averages, and the loop keeps some: give the state of this training")
         self.number = number
         self.averages = {name: tensor.clone() for name, tensor in averages.items()}
-        groups = options_of(self._optimizer)
+        groups = [group for own in self._options_now() for group in own]
         scheduled = state.get("scheduled", [])
         if number and not (
             isinstance(scheduled, list)
@@ -257,9 +262,12 @@ class ExactStep:
                 stacklevel=4,
             )
         if not self._is_on_schedule():
-            self._base = options_of(self._optimizer)
-            self._options = self._loop.options(self._optimizer, self._steps, self.number, self._scheduled)
-            self._scheduled = varying_options(self._options)
+            self._base, known = self._options_now(), iter(self._scheduled)
+            self._options = [
+                self._loop.options(own, self._steps, self.number, [*islice(known, len(own.param_groups))])
+                for own in self._training.optimizers
+            ]
+            self._scheduled = [keys for options in self._options for keys in varying_options(options)]
         course = Course(self._options, self.number)
         own = self._model, self._loss, self._optimizer
         captured = capture_course(*own, batch, rows, self._loop, self._seed, self._check, course)
@@ -267,7 +275,7 @@ class ExactStep:
             name = slot.name.removeprefix(AVERAGE)
             if slot.name.startswith(AVERAGE) and name not in self.averages:
                 self.averages[name] = to_tensor(slot.type, words)
-        tensors = TrainingTensors(captured, self._model, self._optimizer, self.averages)
+        tensors = TrainingTensors(captured, self._training, self.averages)
         return BatchProgram(captured, tensors, self._device, self._threads_now(), self.number, self._steps)
 
     def _tell_changes(self) -> None:
@@ -282,7 +290,7 @@ class ExactStep:
                 )
 
     def _follows_schedule(self) -> bool:
-        """Whether options and counters of the optimizer are those for which the programs were made."""
+        """Whether options and counters of the optimizers are those for which the programs were made."""
         if not self._programs:
             return True
         if not all(program.is_counted(self.number) for program in self._programs.values()):
@@ -290,24 +298,25 @@ class ExactStep:
         return self._is_on_schedule()
 
     def _is_on_schedule(self) -> bool:
-        """Whether the options of the optimizer are those that its schedule has now."""
+        """Whether the options of the optimizers are those that their schedules have now."""
         if not self._options:
             return False
-        expected = self._base if self._scheduler is None else self._options[self.number]
-        return bool(options_of(self._optimizer) == expected)
+        expected = [options[self.number] for options in self._options] if self._loop.schedulers else self._base
+        return self._options_now() == expected
 
 
-def _require_arguments(model: object, optimizer: object, loop: object, steps: object, threads: object) -> None:
+def _training_of(model: Any, loss: Losses, optimizer: Any, loop: Any, steps: object, threads: object) -> Training:
     if not isinstance(model, nn.Module):
         raise UnsupportedError(f"the model is a {type(model).__name__}: give a torch.nn.Module")
-    if not isinstance(optimizer, Optimizer):
-        raise UnsupportedError(
-            f"the optimizer is a {type(optimizer).__name__}: give a torch.optim.Optimizer. Steps of several are "
-            "captured by pol.capture"
-        )
     if not isinstance(loop, Loop):
         raise UnsupportedError(f"the loop is a {type(loop).__name__}: give pol.Loop(scheduler), or leave it out")
     if type(steps) is not int or not 1 <= steps < MAX_STEPS:
         raise UnsupportedError(f"steps={steps!r}: give the number of steps of the whole training, 1 to 2^32 - 2")
     if threads is not None and (type(threads) is not int or not 0 <= threads <= MOST_THREADS):
         raise UnsupportedError(f"threads={threads!r}: give a number up to {MOST_THREADS}, or 0 for all cores")
+    training = Training.of(model, loss, optimizer, (), loop)
+    given: Sequence[object] = training.optimizers
+    for own in given:
+        if not isinstance(own, Optimizer):
+            raise UnsupportedError(f"the optimizer is a {type(own).__name__}: give a torch.optim.Optimizer, or a list")
+    return training

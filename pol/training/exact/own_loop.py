@@ -42,11 +42,11 @@ class _Inside(threading.local):
 class ComputedStep:
     """A step that is computed and not taken over yet.
 
-    ``take_over`` writes its state into the user's objects, and steps the scheduler that it's given.
+    ``take_over`` writes its state into the user's objects, and steps the schedulers that it's given.
     """
 
     loss: Tensor
-    take_over: Callable[[LRScheduler | None], None]
+    take_over: Callable[[Sequence[LRScheduler]], None]
 
 
 class OwnLoop:
@@ -223,7 +223,7 @@ class OwnLoop:
                     "would leave out: freeze with requires_grad_(False), and call zero_grad() before backward()"
                 )
         self._before.require_same()
-        self._computed.take_over(None)
+        self._computed.take_over(())
         self._computed, self._awaits_scheduler = None, self._scheduler is not None
 
     def _step_scheduler(self, epoch: object = None) -> None:

@@ -22,24 +22,24 @@ _EMPTY = CellType()
 _OF_OPTIMIZERS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
-def present_setting(model: nn.Module, loss: object, optimizer: Optimizer) -> Any:
+def present_setting(model: nn.Module, losses: Sequence[object], optimizers: Sequence[Optimizer]) -> Any:
     """The setting now; equal settings have the same programs.
 
-    Tensors and what is trained, hooks, the optimizer's groups, plain attributes of modules (their mode, a rate of
-    dropout) and plain values that the loss function closes over.
+    Tensors and what is trained, hooks, the optimizers' groups, plain attributes of modules (their mode, a rate of
+    dropout) and plain values that the loss functions close over.
     """
     own = [*model.modules()]
     held = (tensor for part in own for tensor in (*part._parameters.values(), *part._buffers.values()))
     tensors = [tensor for tensor in held if tensor is not None]  # one walk for all: three take half of the time
-    modules = [*own, *(loss.modules() if isinstance(loss, nn.Module) else ())]
+    modules = [*own, *(part for loss in losses if isinstance(loss, nn.Module) for part in loss.modules())]
     return (
         [(id(t), t.requires_grad, t.dtype, t.shape) for t in tensors],
-        [*_hooks(tensors, _OF_TENSORS), *_hooks(modules, _OF_MODULES), *_hooks([optimizer], _OF_OPTIMIZERS)],
+        [*_hooks(tensors, _OF_TENSORS), *_hooks(modules, _OF_MODULES), *_hooks(optimizers, _OF_OPTIMIZERS)],
         [*_hooks([module_hooks], [f"_global{name}" for name in _OF_MODULES])],
         [*_hooks([optimizer_hooks], ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks"))],
-        [[id(member) for member in group["params"]] for group in optimizer.param_groups],
+        [[[id(member) for member in group["params"]] for group in one.param_groups] for one in optimizers],
         [[item for item in vars(module).items() if _is_plain(item[1])] for module in modules],
-        [item for item in closed_over(loss).items() if _is_plain(item[1])],
+        [item for loss in losses for item in closed_over(loss).items() if _is_plain(item[1])],
     )
 
 

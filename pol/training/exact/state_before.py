@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
-from pol.execution.checksums import checksums
+from pol.execution._kernels import checksums
 from pol.training.exact.training_tensors import TensorWords
 
 

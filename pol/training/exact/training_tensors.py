@@ -16,6 +16,7 @@ from pol.arithmetic.primitives import Words
 from pol.graph.capture import to_words
 from pol.graph.capture.optimizers import RULES
 from pol.graph.capture.tracing.step_inputs import AVERAGE
+from pol.graph.capture.training import Training
 from pol.graph.captured_step import Capture
 from pol.training.task.task_training import to_tensor
 
@@ -87,28 +88,32 @@ class TrainingTensors:
 
     Args:
         captured: the step; its state stands in for tensors that the optimizer makes in its first step.
+        training: the step's parts, of which several optimizers name their slots `parameter:place.key`.
         averages: moving averages of the weights, by parameter.
     """
 
-    def __init__(
-        self, captured: Capture, model: nn.Module, optimizer: Optimizer, averages: Mapping[str, Tensor]
-    ) -> None:
-        self._initial, self._optimizer, self._averages = captured.state, optimizer, averages
+    def __init__(self, captured: Capture, training: Training, averages: Mapping[str, Tensor]) -> None:
+        self._initial, self._optimizers, self._averages = captured.state, training.optimizers, averages
+        model = training.model
         self._slots = captured.aten.slots
         self._parameters = dict(model.named_parameters())
         own: dict[str, Tensor] = {**self._parameters, **dict(model.named_buffers())}
         self._own = [own.get(slot.name) for slot in self._slots]
-        self._keys = [slot.name.rpartition(":")[::2] for slot in self._slots]
+        self._keys = [_place_of(slot.name, len(self._optimizers)) for slot in self._slots]
         self._views = [TensorWords() for _ in self._slots]
         self._present: list[Tensor | None] = []
         """The tensors that were read last."""
         self.changing = [place for place, ref in enumerate(captured.aten.next_state) if ref.value != place]
         """Slots that a step changes."""
         moved = {self._slots[place].name for place in self.changing}
-        firsts = _first_counts(optimizer, self._parameters)
         self._counted = [
-            (self._parameters[name], first) for name, first in firsts.items() if name in moved and first is not None
+            (own, self._parameters[name], first)
+            for own in self._optimizers
+            for name, first in _first_counts(own, self._parameters).items()
+            if name in moved and first is not None
         ]
+        turns = {id(own): len(training.turns(place)) for place, own in enumerate(self._optimizers)}
+        self._turns = [turns[id(own)] for own, _, _ in self._counted]
         self._steps: list[object] = []
         self._versions: list[int] = []
         self._counts = np.empty(0, np.int64)
@@ -137,8 +142,9 @@ class TrainingTensors:
             for number, new in zip(self.changing, words, strict=True):
                 tensor = self._present[number]
                 if tensor is None:
-                    name, key = self._keys[number]
-                    self._optimizer.state[self._parameters[name]][key] = to_tensor(self._slots[number].type, new)
+                    name, place, key = self._keys[number]
+                    state = self._optimizers[place].state[self._parameters[name]]
+                    state[key] = to_tensor(self._slots[number].type, new)
                 elif self._views[number].is_of(new):
                     written.append(tensor)
                 elif _is_words(tensor) and not tensor.is_inference():
@@ -149,9 +155,13 @@ class TrainingTensors:
             increment_version(written)
             self._count()
 
-    def counts(self) -> NDArray[np.int64]:
-        """The number of updates of every parameter for which the optimizer counts them."""
-        steps = [self._optimizer.state.get(parameter, _EMPTY).get(STEP, 0) for parameter, _ in self._counted]
+    def uncounted(self, number: int) -> NDArray[np.int64]:
+        """By how many updates each count of an optimizer differs from those of so many steps."""
+        return self._counts_now() - np.array(self._turns, np.int64) * number
+
+    def _counts_now(self) -> NDArray[np.int64]:
+        """The number of updates of every parameter for which an optimizer counts them."""
+        steps = [own.state.get(parameter, _EMPTY).get(STEP, 0) for own, parameter, _ in self._counted]
         if not self._are_known(steps):
             counts = [step.item() if isinstance(step, Tensor) else step for step in steps]
             self._know(steps, np.array(counts, np.int64))
@@ -161,25 +171,26 @@ class TrainingTensors:
         """The user's tensor of a slot; None if the optimizer hasn't made it."""
         if (own := self._own[number]) is not None:
             return own
-        name, key = self._keys[number]
+        name, place, key = self._keys[number]
         if (slot := self._slots[number].name).startswith(AVERAGE):
             return self._averages[slot.removeprefix(AVERAGE)]
-        found = self._optimizer.state.get(self._parameters[name], _EMPTY).get(key)
+        found = self._optimizers[place].state.get(self._parameters[name], _EMPTY).get(key)
         return found if isinstance(found, Tensor) else None
 
     def _count(self) -> None:
-        """One more update of every updated parameter, where the optimizer counts them."""
-        counts, steps, tensors = self.counts() + 1, [], []
-        for parameter, first in self._counted:
-            state = self._optimizer.state[parameter]
+        """The updates of a step, of every updated parameter, where an optimizer counts them."""
+        counts, steps, tensors, added = self._counts_now() + np.array(self._turns, np.int64), [], [], []
+        for (own, parameter, first), turns in zip(self._counted, self._turns, strict=True):
+            state = own.state[parameter]
             before = state.get(STEP)
             if isinstance(before, Tensor) and not before.is_inference():
                 tensors.append(before)
+                added.append(turns)
             else:
-                state[STEP] = first.clone() if before is None else before + 1
+                state[STEP] = first + (turns - 1) if before is None else before + turns
             steps.append(state[STEP])
         if tensors:
-            torch._foreach_add_(tensors, 1)
+            torch._foreach_add_(tensors, added)
         self._know(steps, counts)
 
     def _are_known(self, steps: Sequence[object]) -> bool:
@@ -192,6 +203,15 @@ class TrainingTensors:
 
 def _versions(steps: Sequence[object]) -> list[int]:
     return [step._version for step in steps if isinstance(step, Tensor) and not step.is_inference()]
+
+
+def _place_of(slot: str, optimizers: int) -> tuple[str, int, str]:
+    """Parameter, optimizer and key of a slot of optimizer state; of another slot nothing."""
+    name, _, key = slot.rpartition(":")
+    if optimizers == 1 or not name:
+        return name, 0, key
+    place, _, key = key.partition(".")
+    return name, int(place), key
 
 
 def _first_counts(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Tensor | None]:

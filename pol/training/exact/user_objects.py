@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from pol.training.exact.present_setting import closed_over
 class UserObjects:
     """Everything that model and loss reach besides the model's own tensors, as it is now."""
 
-    def __init__(self, model: nn.Module, loss: Callable[[Any, Any], Tensor] | None) -> None:
+    def __init__(self, model: nn.Module, loss: object) -> None:
         found = ReachableObjects({"model": model, "loss": loss}, versions=True)
         own = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
         self._objects = found.objects

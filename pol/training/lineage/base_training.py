@@ -36,7 +36,6 @@ def take_over(model: nn.Module, store: Store, proof: str, new: Collection[str] =
 
     Raises:
         ProtocolError: the proof doesn't hold, or a tensor of the same name has another type.
-        OperationalError: the store failed.
     """
     task, end = load_end(store, proof, lambda digest: load_task(store, digest))
     known = {entry.name: to_tensor(entry.type, words) for entry, words in zip(task.aten.slots, end, strict=True)}
@@ -114,7 +113,6 @@ def from_record(
 
     Raises:
         ProtocolError: no record, its own start is false, or no such checkpoint.
-        OperationalError: the store failed.
     """
     opened = store if isinstance(store, Store) else Store(store)
     record = learning_record.load_record(opened, digest)
@@ -135,7 +133,6 @@ class FromInitialization:
 
         Raises:
             ProtocolError: the model lacks a drawn tensor, or has another shape there.
-            OperationalError: the store failed.
         """
         drawing = initialization.publish_initialization(store, self.captured)
         own = dict(_tensors(model))

@@ -33,7 +33,6 @@ def attest(store: Store, record: LearningRecord, key: Ed25519PrivateKey) -> byte
 
     Raises:
         ProtocolError: a checkpoint isn't what the record says.
-        OperationalError: the store failed.
     """
     return dsse_envelope.seal(PAYLOAD_TYPE, canonical_json.encode(statement(store, record)), key).encode()
 
@@ -43,7 +42,6 @@ def statement(store: Store, record: LearningRecord) -> Statement:
 
     Raises:
         ProtocolError: a checkpoint isn't what the record says, or there is none.
-        OperationalError: the store failed.
     """
     if not record.checkpoints:
         raise ProtocolError("the record has no checkpoint yet: there is nothing to attest")
@@ -98,7 +96,6 @@ def require_matches(found: Statement, store: Store, record: LearningRecord) -> N
 
     Raises:
         ProtocolError: the record is another one, or a file has another digest.
-        OperationalError: the store failed.
     """
     if found != statement(store, record):
         raise ProtocolError("the statement isn't about this record and these files")

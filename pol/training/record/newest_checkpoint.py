@@ -36,7 +36,6 @@ def load_newest_checkpoint(
 
     Raises:
         ProtocolError: the checkpoint isn't the one in the record.
-        OperationalError: the store failed.
     """
     if not store.holds(learning_record.HEAD):
         return None
@@ -51,7 +50,6 @@ def components_of(store: Store, trainer: str) -> Mapping[str, Any] | None:
 
     Raises:
         ProtocolError: the record of another kind of training, or as `load`.
-        OperationalError: the store failed.
     """
     found = load_newest_checkpoint(store)
     if found is not None and trainer not in found.components:

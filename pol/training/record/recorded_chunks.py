@@ -22,7 +22,6 @@ def prove_recorded(store: Store, record: LearningRecord, index: int, position: i
 
     Raises:
         ProtocolError: no such checkpoint, or it isn't what the record says.
-        OperationalError: the store failed.
     """
     run = RecordedRun(store, record)
     saved = run.document(run.at(index))

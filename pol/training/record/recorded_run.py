@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord, RecordedCheckpoint
+from pol.training.state import readable
 from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from pol.training.storage.checkpoint_tensors import CheckpointTensors
     from pol.training.storage.stored_checkpoint import StoredCheckpoint
+
+
+COMPONENT, PROGRESS = "task", "progress"
+"""Documents of a recorded checkpoint: the task's checkpoints so far, and the number of steps."""
+_SETTING = re.compile(r"environment/.*|cursor/(ranks/\d+/)?loaders/[^/]+/(began/size|others)")
+_RATE = re.compile(r"[^/]+/(ranks/\d+/)?state/param_groups/\d+/lr")
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,6 @@ class RecordedRun:
 
         Raises:
             ProtocolError: it isn't one, or not the one in the log.
-            OperationalError: the store failed.
         """
         from pol.training.storage import stored_checkpoint
 
@@ -70,14 +78,43 @@ class RecordedRun:
                 f"the checkpoint of step {checkpoint.step} isn't the one in the log: that has root "
                 f"{checkpoint.root.hex()}, the document is of root {saved.root.hex()} after {saved.step} steps"
             )
+        counted = canonical_json.decode(saved.documents.get(PROGRESS, b"{}"), "document progress")
+        if counted not in ({}, {"value": {"dict": [["steps", saved.step]]}}):
+            raise ProtocolError(f"the checkpoint counts other steps than the {saved.step} of the log")
         return saved
+
+    def changes(self, checkpoints: Iterable[RecordedCheckpoint]) -> Iterator[tuple[int, str]]:
+        """Steps with another environment, other data, or another rate without a scheduler, than the checkpoint before.
+
+        Raises:
+            ProtocolError: a checkpoint isn't the one in the log.
+        """
+        known: dict[str, str] = {}
+        for checkpoint in checkpoints:
+            documents = self.document(checkpoint).documents
+            is_scheduled = any(name.startswith("scheduler") for name in documents)
+            told = (_SETTING,) if is_scheduled else (_SETTING, _RATE)
+            values = readable.flat(documents).items()
+            now = {path: text for path, text in values if any(pattern.fullmatch(path) for pattern in told)}
+            for path in sorted(known.keys() | now.keys() if known else ()):
+                is_new = path not in known and path.startswith("cursor")  # the first batch of a loader
+                if known.get(path) != now.get(path) and not is_new:
+                    yield checkpoint.step, f"{path}: {known.get(path, 'nothing')} -> {now.get(path, 'nothing')}"
+            known = now
+
+    def names_task(self) -> bool:
+        """Whether this is the record of a task's training, so that its steps can be replayed.
+
+        Raises:
+            ProtocolError: the newest checkpoint isn't the one that the record names.
+        """
+        return COMPONENT in self.document(self.checkpoint()).documents
 
     def verify(self, saved: StoredCheckpoint) -> None:
         """Hash every tensor of a checkpoint and compare it with its root; none stays in memory.
 
         Raises:
             ProtocolError: a tensor isn't what the document says.
-            OperationalError: the store failed.
         """
         from pol.training.storage import checkpoint_tensors
 
@@ -88,7 +125,6 @@ class RecordedRun:
 
         Raises:
             ProtocolError: the document doesn't say how they are stored.
-            OperationalError: the store failed.
         """
         from pol.training.storage.checkpoint_tensors import CheckpointTensors
 

@@ -1,13 +1,13 @@
 """`pol doctor` controls a training in another process through environment variables of the recorder.
 
 POL_DOCTOR_STORE   the store to record into, in place of the one in the program
-POL_DOCTOR_EVERY   steps between checkpoints, in place of the number in the program
-POL_DOCTOR_STOP    after this step, once all due checkpoints are stored, the program ends with SystemExit(0)
-POL_DOCTOR_KILL    after this step, once all due checkpoints are stored, the process is killed by SIGKILL
+POL_DOCTOR_STOP    after this step, once its checkpoint is stored, the program ends with code 0
+POL_DOCTOR_KILL    after this step, once the checkpoints before are stored, the process is killed by SIGKILL
 POL_DOCTOR_REPORT  a file that gets a line of JSON after each step: digests of unrecorded state
 
 Of several processes (RANK and WORLD_SIZE, as torchrun sets them) each has a report of its own, with `.rank1` in its
-name, and the store is a folder in that store: `rank1`, after the first process that records into it.
+name, and the store is a folder in that store: `rank1`, after the first process that records into it. Every step is
+recorded, whatever the program says, but for those between which the loop draws no batch.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from types import FrameType
+from typing import NoReturn, TypeVar
 
-from pol.errors import PolError, ProtocolError, UnsupportedError
+from pol.errors import PolError, ProtocolError
 from pol.training.recorder.unrecorded_state import unrecorded
-from pol.training.state import components
 from pol.training.state.trainer_state import TrainerState
-from pol.training.storage.commitment import compare
 from pol.training.storage.store import Store
 
+Batch = TypeVar("Batch")
 PREFIX = "POL_DOCTOR_"
 PATIENCE = 60.0
 """Seconds that a process waits for others at the end of a rehearsal."""
-_BEGUN_LATER = frozenset({"random", "cursor", "environment"})
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class Rehearsal:
     """The values of the variables. ``rank`` is that of this process among ``size``."""
 
     store: str
-    every: int
     stop: int | None = None
     kill: int | None = None
     report: Path | None = None
@@ -56,20 +55,18 @@ class Rehearsal:
         """
         if f"{PREFIX}STORE" not in environ:
             return None
-        numbers = {name: environ.get(f"{PREFIX}{name}", "") for name in ("EVERY", "STOP", "KILL")}
-        if not all(value.isdecimal() or (not value and name != "EVERY") for name, value in numbers.items()):
+        numbers = {name: environ.get(f"{PREFIX}{name}", "") for name in ("STOP", "KILL")}
+        if not all(value.isdecimal() or not value for value in numbers.values()):
             raise ProtocolError(f"{PREFIX}STORE is set, but not with step numbers as `pol doctor` sets them: unset it")
         stop, kill = (int(numbers[name]) if numbers[name] else None for name in ("STOP", "KILL"))
         report = environ.get(f"{PREFIX}REPORT")
         places = [environ.get(name, "") for name in ("RANK", "WORLD_SIZE")]
         rank, size = (int(place) for place in places) if all(place.isdecimal() for place in places) else (0, 1)
-        return cls(
-            environ[f"{PREFIX}STORE"], int(numbers["EVERY"]), stop, kill, Path(report) if report else None, rank, size
-        )
+        return cls(environ[f"{PREFIX}STORE"], stop, kill, Path(report) if report else None, rank, size)
 
     def environment(self) -> dict[str, str]:
         """The variables of this rehearsal."""
-        said = {"STORE": self.store, "EVERY": self.every, "STOP": self.stop, "KILL": self.kill, "REPORT": self.report}
+        said = {"STORE": self.store, "STOP": self.stop, "KILL": self.kill, "REPORT": self.report}
         return {f"{PREFIX}{name}": str(value) for name, value in said.items() if value is not None}
 
     def report_of(self, rank: int) -> Path | None:
@@ -82,31 +79,19 @@ class Rehearsal:
         """The store of a recorder of several processes that begin with ``first``, or of this process alone."""
         return self.store if self.size == 1 else f"{self.store}/rank{self.rank if first is None else first}"
 
-    def begin(self) -> None:
-        """Report that this process records."""
-        self._note({"size": self.size})
-
-    def note_restored(self, loaded: Mapping[str, object], now: Mapping[str, object]) -> None:
-        """Report state that differs from the checkpoint right after it has been loaded.
-
-        Generators and the cursor are restored with the first batch, and the environment isn't loaded.
-        """
-        states = [{n: value for n, value in found.items() if n not in _BEGUN_LATER} for found in (loaded, now)]
-        try:
-            lost = [m.name for m in compare(*(components.encode(found).entries for found in states))]
-        except UnsupportedError:  # spread over several processes: the following steps are compared anyway
-            return
-        self._note({"lost": lost})
+    def begin(self, parts: Mapping[str, object]) -> None:
+        """Report that this process records, and the types of its parts."""
+        self._note({"size": self.size, "parts": {name: type(part).__name__ for name, part in parts.items()}})
 
     def note_parted(self, step: int, names: Sequence[str]) -> None:
         """Report arrays of which this process holds another replica than the first one."""
         if names:
             self._note({"at": step, "parted": list(names)})
 
-    def note(self, step: int, state: TrainerState) -> None:
-        """Report the digests of unrecorded state."""
+    def note(self, step: int, state: TrainerState, goes_on: Mapping[FrameType, int | None]) -> None:
+        """Report the digests of unrecorded state; ``goes_on`` as in `unrecorded`."""
         if self.report is not None:
-            self._note({"step": step, "beside": unrecorded(state)})
+            self._note({"step": step, "beside": unrecorded(state, goes_on)})
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
@@ -117,18 +102,28 @@ class Rehearsal:
             self._note({"failed": str(error)})
             raise
 
+    def reported(self, drawn: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches, whose errors are reported."""
+        with self.reporting():
+            yield from drawn
+
     def is_over(self, step: int) -> bool:
-        """Whether the program ends after this step."""
+        """Whether the program ends after this step; one that is killed leaves the step's checkpoint due."""
         return step in (self.stop, self.kill)
 
     def end(self, step: int) -> NoReturn:
-        """End the program as asked; all due checkpoints are stored, those of the other processes too."""
+        """End the program as asked, once the other processes have come so far."""
         deadline = time.monotonic() + PATIENCE
         others = [report for rank in range(self.size) if (report := self.report_of(rank)) is not None]
         while self.size > 1 and time.monotonic() < deadline and not all(_has_come(other, step) for other in others):
             time.sleep(0.02)
         if step == self.kill:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.size > 1:
+            # Threads of a process group that nobody has destroyed may abort an interpreter that ends.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
         raise SystemExit(0)
 
     def _note(self, line: Mapping[str, object]) -> None:

@@ -7,6 +7,7 @@ that the checkpoint is stored from (docs/spec/two_states.md).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,13 +17,18 @@ from pol.commitments.complete_state import CompleteState
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
-from pol.training.record.proof_of_record import COMPONENT, task_checkpoints
-from pol.training.state import components, plain_data
+from pol.training.record.proof_of_record import slot_entries, task_checkpoints
+from pol.training.record.recorded_run import COMPONENT
+from pol.training.state import components
 from pol.training.state.words import to_words
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
+from pol.training.task.task_training import tensors, to_tensor
+
+ROUNDING, NARROW_ROUNDING = 2.0**-8, 2.0**-5
+"""Shares of a step by which two honest ones may differ, in binary32 and with bfloat16 in it."""
 
 
 class RecordedTask:
@@ -37,11 +43,7 @@ class RecordedTask:
     def __init__(self, store: Store, task: LoadedTask, updated: Sequence[str]):
         self.task = task
         self._recorder = TaskRecorder(store, task)
-        numbers = {name: number for number, name in enumerate(updated)}
-        self._entries = [
-            _entry_name(name, slot.component, numbers)
-            for name, slot in zip(task.names.slots, task.program.slots, strict=True)
-        ]
+        self._entries = slot_entries(task, updated)
         self._is_late = [slot.component is Component.OPTIMIZER for slot in task.program.slots]
 
     def record(self, steps: int, state: CompleteState) -> CompleteState:
@@ -89,6 +91,36 @@ class RecordedTask:
             raise ProtocolError(f"the training has recorded {done} of the task's {segments} segments: finish it first")
         return self._recorder.publish(environment)
 
+    def require_first_step(self, state: CompleteState) -> None:
+        """Compare the loop's first step with the task's, so that no training is spent on another one.
+
+        Only an optimizer without state is judged by parameters: one may move by the sign of a gradient of rounding.
+
+        Raises:
+            ProtocolError: the two differ by more than rounding.
+            UnsupportedError: the state isn't one of this task.
+        """
+        from pol.execution.stock_torch.torch_executor import NativeExecutor  # a rule of one's own may come until now
+
+        task, slots = self.task, self.task.aten.slots
+        constants, first = tensors(task)
+        expected, _ = NativeExecutor(task.aten).run(first, constants, 0)
+        own = [to_tensor(slot.type, held) for slot, held in zip(slots, self._words(state.arrays), strict=True)]
+        kinds = {slot.component for slot in slots}
+        kind = Component.OPTIMIZER if Component.OPTIMIZER in kinds else Component.PARAMETER
+        apart = moved = 0.0
+        for slot, found, ours, begin in zip(slots, own, expected, first, strict=True):
+            if slot.component is kind and found.is_floating_point():
+                apart += float((found.double() - ours.double()).square().sum())
+                moved += float((ours.double() - begin.double()).square().sum())
+        is_narrow = any(output.dtype == "bfloat16" for node in task.aten.nodes for output in node.outputs)
+        if apart > moved * (NARROW_ROUNDING if is_narrow else ROUNDING) ** 2:
+            far = f"its {kind.name.lower()} differs by {math.sqrt(apart / (moved or apart)):.3g} of what the step moves"
+            raise ProtocolError(
+                f"the loop's first step isn't the task's: {far}, which no rounding explains. Compare learning rate, "
+                "order, dropout (TaskRandomness) and the mean over micro-batches (Loop(items=...) counts tokens)"
+            )
+
     def _words(self, arrays: Mapping[str, Array]) -> list[Words]:
         """The task's state. Optimizers make theirs at the first step; until then it is the task's initial one."""
         found, task = [], self.task
@@ -116,14 +148,3 @@ class RecordedTask:
         for name, type_, own, first in zip(task.names.slots, task.slot_types, words, task.initial_state, strict=True):
             if tensor_root(type_, own) != tensor_root(type_, first):
                 raise ProtocolError(f"the training doesn't begin with the task's state: {name} differs")
-
-
-def _entry_name(slot: str, component: Component, numbers: Mapping[str, int]) -> str:
-    """The array of a complete state that holds a slot."""
-    if component is not Component.OPTIMIZER:
-        kind = "parameters" if component is Component.PARAMETER else "buffers"
-        return f"{kind}/{plain_data.segment(slot)}"
-    parameter, _, key = slot.rpartition(":")
-    if parameter not in numbers:
-        raise UnsupportedError(f"the optimizer doesn't update {parameter}, which the task's optimizer does")
-    return f"optimizer/state/state/{numbers[parameter]}/{plain_data.segment(key)}"

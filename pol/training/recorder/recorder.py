@@ -12,41 +12,44 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import TypeVar
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 from torch.optim import Optimizer
 
-from pol.commitments.complete_state import CompleteState
+from pol.commitments.complete_state import CompleteState, StateEntry
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.device.open_device import CPU
 from pol.training.exact.exact_step import ExactStep
 from pol.training.lineage.base_training import FromTask, StartOfRecord
 from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.record.proof_of_record import COMPONENT
+from pol.training.record.recorded_run import COMPONENT, PROGRESS
 from pol.training.recorder.background_job import Background, Staging
 from pol.training.recorder.doctor_control import Rehearsal, store_of
 from pol.training.recorder.recorded_task import RecordedTask
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
-from pol.training.state import components, tensors
+from pol.training.recorder.unrecorded_state import users_frames
+from pol.training.state import components, readable, tensors
+from pol.training.state.data_cursor import OTHER_DATA
 from pol.training.state.device_arrays import hashed_on
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.storage import checkpoint_tensors, stored_checkpoint
 from pol.training.storage.key_file import load_signing_key
 from pol.training.storage.store import Store
-from pol.training.task.learning_proof import LearningProof
+from pol.training.task.learning_proof import ARITHMETIC, CANONICAL, LearningProof
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import environment
 
 Batch = TypeVar("Batch")
-PROGRESS = "progress"
 
 
 class Recorder:
@@ -86,7 +89,9 @@ class Recorder:
         self._rehearsal = Rehearsal.of(os.environ)
         if task is not None and not isinstance(task, LoadedTask):
             raise ProtocolError(f"task= is a {type(task).__name__}: give a loaded task, pol.load(store, digest)")
-        self.every = _interval(every, task, self._rehearsal)
+        self._goes_on: dict[FrameType, int | None] = {}
+        self._asked = _interval(every, task)
+        self.every = self._asked if self._rehearsal is None else 1
         if task is not None and start is not None:
             raise ProtocolError("a task says what it begins with: leave out the start")
         if task is not None and sealing is not None:
@@ -101,6 +106,8 @@ class Recorder:
         self._key = None if key is None or self._rehearsal is not None else load_signing_key(key)
         self.steps = 0
         self._recorded = -1
+        self._is_due = False
+        self._held: tuple[int, CompleteState] | None = None
         self.record = LearningRecord(os.urandom(32), GIVEN, self.every, ())
         self._options = checkpoints
         self._bytes_of = tensors.of_tensor if checkpoints.device == CPU else hashed_on(checkpoints.device)
@@ -112,21 +119,36 @@ class Recorder:
     @property
     def epoch(self) -> int:
         """The epoch that the data cursor is in, counted from 0."""
-        return self.state.cursor.epoch
+        return self.state.data.epoch
 
-    def resume(self) -> int:
+    def resume(self, allow: str = "") -> int:
         """Continue from the newest checkpoint in the store, or record the start if there is none; the epoch to run.
 
+        The restored state is hashed and compared with the checkpoint, here and again where the loop draws its first
+        batch: what the loop has changed until then is put back. allow: "other data" goes on if the used batches, drawn
+        again, are others.
+
         Raises:
-            ProtocolError: the record of another trainer, or a checkpoint that doesn't fit the record.
+            ProtocolError: the record of another trainer, a checkpoint that doesn't fit the record, or an object that
+                doesn't restore the state that it gave.
             OperationalError: the store failed.
         """
+        if allow not in ("", OTHER_DATA):
+            raise ProtocolError(f"resume(allow={allow!r}): give {OTHER_DATA!r} or nothing")
+        data = self.state.data
+        data.allows_other, data.thread = bool(allow), threading.get_ident()
+        data.arrived, data.before_draw = self._arrived, self._before_draw
         with self._reporting():
-            return self._resume()
+            if self._rehearsal is not None:
+                self._rehearsal.begin(self.state.parts)
+                self._goes_on = dict.fromkeys(users_frames())
+            if self._restore() and (wrong := self._differing()):
+                raise self._not_restored(wrong)
+        data.until_due = self.every - self.steps % self.every
+        return self.epoch
 
-    def _resume(self) -> int:
-        if self._rehearsal is not None:
-            self._rehearsal.begin()
+    def _restore(self) -> bool:
+        """Whether there was a checkpoint; if not, the start is recorded."""
         self.store.clean()
         found = newest_checkpoint.load_newest_checkpoint(self.store, self._read)
         if found is None:
@@ -136,7 +158,7 @@ class Recorder:
             self._checkpoint()
             if self._task is not None:
                 self.flush()  # a state that doesn't fit the task stops the training before it begins
-            return self.epoch
+            return False
         self.record = found.record
         signed_heads.require_signer(self.record, self._key)
         if self.record.interval != self.every:
@@ -149,17 +171,41 @@ class Recorder:
         if self._task is not None:
             self._task.load(state.pop(COMPONENT, None))
         self.state.load(state)
-        self._note_restored(state)
-        return self.epoch
+        return True
 
-    def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+    def batches(
+        self,
+        loader: Iterable[Batch],
+        *,
+        name: str = "data",
+        length: int | None = None,
+        uneven: bool = False,
+        place: Stateful | None = None,
+    ) -> Iterator[Batch]:
         """The batches of one epoch; after `resume`, the rest of the checkpoint's epoch.
 
-        A loader that is one of the parts goes to its place by itself; else the used batches are drawn and dropped.
+        The used batches are drawn again and compared. A due checkpoint is taken here, before the next batch is drawn;
+        that of an epoch's end as the next epoch begins, after all that the loop does at the end of an epoch.
+
+        name: of the loader, if there are several. length: batches of an epoch, if the loop leaves it earlier. uneven:
+        steps take different numbers of batches. place: the part that goes to the loader's place, if it isn't itself.
+
+        Raises:
+            ProtocolError: the batches aren't those that were used, or something holds batches back.
         """
+        return self._draw(loader, name=name, length=length, uneven=uneven, place=place)
+
+    def enumerate(self, loader: Iterable[Batch], **options: Any) -> Iterator[tuple[int, Batch]]:
+        """As `batches`, with the number of each batch in its epoch, which a resumption doesn't set back to 0."""
+        name = options.get("name", "data")
+        for batch in self._draw(loader, counted=True, **options):
+            yield self.state.data.loaders[name].batch - 1, batch
+
+    def _draw(self, loader: Iterable[Batch], place: Stateful | None = None, **options: Any) -> Iterator[Batch]:
         own: object = loader
-        is_part = any(part is own for part in self.state.parts.values())
-        return self.state.cursor.batches(loader, keeps_place=is_part)
+        place = place or next((part for part in self.state.parts.values() if part is own), None)
+        drawn = self.state.data.batches(loader, place=place, **options)
+        return drawn if self._rehearsal is None else self._rehearsal.reported(drawn)
 
     def step(self) -> None:
         """End a step, after the optimizer and the scheduler; records a checkpoint if one is due.
@@ -177,23 +223,107 @@ class Recorder:
             raise ProtocolError(
                 f"the task ends after {self.steps} steps: leave the loop there; its checkpoints and proof are whole"
             )
-        self.steps += 1
         with self._reporting():
             if self._background is not None:
                 self._background.check()
-            if self.steps % self.every == 0:
-                self._checkpoint()
+            self._step()
         if self._rehearsal is not None:
             self._rehearse(self._rehearsal)
 
+    def _step(self) -> None:
+        data = self.state.data
+        if self._is_due:
+            if self._held is not None and (data.has_drawn or data.stepped not in data.open):
+                self._keep(self._held)  # the loop has gone on with another loader, or draws by hand now
+            elif self._rehearsal is None or self.steps % self._asked == 0:
+                raise ProtocolError(
+                    f"steps {self.steps} and {self.steps + 1} were taken with one batch, so the checkpoint of step "
+                    f"{self.steps} couldn't be resumed: let every= be a multiple of the steps that a batch takes"
+                )
+            else:
+                self._is_due, self._held = False, None  # the program itself doesn't record this step
+        self.steps += 1
+        data.note_step()
+        if self._task is not None and self.steps == 1:
+            self._task.require_first_step(self._now())
+        data.until_due = self.every - self.steps % self.every
+        if self.steps % self.every:
+            return
+        self._is_due = True
+        if not data.stepped:
+            self._checkpoint()  # the loop draws by hand
+        elif not data.open:
+            self._held = self._captured(held=True)
+
+    def _before_draw(self, name: str, begins: bool) -> Callable[[], None] | None:
+        """A due checkpoint is taken where the loop draws. A loader without steps so far may be for validation."""
+        if self._rehearsal is not None:
+            self._goes_on = {frame: frame.f_lasti for frame in users_frames()}
+        data = self.state.data
+        if not self._is_due or not data.stepped:
+            return None
+        if name != data.stepped or (not begins and data.is_ending(name)):
+            # A batch may be drawn for nothing, and a state with a batch in hand can't be resumed.
+            if (begins or self._held is None) and not data.has_drawn:
+                self._held = self._captured(held=True)
+            return None
+        taken = self._captured()
+        return lambda: self._keep(taken)
+
+    def _arrived(self) -> None:
+        """The loop draws for the first time: nothing may have changed since `resume`."""
+        changed = self._differing()
+        if not changed:
+            return
+        warnings.warn(
+            f"{', '.join(changed[:3])} had changed between resume() and the first batch, and is put back as it was "
+            "recorded there. If batches or steps use what was drawn or computed meanwhile, draw it from a generator "
+            "that is seeded with the epoch, or make it a part",
+            stacklevel=2,
+        )
+        with self._reporting():
+            self._restore()
+            if wrong := self._differing():
+                raise self._not_restored(wrong)
+
+    def _differing(self) -> list[str]:
+        """Arrays and values that aren't those of the newest checkpoint; versions and hardware may differ."""
+        saved = stored_checkpoint.load_document(self.store, self.record.checkpoints[-1].object)
+        entries, documents = self._whole(self._now())
+        known, now = ({entry.name: entry for entry in found} for found in (saved.entries, entries))
+        odd = [name for name in sorted(known.keys() | now.keys()) if known.get(name) != now.get(name)]
+        odd = [name for name in odd if name.partition("/")[0] not in ("environment", COMPONENT)]
+        one, other = (
+            readable.flat({name: held[name] for name in odd if name in held}) for held in (saved.documents, documents)
+        )
+        values = [path for path in {**one, **other} if one.get(path) != other.get(path)]
+        return [*(name for name in odd if "/" in name), *values]
+
+    def _not_restored(self, names: Sequence[str]) -> ProtocolError:
+        return ProtocolError(
+            f"{', '.join(names[:3])} isn't what the checkpoint of step {self.steps} commits to, after it was put back: "
+            "an object restores another state than it gave, a file is corrupt, or a tensor is spread otherwise. Let "
+            "load_state_dict restore all that state_dict gives"
+        )
+
+    def _whole(self, state: CompleteState) -> tuple[Sequence[StateEntry], Mapping[str, bytes]]:
+        """Entries and documents of a state of this recorder."""
+        return state.entries, state.documents
+
     def flush(self) -> None:
-        """Wait until all checkpoints so far are stored.
+        """Wait until all checkpoints that were taken so far are stored; one that is due is taken at the next batch.
 
         Raises:
             OperationalError: the store failed.
         """
         if self._background is not None:
             self._background.wait()
+
+    def _finish(self) -> None:
+        """Take a checkpoint that is due, as no batch may be drawn any more, and wait for all."""
+        if self._is_due:
+            self._checkpoint()
+        self.flush()
 
     def close(self) -> LearningRecord:
         """Record the last steps if needed; the record. May be called again after an error.
@@ -221,9 +351,8 @@ class Recorder:
         """
         if self._task is None:
             raise ProtocolError("only the training of a task has a learning proof: give the recorder the task=")
-        self.flush()
-        is_exact = self._exact is not None and self._exact.number == self.steps
-        return self._task.proof(environment(is_exact))
+        self._finish()
+        return self._task.proof(environment(self._is_exact))
 
     def __enter__(self) -> Recorder:
         return self
@@ -235,6 +364,7 @@ class Recorder:
         if kind is None:
             self.close()
         else:
+            self._is_due = False
             self.flush()
 
     def _first_process(self) -> int | None:
@@ -245,39 +375,54 @@ class Recorder:
         """Errors inside are reported to `pol doctor`."""
         return nullcontext() if self._rehearsal is None else self._rehearsal.reporting()
 
-    def _note_restored(self, loaded: Mapping[str, object]) -> None:
-        if self._rehearsal is not None:
-            self._rehearsal.note_restored(loaded, self.state.components())
-
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Report to `pol doctor` after a step, and end the program if it asks."""
         is_over = rehearsal.is_over(self.steps)
-        if is_over:
+        if self.steps == rehearsal.kill:
             self.flush()
-        rehearsal.note(self.steps, self.state)
+        elif is_over:
+            self._finish()
+        rehearsal.note(self.steps, self.state, self._goes_on)
         if is_over:
             rehearsal.end(self.steps)
 
     def _checkpoint(self) -> None:
         """Record the present state; the copy is taken before this returns."""
-        self._recorded = steps = self.steps
+        self._keep(self._captured())
+
+    def _captured(self, held: bool = False) -> tuple[int, CompleteState]:
+        """The number of steps, and the present state or a copy of it; a copy if it's held while steps go on."""
+        self._recorded = self.steps
         self.flush()
-        if self._background is not None or self._options.updates:
-            # One tensor at a time, so that of a state on a device, which is brought here, no two copies are here.
-            found, threads = self._components(), 0 if self._background is None else 1
-            state = components.encode(found, threads, self._bytes_of, self._staging.copies())
-        else:
-            state = self._now()
+        if self._background is None and not self._options.updates:
+            now, copy = self._now(), self._staging.copies()
+            return self.steps, dataclasses.replace(
+                now, arrays={n: copy(n, a) for n, a in now.arrays.items()}
+            ) if held else now
+        # One tensor at a time, so that of a state on a device, which is brought here, no two copies are here.
+        threads = 0 if self._background is None else 1
+        return self.steps, components.encode(self._components(), threads, self._bytes_of, self._staging.copies())
+
+    def _keep(self, taken: tuple[int, CompleteState]) -> None:
+        self._is_due, self._held = False, None
         if self._background is None:
-            self._store(steps, state)
+            self._store(*taken)
         else:
-            self._background.start(lambda: self._store(steps, state))
+            self._background.start(lambda: self._store(*taken))
 
     def _read(self, store: Store, saved: stored_checkpoint.StoredCheckpoint) -> AbstractContextManager[CompleteState]:
         return checkpoint_tensors.open_state(store, saved)
 
     def _components(self) -> dict[str, object]:
-        return {**self.state.components(), PROGRESS: {"steps": self.steps}}
+        found: dict[str, Any] = {**self.state.components(), PROGRESS: {"steps": self.steps}}
+        if self._task is not None and self._is_exact:
+            found["environment"] |= {ARITHMETIC: CANONICAL}
+        return found
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether a `pol.exact` among the parts has taken all steps."""
+        return self._exact is not None and self._exact.number == self.steps
 
     def _now(self) -> CompleteState:
         return components.encode(self._components(), 0, self._bytes_of)
@@ -314,15 +459,13 @@ class Recorder:
         self.record = record
 
 
-def _interval(every: int | None, task: LoadedTask | None, rehearsal: Rehearsal | None) -> int:
+def _interval(every: int | None, task: LoadedTask | None) -> int:
     """Steps between two checkpoints."""
     if task is not None and every not in (None, task.document.interval):
         raise ProtocolError(
             f"the task asks for a checkpoint every {task.document.interval} steps, not every {every}: leave it out"
         )
-    if rehearsal is not None:
-        every = rehearsal.every
-    elif every is None:
+    if every is None:
         every = 100 if task is None else task.document.interval
     if every < 1:
         raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")

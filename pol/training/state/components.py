@@ -75,17 +75,15 @@ def decode(state: CompleteState) -> dict[str, Any]:
     """
     used: set[str] = set()
 
-    def array(path: object) -> Array:
-        if not isinstance(path, str) or path not in state.arrays:
-            raise ProtocolError(f"a document names the tensor {path!r}, which the state doesn't hold")
-        used.add(path)
-        return state.arrays[path]
+    def array(name: object, path: str) -> Array:
+        used.add(plain_data.placed(name, path, state.arrays.keys()))
+        return state.arrays[str(name)]
 
     def special(tag: str, content: Any, path: str) -> object:
         if tag == "Tensor":
-            return tensors.to_tensor(array(content))
+            return tensors.to_tensor(array(content, path))
         if tag == "Array":
-            return tensors.to_numpy(array(content))
+            return tensors.to_numpy(array(content, path))
         if tag == "Scalar" and _are_texts(content, 2):
             return _scalar(*content)
         if tag == "Dtype" and isinstance(content, str) and content in _DTYPES:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.metadata
 import inspect
+import operator
 import platform
 import sys
 from collections.abc import Iterable
@@ -14,7 +15,9 @@ from typing import Any
 
 import torch
 
-PACKAGES = ("accelerate", "lightning", "numpy", "pol", "torch", "transformers")
+from pol.release import __version__
+
+PACKAGES = ("accelerate", "lightning", "numpy", "torch", "transformers")
 
 
 class Environment:
@@ -47,7 +50,7 @@ def _code(objects: Iterable[object]) -> dict[str, str]:
 @functools.cache
 def _versions() -> dict[str, str]:
     """Read once, as a process doesn't load another version later."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "pol": __version__}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)
@@ -60,15 +63,30 @@ def _versions() -> dict[str, str]:
 
 def _modes() -> dict[str, Any]:
     """Modes of torch that change bits without a change of code."""
+    backends = torch.backends
+    precisions = ("", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn", "mkldnn.matmul", "mkldnn.conv")
+    read = {name: f"{name}.fp32_precision".lstrip(".") for name in precisions}
     return {
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-        "cudnn_deterministic": torch.backends.cudnn.deterministic,
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "cudnn_tf32": torch.backends.cudnn.allow_tf32,
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "deterministic_warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "cudnn_deterministic": backends.cudnn.deterministic,
+        "cudnn_benchmark": backends.cudnn.benchmark,
+        "fp32_precision": {name or "all": _read(backends, path) for name, path in read.items()},
+        "float32_matmul_precision": _read(torch, "get_float32_matmul_precision"),
+        "mkldnn": backends.mkldnn.enabled,
+        "flush_denormal": not torch.full((1,), 2.0**-126).mul(0.5).item(),
         "default_dtype": torch.get_default_dtype(),
         "threads": torch.get_num_threads(),
     }
+
+
+def _read(owner: Any, path: str) -> Any:
+    """A switch of torch; None if this torch lacks it, or can't say it because it was set by one that replaces it."""
+    try:
+        found = operator.attrgetter(path)(owner)
+        return found() if callable(found) else found
+    except (AttributeError, RuntimeError):
+        return None
 
 
 def _hardware() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Set
 from typing import Any, TypeAlias
 
 from pol.commitments import canonical_json
@@ -161,6 +161,19 @@ class Decoder:
         if len(values) != len(content):
             raise ProtocolError(f"{path} has a key twice")
         return values
+
+
+def placed(name: object, path: str, arrays: Set[str]) -> str:
+    """The array that a document names at ``path``: the one with that path, so that no two change places.
+
+    Raises:
+        ProtocolError: it names another one, or the state doesn't hold it.
+    """
+    if name != (path if "/" in path else f"{path}/value"):
+        raise ProtocolError(f"{path} names the tensor {name!r}, which belongs elsewhere")
+    if name not in arrays:
+        raise ProtocolError(f"a document names the tensor {name!r}, which the state doesn't hold")
+    return str(name)
 
 
 def segment(key: object) -> str:

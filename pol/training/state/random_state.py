@@ -9,22 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from pol.errors import ProtocolError, UnsupportedError
+from pol.errors import ProtocolError
 
-Generator: TypeAlias = torch.Generator | np.random.Generator
+Generator: TypeAlias = torch.Generator | np.random.Generator | np.random.RandomState | random.Random
 
 
 class RandomSources:
-    """The global generators, and further ones (`torch.Generator`, `numpy.random.Generator`) by name."""
+    """The global generators, and further ones by name: of torch, of NumPy (both kinds), and `random.Random`."""
 
     def __init__(self, named: Mapping[str, Generator] | None = None):
         self.named: dict[str, Generator] = dict(named or {})
         self._waiting: dict[str, Any] = {}
-        for name, generator in self.named.items():
-            if not isinstance(generator, torch.Generator | np.random.Generator):
-                raise UnsupportedError(
-                    f"generator {name!r} is a {type(generator).__name__}: give a torch.Generator or a numpy Generator"
-                )
 
     def register(self, name: str, generator: Generator) -> None:
         """Include one more generator, unless it is included already; it continues from its state in a loaded one."""
@@ -35,11 +30,13 @@ class RandomSources:
 
     def state(self) -> dict[str, Any]:
         """The state of all generators, as plain data and tensors."""
-        version, words, gauss = random.getstate()
-        numpy_state: Any = np.random.get_state(legacy=False)
+        return as_plain(self.raw())
+
+    def raw(self) -> dict[str, Any]:
+        """The state of all generators as they give it, which takes less time."""
         state: dict[str, Any] = {
-            "python": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
-            "numpy": numpy_state,
+            "python": random.getstate(),
+            "numpy": np.random.get_state(legacy=False),
             "torch": torch.get_rng_state(),
             "named": {name: _state_of(generator) for name, generator in self.named.items()} | self._waiting,
         }
@@ -61,8 +58,7 @@ class RandomSources:
             raise ProtocolError(f"the recorded state of the random generators can't be used: {error}") from error
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        python = state["python"]
-        random.setstate((python["version"], tuple(int(word) for word in python["words"]), python["gauss"]))
+        _restore(random, state["python"])
         np.random.set_state(state["numpy"])
         torch.set_rng_state(state["torch"])
         self._waiting = {name: found for name, found in state["named"].items() if name not in self.named}
@@ -80,12 +76,40 @@ class RandomSources:
             torch.mps.set_rng_state(state["mps"])
 
 
+def as_plain(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A state from `RandomSources.raw` in the form of `RandomSources.state`."""
+    named = {name: _plain(state) for name, state in raw["named"].items()}
+    return {**raw, "python": _plain(raw["python"]), "named": named}
+
+
+def _plain(state: Any) -> Any:
+    """Python's 625 words as an array; the states of other generators are plain data."""
+    if not isinstance(state, tuple):
+        return state
+    version, words, gauss = state
+    return {"version": version, "words": np.array(words, np.uint32), "gauss": gauss}
+
+
 def _state_of(generator: Generator) -> Any:
-    return generator.get_state() if isinstance(generator, torch.Generator) else generator.bit_generator.state
+    match generator:
+        case torch.Generator():
+            return generator.get_state()
+        case np.random.Generator():
+            return generator.bit_generator.state
+        case np.random.RandomState():
+            return generator.get_state(legacy=False)
+    return generator.getstate()
 
 
-def _restore(generator: Generator, state: Any) -> None:
-    if isinstance(generator, torch.Generator):
-        generator.set_state(state)
-    else:
-        generator.bit_generator.state = state
+def _restore(generator: Any, state: Any) -> None:
+    match generator:
+        case torch.Generator():
+            generator.set_state(state)
+        case np.random.Generator():
+            generator.bit_generator.state = state
+        case np.random.RandomState():
+            generator.set_state(state)
+        case _ if isinstance(state, tuple):
+            generator.setstate(state)
+        case _:
+            generator.setstate((state["version"], tuple(int(word) for word in state["words"]), state["gauss"]))

@@ -32,13 +32,13 @@ ELEMENT_TYPES: Mapping[torch.dtype, ElementType] = {
 }
 DTYPES: Mapping[ElementType, torch.dtype] = {element: dtype for dtype, element in ELEMENT_TYPES.items()}
 
-_NUMPY: Mapping[str, ElementType] = {
+NUMPY: Mapping[str, ElementType] = {
     "<f4": ElementType.F32, "<f8": ElementType.F64, "<f2": ElementType.F16, "<c8": ElementType.C64,
     "|i1": ElementType.I8, "<i2": ElementType.I16, "<i4": ElementType.I32, "<i8": ElementType.I64,
     "|u1": ElementType.U8, "<u2": ElementType.U16, "<u4": ElementType.U32, "<u8": ElementType.U64,
     "|b1": ElementType.BOOL,
 }  # fmt: skip
-_NUMPY_DTYPES = {element: np.dtype(code) for code, element in _NUMPY.items()}
+_NUMPY_DTYPES = {element: np.dtype(code) for code, element in NUMPY.items()}
 
 
 def of_tensor(tensor: Tensor, path: str) -> Array:
@@ -78,7 +78,7 @@ def of_numpy(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], path: st
     Raises:
         UnsupportedError: objects, texts, times, or a byte order or size without a form.
     """
-    element = _NUMPY.get(values.dtype.str)
+    element = NUMPY.get(values.dtype.str)
     if element is None:
         raise UnsupportedError(f"{path} is a NumPy array of {values.dtype}, which has no form: convert it first")
     dense = np.ascontiguousarray(values).reshape(-1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.state.data_cursor import DataCursor
+from pol.training.state.data_cursors import DataCursors
 from pol.training.state.environment import Environment
 from pol.training.state.random_state import RandomSources
 
@@ -18,6 +18,29 @@ RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "
 
 OWN = "own"
 """What an optimizer updates and nothing else of the state holds."""
+
+
+class Values:
+    """Plain variables of a loop as a part: `pol.Values(best=0.0, bad_epochs=0)`; read and set them as attributes."""
+
+    def __init__(self, **values: Any):
+        vars(self).update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no value {name}: name it when Values is made")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        getattr(self, name)
+        vars(self)[name] = value
+
+    def state_dict(self) -> dict[str, Any]:
+        """The values."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set them."""
+        vars(self).clear()
+        vars(self).update(state)
 
 
 @runtime_checkable
@@ -57,7 +80,7 @@ class TrainerState:
         self.model = model
         self.parts = dict(parts)
         self.random = random
-        self.cursor = DataCursor(random)
+        self.data = DataCursors(random)
         self.gradients = gradients
         self._environment = Environment([model, *parts.values()])
 
@@ -76,7 +99,7 @@ class TrainerState:
                 "extra": {name: module.get_extra_state() for name, module in _with_extra(self.model)},
             },
             "random": random,
-            "cursor": self.cursor.state(),
+            "cursor": self.data.state(),
             "environment": self._environment.state(),
         }
         if self.gradients:
@@ -128,18 +151,28 @@ class TrainerState:
         _fill("buffer", buffers, components["buffers"])
         for name, module in self.model.named_modules():
             module.training = bool(components["model"]["training"].get(name, module.training))
+        for name, parameter in parameters.items():
+            parameter.requires_grad_(bool(components["model"]["trained"].get(name, parameter.requires_grad)))
         for name, module in _with_extra(self.model):
             module.set_extra_state(components["model"]["extra"][name])
+        options: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for name, part in self.parts.items():
-            part.load_state_dict(components[name]["state"])
+            state = components[name]["state"]
+            part.load_state_dict(state)
             if isinstance(part, Optimizer):
                 _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
+                updated = [tensor for group in part.param_groups for tensor in group["params"]]
+                for number, values in state["state"].items():
+                    part.state[updated[number]] = _uncast(part.state[updated[number]], values)
+                options += [(group, {k: v for k, v in group.items() if k != "params"}) for group in part.param_groups]
+        for group, restored in options:
+            group.update(restored)  # a scheduler may have set rates when it took its state
         if self.gradients:
             for name, parameter in parameters.items():
                 gradient = components["gradients"].get(name)
                 parameter.grad = None if gradient is None else gradient.to(parameter.device)
         self.random.load(components["random"])
-        self.cursor.load(components["cursor"], components["random"])
+        self.data.load(components["cursor"])
 
 
 def module_state(components: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -198,3 +231,14 @@ def _fill(kind: str, targets: Mapping[str, Tensor], values: Mapping[str, Tensor]
     with torch.no_grad():
         for name, target in targets.items():
             target.copy_(values[name])
+
+
+def _uncast(value: Any, recorded: Any) -> Any:
+    """The restored state of a parameter in the recorded types: torch casts it to that of the parameter."""
+    if isinstance(value, Tensor) and isinstance(recorded, Tensor):
+        return value if value.dtype == recorded.dtype else recorded.to(value.device)
+    if isinstance(value, dict) and isinstance(recorded, Mapping):
+        return {key: _uncast(item, recorded.get(key)) for key, item in value.items()}
+    if type(value) in (list, tuple) and isinstance(recorded, list | tuple) and len(value) == len(recorded):
+        return type(value)(_uncast(item, other) for item, other in zip(value, recorded, strict=True))
+    return value

@@ -27,7 +27,6 @@ class CheckpointTensors(Mapping[str, Array]):
 
     Raises:
         ProtocolError: the document doesn't say how the tensors are stored, or says it wrongly.
-        OperationalError: the store failed.
     """
 
     def __init__(self, store: Store, saved: StoredCheckpoint):

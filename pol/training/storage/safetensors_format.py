@@ -79,7 +79,6 @@ class KnownFile:
 
     Raises:
         ProtocolError: the file has another size or another header.
-        OperationalError: the store failed.
     """
 
     def __init__(self, file: OpenFile, types: Types, what: str):
@@ -101,7 +100,6 @@ class KnownFile:
 
         Raises:
             ProtocolError: the file ends before them.
-            OperationalError: the store failed.
         """
         self._file.seek(self._begin[name] + first)
         return np.frombuffer(_take(self._file, size, f"{self._what}, tensor {name}"), np.uint8)
@@ -111,7 +109,6 @@ class KnownFile:
 
         Raises:
             ProtocolError: the file ends before it, or a boolean is neither 0 nor 1.
-            OperationalError: the store failed.
         """
         try:
             return Array(self._types[name], self.read(name, 0, self._types[name].nbytes))

@@ -56,11 +56,7 @@ def file_name(root: bytes, pieces: Sequence[Rows]) -> str:
 
 
 def write(store: Store, root: bytes, pieces: Mapping[Rows, Array]) -> None:
-    """Store the file of one process.
-
-    Raises:
-        OperationalError: the store failed.
-    """
+    """Store the file of one process."""
     store.put_file(
         file_name(root, list(pieces)), safetensors_format.pieces({rows.array: array for rows, array in pieces.items()})
     )
@@ -146,7 +142,6 @@ def read_run(store: Store, types: Mapping[str, ArrayType], data: Mapping[str, An
 
     Raises:
         ProtocolError: malformed, or a file whose content differs from the document.
-        OperationalError: the store failed.
     """
     files = _files(data)
     found: dict[str, Array] = {}

@@ -116,8 +116,8 @@ class Store:
             try:
                 self._files, root = fsspec.core.url_to_fs(url, **listings | self.options)
             except ImportError as error:
-                extra = "pip install 'pol[s3]'" if url.startswith(("s3://", "s3a://")) else "install it with pip"
-                raise OperationalError(f"can't open the store {url}: {error}: {extra}") from error
+                cure = "pip install 'proof-of-learning[s3]'" if url.startswith("s3") else "install it with pip"
+                raise OperationalError(f"can't open the store {url}: {error}: {cure}") from error
             except ValueError as error:
                 known = "a folder, file://, https:// or s3://"
                 raise OperationalError(f"can't open the store {url}: {reason_of(error)}; name {known}") from error
@@ -290,11 +290,7 @@ class Store:
             return self._exists(f"{self._root}/{_mutable(name)}")
 
     def clean(self) -> int:
-        """Remove temporary files that killed writers have left; their number.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """Remove temporary files that killed writers have left; their number."""
         with _operational(f"clean {self.url}"):
             return self._writer.clean(self._root)
 

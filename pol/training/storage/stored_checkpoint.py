@@ -134,7 +134,6 @@ def load_document(store: Store, digest: str) -> StoredCheckpoint:
 
     Raises:
         ProtocolError: it isn't one.
-        OperationalError: the store failed.
     """
     data = store.get(digest, limit=DOCUMENT_LIMIT)
     if data.startswith(SEALED):
@@ -162,7 +161,6 @@ def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
 
     Raises:
         ProtocolError: a base isn't older than its update, or the chain is too long.
-        OperationalError: the store failed.
     """
     chain = [saved]
     while chain[-1].data.get("form") not in (FULL, sharded_files.FORM):

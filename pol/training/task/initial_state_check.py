@@ -33,7 +33,6 @@ def require_initial_state(
 
     Raises:
         ProtocolError: a slot has other values, or a base doesn't hold.
-        OperationalError: the store failed.
     """
     drawn = () if start.initialization is None else start.initialization.slots
     if unknown := sorted({*start.slots, *drawn} - state.slots.keys()):
@@ -68,7 +67,6 @@ def load_end(store: Store, proof: str, load_task: Callable[[str], LoadedTask]) -
 
     Raises:
         ProtocolError: the proof isn't whole, or isn't one of its task.
-        OperationalError: the store failed.
     """
     document = learning_proof.decode(store, proof)
     task = load_task(document.task)

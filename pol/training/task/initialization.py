@@ -79,7 +79,6 @@ def publish_initialization(store: Store, captured: CapturedInitialization) -> In
 
     Raises:
         ProtocolError: the program is longer than one can be.
-        OperationalError: the store failed.
     """
     data = captured.program.to_bytes()
     if len(data) > PROGRAM_LIMIT:
@@ -92,7 +91,6 @@ def load_program(store: Store, initialization: Initialization) -> StepProgram:
 
     Raises:
         ProtocolError: it reads more than a seed, or has another hash than the document says.
-        OperationalError: the store failed.
     """
     program = StepProgram.from_bytes(store.get(initialization.program, limit=PROGRAM_LIMIT))
     if program_hash(program) != initialization.program_hash:
@@ -116,7 +114,6 @@ def run(
 
     Raises:
         ProtocolError: the program isn't that of an initialization, draws other tensors, or costs too much.
-        OperationalError: the store failed.
     """
     program = load_program(store, initialization)
     types = [slot.type for slot in program.slots]

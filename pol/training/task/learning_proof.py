@@ -121,7 +121,6 @@ def load(store: Store, digest: str, task: LoadedTask) -> LearningProof:
 
     Raises:
         ProtocolError: another task's proof, a missing checkpoint, a wrong root.
-        OperationalError: the store failed.
     """
     proof = decode(store, digest)
     require_proof_of(proof, task)
@@ -133,7 +132,6 @@ def decode(store: Store, digest: str) -> LearningProof:
 
     Raises:
         ProtocolError: it isn't one.
-        OperationalError: the store failed.
     """
     return LearningProof.decode(store.get(digest, limit=DOCUMENT_LIMIT))
 
@@ -143,7 +141,6 @@ def load_checkpoint(store: Store, task: LoadedTask, entry: TaskCheckpoint) -> li
 
     Raises:
         EvidenceError: the file isn't a state of this task's program, or has another root than the proof says.
-        OperationalError: the store failed.
     """
     state = task_tensors.load(store, entry.object, task.names.slots, task.slot_types)
     actual = state_root(task.slot_types, state)

@@ -48,7 +48,6 @@ def publish(
         ProtocolError: steps isn't a multiple of interval, the data aren't those of so many steps (of a captured step:
             the order table isn't one row per step), the first state doesn't follow from ``start``, or the program is
             too large.
-        OperationalError: the store failed.
     """
     program, names, source = capture.program, capture.names, task_source.source_of(capture)
     task_source.require_steps(source, program, names, steps)

@@ -145,11 +145,7 @@ class LoadedTask:
 
     @property
     def initial_state(self) -> list[Words]:
-        """The state before the first step; a large one is read anew, so ask once.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """The state before the first step; a large one is read anew, so ask once."""
         return self.first_state()
 
     @property

@@ -9,7 +9,7 @@ import torch
 
 import pol.execution.stock_torch.torch_random  # noqa: F401  # gives the draws their numbers
 from pol.errors import UnsupportedError
-from pol.execution.stock_torch.stable_order import StableOrder
+from pol.execution.stock_torch.defined_results import DefinedResults
 from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
 from pol.training.task import initialization
 
@@ -39,7 +39,7 @@ class TaskRandomness:
         """
         if not 0 <= number < initialization.STEP:
             raise UnsupportedError(f"step {number} is not in 0 .. 2^32-2")
-        with StableOrder(), CounterRandomness(torch.tensor(number), self._seed):
+        with DefinedResults(), CounterRandomness(torch.tensor(number), self._seed):
             yield
 
     @contextmanager

@@ -33,7 +33,6 @@ class TaskRecorder:
 
         Raises:
             ProtocolError: another checkpoint is next; they come in order, from 0.
-            OperationalError: the store failed.
         """
         if index != len(self.checkpoints):
             raise ProtocolError(f"checkpoint {index} recorded after {len(self.checkpoints)} others; they come in order")
@@ -57,7 +56,6 @@ class TaskRecorder:
 
         Raises:
             ProtocolError: the name holds something else than the beginning of a training of this task.
-            OperationalError: the store failed.
         """
         if not self._store.holds(name):
             return None
@@ -72,7 +70,6 @@ class TaskRecorder:
 
         Raises:
             ProtocolError: the training isn't finished.
-            OperationalError: the store failed.
         """
         proof = learning_proof.build(self.task, self.checkpoints, environment)
         return self._store.put(proof.encode()), proof

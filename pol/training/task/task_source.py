@@ -48,7 +48,6 @@ def load(store: Store, document: TaskDocument) -> TaskSource:
 
     Raises:
         ProtocolError: the object isn't the canonical JSON of a graph or network.
-        OperationalError: the store failed.
     """
     if document.aten is not None:
         graph = store.get(document.aten, limit=GRAPH_LIMIT)

@@ -48,7 +48,6 @@ def load(store: Store, digest: str, names: Sequence[str], types: Sequence[Tensor
 
     Raises:
         EvidenceError: as `decode`.
-        OperationalError: the store failed.
     """
     most = limit(names, types)
     with suppress(MemoryError, CorruptObjectError, OperationalError):

@@ -126,7 +126,7 @@ def verify_round(network: DrandNetwork, published: Round, verifier: SignatureVer
 
     Raises:
         ProtocolError: the network has not signed this round.
-        OperationalError: the extra ``pol[beacon]`` isn't installed.
+        OperationalError: the extra ``proof-of-learning[beacon]`` isn't installed.
     """
     signed = signed_message(network, published)
     try:
@@ -140,7 +140,7 @@ def _arkworks_verifier() -> SignatureVerifier:
     try:
         from pol.verification.beacon.bls_arkworks import verify_signature
     except ImportError as error:
-        raise OperationalError(f"drand can't be verified: {error}; install the extra pol[beacon]") from error
+        raise OperationalError(f"can't verify drand: {error}; pip install 'proof-of-learning[beacon]'") from error
     return verify_signature
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pol.errors import ProtocolError
@@ -79,9 +78,5 @@ class JobCommand:
         }
         found: list[str] = []
         for argument in self.template:
-            found += worker if argument == "{worker}" else [_filled(argument, values)]
+            found += worker if argument == "{worker}" else [_PLACEHOLDER.sub(lambda match: values[match[1]], argument)]
         return found
-
-
-def _filled(argument: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], argument)

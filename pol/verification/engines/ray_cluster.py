@@ -43,7 +43,7 @@ class RayEngine:
         try:
             import ray
         except ImportError as error:
-            raise OperationalError(f"can't use Ray: {error}; install it with: pip install 'pol[ray]'") from error
+            raise OperationalError(f"can't use Ray: {error}; pip install 'proof-of-learning[ray]'") from error
         self._ray: Any = ray
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:

@@ -46,9 +46,13 @@ def encode_result(job: str, result: ExaminedSegment) -> bytes:
             "reasons": [reason.value for reason in verdict.reasons],
             "detail": verdict.detail[:MAX_DETAIL],
             "claim": None if verdict.claim is None else _claim_document(verdict.claim),
-            "second_look": None if verdict.second_look is None else _look_document(verdict.second_look),
+            "second_look": None
+            if verdict.second_look is None
+            else [{"end": r.end.hex(), "distances": [str(d) for d in r.distances]} for r in verdict.second_look.reruns],
             "observed": {name: np.array(values, ">f4").tobytes().hex() for name, values in result.observed.items()},
-            "direction": None if result.direction is None else _direction_document(result.direction),
+            "direction": None
+            if result.direction is None
+            else [None if s is None else s.astype(">f8").tobytes().hex() for s in result.direction.sketches],
         }
     )
 
@@ -141,10 +145,6 @@ def _three(fields: Fields, name: str) -> Three:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _look_document(look: SecondLook) -> list[Document]:
-    return [{"end": rerun.end.hex(), "distances": [str(d) for d in rerun.distances]} for rerun in look.reruns]
-
-
 def _look(fields: Fields, job: ReplayJob) -> SecondLook | None:
     if fields.value("second_look") is None:
         return None
@@ -182,10 +182,6 @@ def _floats(data: bytes, name: str) -> tuple[float, ...]:
     if len(data) % 4:
         raise ProtocolError(f"{name!r} of the result isn't words of 4 bytes")
     return tuple(map(float, np.frombuffer(data, ">f4")))
-
-
-def _direction_document(found: Direction) -> list[str | None]:
-    return [None if sketch is None else sketch.astype(">f8").tobytes().hex() for sketch in found.sketches]
 
 
 def _direction(fields: Fields) -> Direction | None:

@@ -83,7 +83,6 @@ def open_proof(store: Store, digest: str, log_root: bytes | None = None) -> Exam
     Raises:
         ProtocolError: the proof or its task is bad, or it isn't over the committed log.
         UnsupportedError: the task can't be lowered by this version.
-        OperationalError: the store failed.
     """
     proof = learning_proof.decode(store, digest)
     return checked_proof(store, load_task(store, proof.task), proof, log_root)

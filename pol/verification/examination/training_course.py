@@ -19,7 +19,7 @@ from pol.training.storage.store import Store
 from pol.training.task.learning_proof import TaskCheckpoint, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.engines.engine import observed_scalars
-from pol.verification.runs.tensor_comparison import TensorComparison, compare_tensors, recorded_tensors
+from pol.verification.runs.tensor_comparison import compare_tensors, recorded_tensors
 from pol.verification.verdict.slot_residual import slot_lengths
 
 MOST_SEGMENTS = 60
@@ -78,15 +78,15 @@ def recorded_course(run: RecordedRun, advance: Callable[[int, int], None] = lamb
 
     Raises:
         ProtocolError: a checkpoint isn't the one that the record names.
-        OperationalError: the store failed.
     """
     steps, found = run.steps, list[dict[str, float]]()
     chosen = spread(len(steps) - 1)
     for done, at in enumerate(chosen):
         advance(done, len(chosen))
         sides = (recorded_tensors(run, step, run.store.url) for step in steps[at : at + 2])
-        rows = compare_tensors(*sides)
-        found.append({row.name: _way(row) for row in rows})
+        rows = list(compare_tensors(*sides))
+        far = {row.name: math.nan if row.distance is None else row.distance.relative for row in rows}
+        found.append(far | {row.name: 0.0 for row in rows if row.how == "equal"})
     slots = tuple(dict.fromkeys(name for row in found for name in row))
     ways = tuple(tuple(row.get(name, math.nan) for name in slots) for row in found)
     return TrainingCourse(tuple((steps[at], steps[at + 1]) for at in chosen), slots, ways, {})
@@ -97,10 +97,6 @@ def spread(segments: int, most: int = MOST_SEGMENTS) -> list[int]:
     if segments <= most:
         return list(range(max(0, segments)))
     return sorted({round(number * (segments - 1) / (most - 1)) for number in range(most)})
-
-
-def _way(row: TensorComparison) -> float:
-    return 0.0 if row.how == "equal" else math.nan if row.distance is None else row.distance.relative
 
 
 def _state(store: Store, task: LoadedTask, entry: TaskCheckpoint) -> Sequence[Words] | None:

@@ -13,6 +13,7 @@ from pol.claims.acceptance_rule import EXACT, relative_distance, relative_limit
 from pol.claims.segment_claim import Three
 from pol.execution import _kernels
 from pol.graph.step_program import Component
+from pol.release import __version__
 from pol.verification.engines.engine import ExaminedSegment
 from pol.verification.engines.worker_standing import WorkerStanding
 from pol.verification.examination.proof_examination import ExaminedProof, ProofVerdict, SegmentDraw
@@ -25,7 +26,7 @@ from pol.verification.verdict.verdict import Verdict
 def fingerprint() -> dict[str, str]:
     """Versions and platform of this verifier, for people."""
     return {
-        "pol": version("pol"),
+        "pol": __version__,
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -39,8 +40,9 @@ class VerificationReport:
 
     ``proof`` is the digest of the learning proof, empty if it was read off a learning record. ``profile`` is that of
     the profile, None in exact mode. ``given_seed`` says whether the seed came from outside of this process.
-    ``sketched`` is the seed by which drift was looked for, empty if it wasn't. ``subject`` is None if the proof or its
-    task is bad already, or couldn't be read.
+    ``sketched`` is the seed by which drift was looked for, empty if it wasn't. Of a learning record, ``uncompared`` are
+    the components of its own checkpoints that its task doesn't define, and ``unread`` own checkpoints weren't compared
+    with the learning proof. ``subject`` is None if the proof or its task is bad, or couldn't be read.
     """
 
     store: str
@@ -54,6 +56,8 @@ class VerificationReport:
     given_seed: bool = False
     suspicions: tuple[Suspicion, ...] = ()
     sketched: bytes = b""
+    uncompared: tuple[str, ...] = ()
+    unread: int = 0
     seconds: float = 0.0
     machine: Mapping[str, str] = field(default_factory=fingerprint)
     workers: tuple[WorkerStanding, ...] = ()

@@ -123,7 +123,8 @@ def verify(
     try:
         if run is not None:
             ends = {segment + 1 for segment in draw.replayed} | {0, draw.segments} | ends_of(pairs)
-            proof_of_record.require_recorded(run, subject.task, subject.proof, sorted(ends))
+            rest = proof_of_record.require_recorded(run, subject.task, subject.proof, sorted(ends))
+            found = replace(found, uncompared=tuple(rest), unread=len(run.record.checkpoints) - len(ends))
     except (ProtocolError, OperationalError) as error:
         return replace(found, verdict=proof_examination.verdict_on_failure(error))
     with progress("replaying segments") as advance:

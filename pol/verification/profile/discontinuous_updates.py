@@ -186,11 +186,8 @@ def _converts(graph: AtenGraph, node: AtenNode, to: Collection[str]) -> bool:
     """Whether it converts a float32 to one of these dtypes."""
     source = next(references(node.all_arguments), None)
     converted = any(isinstance(value, TorchDType) and value.name in to for value in node.all_arguments)
-    return name_of(node) == "_to_copy" and converted and source is not None and _is_float32(graph, source)
-
-
-def _is_float32(graph: AtenGraph, reference: Ref) -> bool:
-    return graph.type_of(reference).dtype == "float32"
+    is_float32 = source is not None and graph.type_of(source).dtype == "float32"
+    return name_of(node) == "_to_copy" and converted and is_float32
 
 
 def _has_gradient(graph: AtenGraph, operands: set[int]) -> bool:

@@ -52,18 +52,6 @@ def samples_for(share: Fraction, confidence: Fraction) -> int:
     return samples
 
 
-def rank_confidence(samples: int, rank: int, share: Fraction) -> Fraction:
-    """The confidence that the ``rank``-th smallest of ``samples`` draws covers ``share``: P(Bin(n, share) < rank).
-
-    It covers less only if ``rank`` draws or more fall into the lowest part of that share.
-    """
-    _require_samples(samples)
-    _require_fraction("share", share)
-    if not 1 <= rank <= samples:
-        raise ProtocolError(f"{samples} draws have no rank {rank}: 1 (the smallest) to {samples} (the greatest)")
-    return sum((_binomial(samples, below, share) for below in range(rank)), start=Fraction(0))
-
-
 def rank_for(samples: int, share: Fraction, confidence: Fraction) -> int | None:
     """The least rank whose draw covers ``share`` with ``confidence``; None if not even the greatest of them does."""
     _require_fraction("share", share)

@@ -214,7 +214,6 @@ def load_profile(store: Store, digest: str, task: LoadedTask) -> Profile:
 
     Raises:
         ProtocolError: it isn't a profile of this task, or isn't well-formed.
-        OperationalError: the store failed.
     """
     result = Profile.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     if result.task != task.digest or result.interval != task.document.interval:

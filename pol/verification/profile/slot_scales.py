@@ -50,7 +50,6 @@ def with_scales(store: Store, task: LoadedTask, scales: Sequence[int]) -> str:
 
     Raises:
         ProtocolError: the task is a circuit's.
-        OperationalError: the store failed.
     """
     graph = task.aten
     inputs = [replace(entry, scale=scale) for entry, scale in zip(graph.slots, scales, strict=True)]
@@ -74,7 +73,6 @@ def bounded(
 
     Raises:
         UnsupportedError: no scales help, or nothing can be measured.
-        OperationalError: the store failed.
     """
     profile = measure(task)
     try:

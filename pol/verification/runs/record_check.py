@@ -13,7 +13,6 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import TypeAlias
 
-from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.lineage import lineage
@@ -90,7 +89,10 @@ def check_log(subject: CheckedRecord) -> Iterator[CheckFinding]:
     record = subject.record
     steps = [checkpoint.step for checkpoint in record.checkpoints]
     yield CheckFinding("log root", f"{len(steps)} checkpoints", CheckOutcome.GOOD, record.log_root.hex())
-    yield CheckFinding("order of steps", f"{steps[0]} to {steps[-1]}", CheckOutcome.GOOD, f"every {record.interval}")
+    due = range(record.interval, steps[-1], record.interval)
+    is_due = 2 * len(set(due) & set(steps)) >= len(due)  # a failed store, caught by the training, leaves gaps
+    outcome = CheckOutcome.GOOD if is_due else CheckOutcome.BAD
+    yield CheckFinding("order of steps", f"{steps[0]} to {steps[-1]}", outcome, f"every {record.interval}")
     digest = keccak256(record.encode()).hex()
     yield _look("record under its digest", digest, lambda: _require_stored(subject.store, digest))
 
@@ -113,6 +115,25 @@ def check_checkpoints(subject: CheckedRecord) -> Iterator[CheckFinding]:
         yield CheckFinding("checkpoint", f"{left} others", CheckOutcome.SKIPPED, "neither drawn nor named")
 
 
+def check_changes(subject: CheckedRecord) -> Iterator[CheckFinding]:
+    """Where the setting of the training has changed, which is no fault: other bits are expected from there on."""
+    try:
+        for step, change in subject.run.changes(subject.drawn):
+            yield CheckFinding("change", f"step {step}", CheckOutcome.GOOD, change)
+    except (ProtocolError, OperationalError):
+        return  # the finding about that checkpoint says so
+
+
+def check_task(subject: CheckedRecord) -> Iterator[CheckFinding]:
+    """The states that a record of a task lists are the task's, and those of its own checkpoints."""
+    try:
+        is_named = subject.run.names_task()
+    except (ProtocolError, OperationalError):
+        return  # the finding about the newest checkpoint says so
+    if is_named:
+        yield _look("task", f"{len(subject.drawn)} checkpoints", partial(_require_task, subject))
+
+
 def check_start(subject: CheckedRecord) -> Iterator[CheckFinding]:
     """The origin of the first weights: one finding for each training of the lineage."""
     try:
@@ -133,17 +154,33 @@ def check_rest(subject: CheckedRecord) -> Iterator[CheckFinding]:
     yield CheckFinding("training", "steps between checkpoints", CheckOutcome.SKIPPED, "it takes a replay")
 
 
-CHECKS: Sequence[Check] = (check_log, check_signatures, check_checkpoints, check_start, check_rest)
+CHECKS: Sequence[Check] = (
+    check_log,
+    check_signatures,
+    check_checkpoints,
+    check_changes,
+    check_task,
+    check_start,
+    check_rest,
+)
 
 
 def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str:
     saved = run.document(checkpoint)
     run.verify(saved)
-    if "progress" in saved.documents:
-        form = canonical_json.decode(saved.documents["progress"], "document progress")
-        if form != {"value": {"dict": [["steps", checkpoint.step]]}}:
-            raise ProtocolError(f"its count of steps isn't the {checkpoint.step} of the log")
     return f"{len(saved.types)} tensors, {len(saved.documents)} documents, {saved.nbytes} bytes"
+
+
+def _require_task(subject: CheckedRecord) -> str:
+    from pol.training.record import proof_of_record
+
+    task, proof = proof_of_record.proof_of(subject.run, is_finished=False)
+    if gap := {entry.step for entry in proof.checkpoints}.difference(subject.run.steps):
+        raise ProtocolError(f"the record has no checkpoint of step {min(gap)}, where its task asks for one")
+    steps = {checkpoint.step for checkpoint in subject.drawn}
+    held = [entry.index for entry in proof.checkpoints if entry.step in steps]
+    rest = proof_of_record.require_recorded(subject.run, task, proof, held)
+    return f"{len(held)} hold states of task {task.digest[:16]}; not compared: {', '.join(rest) or 'nothing'}"
 
 
 def _require_stored(store: Store, digest: str) -> str:

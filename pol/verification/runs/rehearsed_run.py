@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from pol.errors import OperationalError, PolError
 from pol.training.record.recorded_run import RecordedRun, open_run
 from pol.training.recorder.doctor_control import Rehearsal
-from pol.verification.runs.resume_diagnosis import UnrecordedState
 
 STORE = "store"
 PROCESS = "rank"
+
+_ATTRIBUTE = re.compile(r"attribute (.+?) of (.+)")
+
+
+@dataclass(frozen=True)
+class UnrecordedState:
+    """State of the program that isn't recorded: where it is, what it is, and its digest or its value.
+
+    read: after how many instructions the loop reads the variable; -1 if it is overwritten before. where: words for the
+    process that has it, if it is one of several. now: its value after a resumption, if that is another.
+    """
+
+    name: str
+    kind: str
+    value: str
+    read: int = field(default=-1, compare=False)
+    where: str = ""
+    now: str = field(default="", compare=False)
+
+    @property
+    def expression(self) -> str:
+        """The variable, or the attribute of an object, as one writes it."""
+        if (found := _ATTRIBUTE.fullmatch(self.name)) is not None:
+            return f"{'model' if found[2] == 'the model' else found[2].split()[-1]}.{found[1]}"
+        return self.name.partition(" (")[0]
+
+    @property
+    def key(self) -> str:
+        """A name for it among the parts."""
+        return str(re.findall(r"[^\W\d]\w*", self.expression)[-1])
 
 
 @dataclass(frozen=True)
 class ProcessReport:
     """What a process reported.
 
-    beside: unrecorded state after each step. lost: entries that weren't as recorded right after the resumption. parted:
-    by step, arrays of which it holds another replica than the first process. failed: an error of its recorder. size:
-    the number of processes.
+    beside: unrecorded state after each step. parted: by step, arrays of which it holds another replica than the first
+    process. failed: an error of its recorder. size: the number of processes. parts: types of the parts by name.
     """
 
     beside: Mapping[int, Mapping[str, UnrecordedState]]
-    lost: tuple[str, ...] = ()
     parted: Mapping[int, tuple[str, ...]] | None = None
     failed: str = ""
     size: int = 1
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,16 +84,20 @@ class RehearsedRun:
         """The first error of a recorder; empty if there was none."""
         return next((report.failed for report in self.reports.values() if report.failed), "")
 
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Types of the parts that some process records, by name."""
+        return {name: type_ for report in self.reports.values() for name, type_ in report.parts.items()}
+
     def of_rank(self, rank: int) -> str:
         """Words for a process among several."""
         return f" of rank {rank}" if len(self.reports) > 1 else ""
 
 
-def rehearsal_in(folder: Path, every: int, *, stop: int | None = None, kill: int | None = None) -> Rehearsal:
-    """The rehearsal of a run that is kept in a folder."""
+def rehearsal_in(folder: Path, *, stop: int | None = None, kill: int | None = None, launch: int = 0) -> Rehearsal:
+    """The rehearsal of a run that is kept in a folder; ``launch`` counts those of one run."""
     folder.mkdir(parents=True, exist_ok=True)
-    report = folder / ("killed.jsonl" if stop is None else "beside.jsonl")
-    return Rehearsal(f"file://{(folder / STORE).resolve()}", every, stop, kill, report.resolve())
+    return Rehearsal(f"file://{(folder / STORE).resolve()}", stop, kill, (folder / f"beside{launch}.jsonl").resolve())
 
 
 def read_run(folder: Path, rehearsal: Rehearsal) -> RehearsedRun:
@@ -108,15 +141,14 @@ def silent(reports: Mapping[int, ProcessReport]) -> int | None:
 def _read(report: Path) -> ProcessReport:
     beside: dict[int, Mapping[str, UnrecordedState]] = {}
     parted: dict[int, tuple[str, ...]] = {}
-    lost: tuple[str, ...] = ()
     failed, size = "", 1
+    parts: Mapping[str, str] = {}
     for line in report.read_text(encoding="utf-8").splitlines():
         item = json.loads(line)
-        lost = tuple(item.get("lost", lost))
         failed = failed or item.get("failed", "")
-        size = item.get("size", size)
+        size, parts = item.get("size", size), item.get("parts", parts)
         if "parted" in item:
             parted[item["at"]] = tuple(item["parted"])
         if "step" in item:
             beside[item["step"]] = {name: UnrecordedState(name, *found) for name, found in item["beside"].items()}
-    return ProcessReport(beside, lost, parted, failed, size)
+    return ProcessReport(beside, parted, failed, size, parts)

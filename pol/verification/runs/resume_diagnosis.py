@@ -6,23 +6,34 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pol.training.recorder.unrecorded_state import (
+    ATTRIBUTE,
+    GENERATOR,
+    MODULE,
+    PLAIN,
+    SCALER,
+    SCHEDULER,
+    STATEFUL,
+    TENSOR,
+    VALUE,
+)
+from pol.verification.runs.rehearsed_run import UnrecordedState
 from pol.verification.runs.run_comparison import StateComparison
-
-GENERATOR, MODULE, STATEFUL, ATTRIBUTE, GRADIENTS = "generator", "module", "stateful", "attribute", "gradients"
-TENSOR, LOADER = "tensor", "loader"
-"""Kinds of unrecorded state (`pol.training.recorder.unrecorded_state`); a plain variable has another."""
 
 _RANKED = re.compile(r"([^/]+/)ranks/(\d+)/(.+)")
 _SCHEDULED = re.compile(
     r"optimizer/(ranks/\d+/)?state/param_groups/\d+/(lr|initial_lr|momentum|betas/\d+|weight_decay)"
 )
+_PLACE = re.compile(r"/(epoch|batch)$")
 SEEDS = {
     "python": "import random; random.seed(0)",
     "numpy": "import numpy; numpy.random.seed(0)",
     "torch": "torch.manual_seed(0)",
 }
 """The line that seeds each generator of a process."""
-_HELD = {GENERATOR, MODULE, STATEFUL, ATTRIBUTE}
+_LOST = {GENERATOR, MODULE, STATEFUL, SCHEDULER, SCALER, ATTRIBUTE}
+"""Kinds of which something is lost, whether or not a step depends on it so far."""
+_HELD = _LOST | {PLAIN}
 _TRAINED = {"parameters", "buffers", "gradients"}
 
 
@@ -35,37 +46,26 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class UnrecordedState:
-    """State of the program that isn't recorded: where it is, what it is, and its digest or its value.
-
-    where: words for the process that has it, if it is one of several.
-    """
-
-    name: str
-    kind: str
-    value: str
-    where: str = ""
-
-
-@dataclass(frozen=True)
 class RunDifference:
     """The facts about the first step at which two runs differ.
 
     paths: tensors and values that differ, by component. follows_data: whether the recorder saw any batch. beside:
-    unrecorded state that differs at that step. lost: by process in words, entries that weren't as recorded right after
-    the resumption. pending: the checkpoint resumed from lies between backward passes that add up, and holds no
-    gradients. loaders: variables of the loop that hold a loader. where: words for the process whose record differs, if
-    several have their own.
+    unrecorded state that differs at that step. pending: the checkpoint resumed from lies between backward passes that
+    add up, and holds no gradients. loaders: variables of the loop that hold a loader. where: words for the process
+    whose record differs, if several have their own. parts: types of the parts by name. place: epoch, batch and steps of
+    the first step after the checkpoint. deterministic: torch's deterministic algorithms are on.
     """
 
     difference: StateComparison
     paths: Mapping[str, Sequence[str]]
     follows_data: bool
     beside: Sequence[UnrecordedState]
-    lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pending: bool = False
     loaders: Sequence[str] = ()
     where: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    place: Mapping[str, int] = field(default_factory=dict)
+    deterministic: bool = False
 
     @property
     def components(self) -> set[str]:
@@ -88,18 +88,50 @@ def explain_resumption(facts: RunDifference) -> list[Advice]:
     ]
 
 
-def explain_failure(code: int, said: str) -> Advice:
-    """A resumed program that doesn't go on."""
-    if _SCHEDULED.search(said) or "about the scheduler" in said:
-        remedy = "give the recorder of every process scheduler=scheduler, and set none of it anew after resume()"
-    else:
-        remedy = "make it run on from its checkpoint"
-    return Advice(f"the resumed program ended with code {code}: {said}", remedy)
+def explain_failure(code: int, refused: str, output: str, parts: Mapping[str, str]) -> Advice:
+    """A resumed program that doesn't go on; ``refused`` is what a recorder said."""
+    if not refused:
+        return Advice(
+            f"the resumed program ended with code {code}: {output}",
+            "let it go on from a checkpoint: few batches, or none, may be left of the epoch, and what it has written "
+            "before may be there",
+        )
+    remedy = "change what the message names, and examine the program again"
+    if _SCHEDULED.search(refused) or "about the scheduler" in refused:
+        given = "set no rates anew after resume()"
+        remedy = (
+            given if "scheduler" in parts else f"give the recorder of every process scheduler=scheduler, and {given}"
+        )
+    return Advice(f"the recorder refuses the resumption: {refused}", remedy)
 
 
-def explain_lost(beside: Sequence[UnrecordedState], lost: Mapping[str, Sequence[str]]) -> list[Advice]:
+def is_held(item: UnrecordedState) -> bool:
+    """Whether something is lost, whether or not a step depends on it; plain values are for the user to judge."""
+    return item.kind in _LOST
+
+
+def explain_lost(beside: Sequence[UnrecordedState]) -> list[Advice]:
     """State that no recorded one depends on so far, and that a resumption loses all the same."""
-    return [*_unrestored(lost), *(_give(found) for found in beside if found.kind in _HELD)]
+    return [_give(found, {}) for found in beside if is_held(found)]
+
+
+def note_on_variables(beside: Sequence[UnrecordedState]) -> list[str]:
+    """Plain values that a resumption has lost, all of them; nobody can know whether anything depends on them."""
+    plain = [item for item in beside if item.kind in (VALUE, TENSOR, PLAIN)]
+    read = [item.name + item.where for item in plain if item.read >= 0]
+    unread = [item.name + item.where for item in plain if item.read < 0]
+    notes = []
+    if read:
+        notes.append(
+            f"variables that differ after a resumption, and aren't recorded, what is read next first: "
+            f"{', '.join(read)}. If a step or a decision depends on one, make it a value of "
+            "parts={'values': pol.Values(...)}"
+        )
+    if unread:
+        notes.append(
+            f"variables that differ after a resumption, and are set anew before they are read: {', '.join(unread)}"
+        )
+    return notes
 
 
 def explain_different_runs(facts: RunDifference) -> list[Advice]:
@@ -110,7 +142,11 @@ def explain_different_runs(facts: RunDifference) -> list[Advice]:
     if "environment" in found:
         advice.append(_environment(facts))
     if first and (found & _TRAINED):
-        advice.append(Advice("the model begins in another state", "call torch.manual_seed before it is built"))
+        advice.append(
+            Advice(
+                "the model begins in another state", "call torch.manual_seed, with a fixed number, before it is built"
+            )
+        )
     elif "random" in found and first:
         advice.append(
             Advice(
@@ -118,7 +154,7 @@ def explain_different_runs(facts: RunDifference) -> list[Advice]:
                 "seed each of them: random.seed, numpy.random.seed, torch.manual_seed",
             )
         )
-    elif _has(facts, "cursor", "cursor/seen"):
+    elif _has_other_batches(facts):
         advice.append(
             Advice(
                 "the batches are others: their order, or how they are made",
@@ -129,8 +165,8 @@ def explain_different_runs(facts: RunDifference) -> list[Advice]:
         advice.append(
             Advice(
                 "the model differs, although data and generators are the same" if facts.follows_data else "it differs",
-                "seed each generator of your own and don't seed by the time; if there is none, call "
-                "torch.use_deterministic_algorithms(True)",
+                "seed each generator of your own and don't seed by the time"
+                + ("" if facts.deterministic else "; if there is none, call torch.use_deterministic_algorithms(True)"),
             )
         )
     advice += [Advice(f"{item.name} is a generator in another state", "seed it") for item in unseeded]
@@ -155,81 +191,119 @@ def explain_not_portable(difference: StateComparison) -> Advice:
 
 
 def _resumption(facts: RunDifference) -> Iterator[Advice]:
-    found = facts.components
+    """Causes that are seen, and if there are none, those that may be."""
+    found, known = facts.components, False
     held = [item for item in facts.beside if item.kind in _HELD]
     if "environment" in found:
         yield _environment(facts)
-    yield from _unrestored(facts.lost)
-    if not facts.follows_data:
-        yield _unseen_data(facts)
-    elif _has(facts, "cursor", "cursor/seen"):
-        yield Advice(
-            f"the batches after the resumption{facts.where} are others",
-            "give recorder.batches the loader itself, and what it draws from as parts={'data': generator}",
-        )
-    scheduled = [path for path in facts.paths.get("optimizer", ()) if _SCHEDULED.fullmatch(path)]
-    if scheduled and not facts.trained:
-        yield Advice(
-            f"a schedule{facts.where} starts anew: {some(scheduled)} differs",
-            f"give the recorder{facts.where} scheduler=scheduler",
-        )
-        held = [item for item in held if item.kind != STATEFUL]
-    elif facts.pending:
-        yield _pending()
-    yield from (_give(item) for item in held)
-    if "random" in found and facts.follows_data and not held:
-        yield Advice(
-            f"generators{facts.where} are in another state: {some(facts.paths['random'])}",
-            "draw nothing between resume() and the first batch that an uninterrupted run doesn't draw there, and give "
-            "generators of your own as parts={'name': generator}",
-        )
-    if (
-        facts.trained
-        and facts.follows_data
-        and not (found & {"random", "cursor"})
-        and not held
-        and not facts.lost
-        and not facts.pending
-    ):
-        variables = [item.name for item in facts.beside if item.kind not in (*_HELD, GRADIENTS)]
-        hint = f"; these variables differ: {some(variables)}" if variables else ""
-        yield Advice(
-            f"the model{facts.where} differs while data and generators are the same: the step depends on something "
-            f"unrecorded{hint}",
-            "make it a buffer of the model, or an object with state_dict given as parts={'name': object}",
-        )
-
-
-def _unseen_data(facts: RunDifference) -> Advice:
-    """Advice for a loop whose batches don't go through the recorder."""
-    if facts.loaders:
+    if not facts.follows_data and facts.loaders:
+        known = True
         loader = re.split(r"[. (]", facts.loaders[0])[0]
-        return Advice(
+        yield Advice(
             f"the recorder doesn't see the data of {facts.loaders[0]}: after a resumption the epoch begins anew",
             f"loop over recorder.batches({loader}) instead of {loader}",
         )
-    kept = [item.name for item in facts.beside if item.kind == TENSOR]
-    if kept:
+    scheduled = [path for path in facts.paths.get("optimizer", ()) if _SCHEDULED.fullmatch(path)]
+    variables = [item for item in facts.beside if item.kind in (VALUE, TENSOR) and item.read >= 0]
+    schedules = [item for item in held if item.kind == SCHEDULER]
+    if scheduled and not facts.trained and (schedules or not variables):
+        known = True
+        yield _scheduled(facts, scheduled, schedules)
+        held = [item for item in held if item not in schedules]
+    elif facts.pending:
+        known = True
+        yield Advice(
+            "gradients that add up over several backward passes are lost",
+            "give the recorder checkpoints=Checkpoints(gradients=True), or call recorder.step() only after the "
+            "optimizer's step",
+        )
+    yield from (_give(item, facts.parts) for item in held)
+    if not known and not held:
+        yield from _unseen(facts, variables)
+
+
+def _scheduled(facts: RunDifference, rates: Sequence[str], schedules: Sequence[UnrecordedState]) -> Advice:
+    """Rates differ, and the model doesn't yet."""
+    if "scheduler" in facts.parts and not schedules:
         return Advice(
+            f"rates{facts.where} that the recorded scheduler doesn't set are others: {some(rates)}",
+            "set them from recorder.steps, or by an object with state_dict that is given as a part",
+        )
+    name = schedules[0].expression if schedules else "scheduler"
+    given = f"parts={{'{schedules[0].key}': {name}}}" if "scheduler" in facts.parts else f"scheduler={name}"
+    return Advice(
+        f"a schedule{facts.where} starts anew: {some(rates)} differs", f"give the recorder{facts.where} {given}"
+    )
+
+
+def _unseen(facts: RunDifference, variables: Sequence[UnrecordedState]) -> Iterator[Advice]:
+    """No object is known to be lost: variables that differ, what the next step reads first before the rest."""
+    kept = [item.name for item in variables if item.kind == TENSOR]
+    if not facts.follows_data and kept:
+        yield Advice(
             f"the batches are drawn by hand, and {some(kept)} are in hand when a step is over: a checkpoint doesn't "
             "have them, and a resumption draws others",
             "draw the batch at the beginning of each step, after recorder.resume(), or give the batch that is drawn "
             "ahead as parts={'ahead': object} (docs/guides/record.md, \"Batches drawn by hand\")",
         )
-    return Advice(
-        "the recorder doesn't see the data: the loop draws it by hand, from something that isn't recorded",
-        "draw it after recorder.resume() from the generators of torch, numpy and python, or from generators that are "
-        "given as parts={'data': generator}",
+    elif variables:
+        first, *others = variables
+        is_short = max(len(first.value), len(first.now)) < len(bytes(32).hex()) and "values, " not in first.value
+        values = f": it is {first.now or 'not there'} then, and {first.value} uninterrupted" if is_short else ""
+        then = f". Then it reads {', '.join(item.name for item in others)}, which differ too" if others else ""
+        yield Advice(
+            f"{first.name}{first.where} isn't recorded, and the loop reads it next{values}{then}",
+            _record_variable(first, facts),
+        )
+    elif counted := [item for item in facts.beside if item.read < 0 and _counts(item, facts, "batch")]:
+        name = counted[0].name + counted[0].where
+        yield Advice(
+            f"{name} counts the batches of an epoch outside of the recorder, and from 0 after a resumption",
+            f"for {counted[0].key}, batch in recorder.enumerate(loader)",
+        )
+    elif any(_PLACE.search(path) for path in facts.paths.get("cursor", ())):
+        yield Advice(
+            f"an epoch{facts.where} ends elsewhere after the resumption: the loop counts its batches itself, from 0",
+            "count by `for i, batch in recorder.enumerate(loader)`, or say recorder.batches(loader, length=...)",
+        )
+    elif _has_other_batches(facts):
+        yield Advice(
+            f"the batches after the resumption{facts.where} are others",
+            "give what they are drawn from as parts={'data': object}, or keep it where an attribute of the loader or "
+            "its data set leads to it",
+        )
+    else:
+        where, odd = facts.where, sorted(facts.components)
+        yield Advice(
+            f"{', '.join(odd)}{where} differ, and no variable or object in sight does: the step, or what draws its "
+            "batch, depends on something that lives in a running function, in a library or outside of the process",
+            "keep it in an object with state_dict that is given as parts={'name': object}",
+        )
+
+
+def _record_variable(item: UnrecordedState, facts: RunDifference) -> str:
+    """How a loop says a variable to the recorder."""
+    ways = []
+    if _counts(item, facts, "batch"):
+        ways.append(f"if it counts the batches of an epoch: for {item.key}, batch in recorder.enumerate(loader)")
+    if _counts(item, facts, "steps"):
+        ways.append("if it counts steps: recorder.steps")
+    known = [name for name, type_ in facts.parts.items() if type_ == "Values"]
+    made = f"one more value of the part {known[0]!r}" if known else f"parts={{'values': pol.Values({item.key}=...)}}"
+    return "; ".join([*ways, f"{'else' if ways else 'make it'} {made}"])
+
+
+def _counts(item: UnrecordedState, facts: RunDifference, what: str) -> bool:
+    """Whether a variable is the number of batches or of steps, counted before or after the present one."""
+    number = facts.place.get(what, -1)
+    return item.kind == VALUE and item.value in (str(number), str(number - 1))
+
+
+def explain_unseeded(sources: Sequence[str]) -> Advice:
+    """Advice on unused generators, by name, that begin in another state at each launch."""
+    lines = list(
+        dict.fromkeys(SEEDS.get(name, "seed each generator that is given to the recorder") for name in sources)
     )
-
-
-def explain_unseeded(entries: Sequence[str]) -> Advice:
-    """Advice on unused generators that begin in another state at each launch.
-
-    entries: names of a complete state, below ``random/``.
-    """
-    sources = list(dict.fromkeys(_RANKED.sub(r"\1\3", entry).split("/")[1] for entry in entries))
-    lines = [SEEDS.get(source, "seed each generator that is given to the recorder") for source in sources]
     return Advice(
         f"the generators {', '.join(sources)} begin in another state in every launch. Nothing draws from them, but "
         "they are part of the complete state, so all complete roots differ from those of the next launch",
@@ -237,34 +311,20 @@ def explain_unseeded(entries: Sequence[str]) -> Advice:
     )
 
 
-def _unrestored(lost: Mapping[str, Sequence[str]]) -> Iterator[Advice]:
-    for where, every in lost.items():
-        for component in sorted({name.partition("/")[0] for name in every}):
-            names = [name for name in every if name.partition("/")[0] == component]
-            yield Advice(
-                f"{component}{where} doesn't come back as it was recorded: {some(names)}",
-                f"let load_state_dict of {component} restore all that its state_dict gives",
-            )
-
-
-def _pending() -> Advice:
-    return Advice(
-        "gradients that add up over several backward passes are lost",
-        "give the recorder checkpoints=Checkpoints(gradients=True), or call recorder.step() only after the optimizer's "
-        "step",
-    )
-
-
-def _give(item: UnrecordedState) -> Advice:
-    name = re.split(r"[. (]", item.name)[0]
-    remedies = {
-        GENERATOR: f"give the recorder parts={{'{name}': ...}}",
-        MODULE: f"give the recorder parts={{'{name}': ...}}",
-        STATEFUL: f"give the recorder parts={{'{name}': ...}}, or scheduler= or scaler= if it is one",
-        ATTRIBUTE: "make it a buffer, or return it from the module's get_extra_state",
-    }
-    what = item.name if item.kind == ATTRIBUTE else f"{item.kind} {item.name}"
-    return Advice(f"{what}{item.where} isn't recorded, and differs after the resumption", remedies[item.kind])
+def _give(item: UnrecordedState, parts: Mapping[str, str]) -> Advice:
+    """How the recorder gets an object."""
+    remedy = f"give the recorder parts={{'{item.key}': {item.expression}}}"
+    if item.kind in (SCHEDULER, SCALER) and item.kind not in parts:
+        remedy = f"give the recorder {item.kind}={item.expression}"
+    elif item.kind in (ATTRIBUTE, PLAIN):
+        is_modules = " of the model" in item.name or " of module " in item.name
+        remedy = (
+            "return it from the module's get_extra_state and take it in set_extra_state, or make a tensor a buffer"
+            if is_modules
+            else "return it from the part's state_dict, and take it in load_state_dict"
+        )
+    what = item.name if item.kind in (ATTRIBUTE, PLAIN) else f"{item.kind} {item.name}"
+    return Advice(f"{what}{item.where} isn't recorded, and differs after the resumption", remedy)
 
 
 def _environment(facts: RunDifference) -> Advice:
@@ -274,8 +334,8 @@ def _environment(facts: RunDifference) -> Advice:
     )
 
 
-def _has(facts: RunDifference, component: str, path: str) -> bool:
-    return path in {_RANKED.sub(r"\1\3", found) for found in facts.paths.get(component, ())}
+def _has_other_batches(facts: RunDifference) -> bool:
+    return any(path.endswith("/seen") for path in facts.paths.get("cursor", ()))
 
 
 def some(paths: Sequence[str]) -> str:

@@ -5,8 +5,10 @@ It reads the checkpoints' documents only: roots tell which tensors differ, so no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pol.errors import OperationalError
@@ -16,6 +18,9 @@ from pol.training.storage.commitment import EntryMismatch, compare
 
 if TYPE_CHECKING:
     from pol.training.storage.stored_checkpoint import StoredCheckpoint
+
+
+_GENERATOR = re.compile(r"\b(?:random|before/\d+)/(?:ranks/\d+/)?(?:named/)?([^/]+)")
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,12 @@ class StateComparison:
     step: int
     entries: tuple[EntryMismatch, ...]
     changes: tuple[Change, ...]
+
+    def without(self, names: Collection[str]) -> StateComparison:
+        """The same without some entries, and the values inside of those."""
+        kept = tuple(entry for entry in self.entries if entry.name not in names)
+        components = {component_of(entry.name) for entry in kept}
+        return replace(self, entries=kept, changes=tuple(c for c in self.changes if component_of(c.path) in components))
 
     @property
     def components(self) -> list[str]:
@@ -87,8 +98,10 @@ def compare_at(a: RecordedRun, b: RecordedRun, step: int) -> StateComparison | N
     return compare_states(a.document(one), b.document(other))
 
 
-def first_differences(a: RecordedRun, b: RecordedRun, steps: Iterable[int]) -> dict[str, int]:
-    """For each entry that ever differs, the first of the steps at which it does.
+def first_differences(
+    a: RecordedRun, b: RecordedRun, steps: Iterable[int], apart: Collection[str] = ()
+) -> dict[str, int]:
+    """For each entry that ever differs, and isn't set ``apart``, the first of the steps at which it does.
 
     Raises:
         ProtocolError: a document isn't the one in the log.
@@ -97,9 +110,41 @@ def first_differences(a: RecordedRun, b: RecordedRun, steps: Iterable[int]) -> d
     first: dict[str, int] = {}
     for step in steps:
         found = compare_at(a, b, step)
-        for entry in found.entries if found is not None else ():
+        for entry in found.without(apart).entries if found is not None else ():
             first.setdefault(entry.name, step)
     return first
+
+
+def undrawn(a: RecordedRun, b: RecordedRun) -> set[str]:
+    """Entries of generators that nobody drew from and nobody seeded: constant in each of two runs, and different.
+
+    Raises:
+        ProtocolError: a document isn't the one in the log.
+        OperationalError: a store failed.
+    """
+    if min(len(a.steps), len(b.steps)) < 2:
+        return set()
+    one, other = (_contents(run) for run in (a, b))
+    found = {name for name in one if len(one[name]) == 1 == len(other[name]) and one[name] != other[name]}
+    # The copies in cursors of a generator that is drawn from may be constant, too.
+    idle = set(generators(name for name in found if component_of(name) == "random"))
+    return {name for name in found if idle.issuperset(of := generators([name])) and of}
+
+
+def generators(entries: Iterable[str]) -> list[str]:
+    """The generators that entries of a complete state belong to: python, numpy, torch or the name of another one."""
+    found = (_GENERATOR.search(entry) for entry in entries)
+    return sorted({match[1] for match in found if match is not None})
+
+
+def _contents(run: RecordedRun) -> Mapping[str, set[bytes]]:
+    """All contents that entries of generators had in a run; cursors hold copies of generators."""
+    found: dict[str, set[bytes]] = defaultdict(set)
+    for checkpoint in run.record.checkpoints:
+        for entry in run.document(checkpoint).entries:
+            if component_of(entry.name) in ("random", "cursor"):
+                found[entry.name].add(entry.content)
+    return found
 
 
 def _changes(a: Mapping[str, bytes], b: Mapping[str, bytes], names: Iterable[str]) -> Iterable[Change]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pol.commitments.array import ArrayType, Bytes
 from pol.training.record.recorded_run import RecordedRun, is_run, open_run, split_step
+from pol.training.state.weight_entries import name_in_model
 from pol.training.storage.tensor_folder import open_tensors
 from pol.verification.runs.tensor_difference import BLOCK, TensorDistance, measure_difference
 
@@ -76,7 +77,7 @@ def aligned(a: NamedTensors, b: NamedTensors) -> tuple[NamedTensors, NamedTensor
     if a.saved is None:
         b, a, left = aligned(b, a)
         return a, b, left
-    own = {_weight(name): name for name in a.types if name.startswith(WEIGHTS)}
+    own = {name_in_model(name): name for name in a.types if name.startswith(WEIGHTS)}
     weights = replace(
         a,
         types={name: a.types[full] for name, full in own.items()},
@@ -116,7 +117,3 @@ def _compare(a: NamedTensors, b: NamedTensors, name: str) -> TensorComparison:
     if a.types[name] != b.types[name]:
         return TensorComparison(name, "another type", distance)
     return TensorComparison(name, "differs" if distance.differing else "equal", distance)
-
-
-def _weight(name: str) -> str:
-    return name.partition("/")[2].replace("%2F", "/").replace("%25", "%")

@@ -44,7 +44,7 @@ def prove(keys: Keys, inputs: Sequence[Integers]) -> ProvenStep:
         raise ProtocolError("a number is too large to be proved")
     with tempfile.TemporaryDirectory(prefix="pol-zk-") as place:
         folder = Path(place)
-        data = [[_element(value) for value in array.ravel()] for array in inputs]
+        data = [[to_field(int(value)).to_bytes(32, "little").hex() for value in array.ravel()] for array in inputs]
         (folder / "inputs.json").write_text(json.dumps({"input_data": data}))
         commits = keys.visibility is Visibility.COMMITTED
         computed = native_process.call(
@@ -117,10 +117,6 @@ def _ezkl_form(proof: GradientProof) -> dict[str, Any]:
         "timestamp": None,
         "version": None,
     }
-
-
-def _element(value: Any) -> str:
-    return to_field(int(value)).to_bytes(32, "little").hex()
 
 
 def _integer(element: str) -> int:

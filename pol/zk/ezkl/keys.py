@@ -95,7 +95,7 @@ def setup(
     if (keys.folder / "summary.json").is_file():
         return keys
     progress("network", 0, 1)
-    # Needs the extra pol[zk]; proofs are verified without it.
+    # Needs the extra proof-of-learning[zk]; proofs are verified without it.
     from pol.zk.ezkl.onnx_file import onnx_file
 
     _make(keys, ("network.onnx",), lambda out: Path(out).write_bytes(onnx_file(circuit.network)))

@@ -10,10 +10,10 @@ from pol.execution.device.host import HostDevice
 
 
 @functools.cache
-def opened(name: str) -> Device:
-    """A device, once per process: what it has compiled is kept."""
+def opened(name: str, is_optimised: bool = False) -> Device:
+    """A device, once per process: what it has compiled is kept. A kernel is compiled longer than a test runs it."""
     if name == "host":
-        return HostDevice()
+        return HostDevice() if is_optimised else HostDevice(["-O0"])
     from pol.execution.device.cuda import CudaDevice
 
     return CudaDevice()
@@ -22,7 +22,7 @@ def opened(name: str) -> Device:
 @pytest.fixture(params=["host", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> Device:
     name: str = request.param
-    return opened(name)
+    return opened(name, getattr(request.module, "IS_OPTIMISED", False))
 
 
 @pytest.fixture
@@ -36,4 +36,4 @@ def host_device() -> HostDevice:
 def nvrtc() -> None:
     """Skips the test if the compiler for GPUs or the disassembler is not installed."""
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.core") is None:
-        pytest.skip("the compiler for GPUs is not installed: pip install 'pol[gpu]'")
+        pytest.skip("the compiler for GPUs is not installed: pip install 'proof-of-learning[gpu]'")

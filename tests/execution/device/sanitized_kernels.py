@@ -13,7 +13,7 @@ from pol.execution.device.planned_kernels import planned_kernels
 from pol.execution.device.roots import DeviceRoots
 from pol.execution.operand_sources import Sources
 
-BLOCKS, THREADS = 64, 32
+BLOCKS, THREADS = 16_384, 32  # long enough for two threads to meet, also beside other work
 FAULTY = f"""
 POL_KERNEL({NAME}, {THREADS}, Word* out, const Word* data, Long number) {{
     POL_ALONE(t) {{ out[0] = data[block * {THREADS} + t + number]; }}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lab.kernels.device_nodes import contraction
+from lab.kernels.operation_nodes import contraction
 from pol.arithmetic.primitives import Words
 from pol.execution.cpu import CpuNode
 from pol.execution.device.device import Device
@@ -15,6 +15,8 @@ from pol.execution.device.planned_kernels import OneKernel, PackThenContract, pl
 from pol.execution.operand_sources import Sources
 from pol.graph.node import Affine, Node, Operand, Source
 from pol.graph.tensor_type import DType, TensorType
+
+pytestmark = pytest.mark.long
 
 BACKWARDS = "-DPOL_BACKWARDS=1"
 SIZES = [(1, 128, 128, 64), (2, 130, 50, 70), (1, 64, 300, 33)]
@@ -68,6 +70,6 @@ def test_words_without_strides_are_not_packed() -> None:
 
 
 def test_threads_of_a_phase_in_any_order() -> None:
-    device = HostDevice([BACKWARDS])
+    device = HostDevice(["-O0", BACKWARDS])
     node = contraction(1, 130, 50, 70, ORDERS[0], integers=True)
     check(device, node, [words(-128, 128, read.type.shape, i) for i, read in enumerate(node.operands)])

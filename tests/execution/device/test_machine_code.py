@@ -17,7 +17,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 MOST_REGISTERS = 128
 """Of a contraction: of 65,536 registers, 128 leave room for two of its largest blocks."""
 
-pytestmark = pytest.mark.usefixtures("nvrtc")
+pytestmark = [pytest.mark.usefixtures("nvrtc"), pytest.mark.long]
 
 
 @pytest.fixture(scope="session")
@@ -30,36 +30,17 @@ def check(compiler: Compiler, audited: Iterable[Audited]) -> None:
     assert not found, next(iter(found.values()))
 
 
-def test_every_kernel_on_one_architecture(folder: Path) -> None:
-    check(
-        Compiler("sm_90", folder),
-        chain(
-            audited_kernels.primitives(),
-            audited_kernels.contractions(),
-            audited_kernels.drawn(12),
-            audited_kernels.models(),
-        ),
-    )
-
-
-@pytest.mark.parametrize("arch", [arch for arch in ARCHITECTURES if arch != "sm_90"])
-def test_a_sample_on_the_others(folder: Path, arch: str) -> None:
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_sample_on_each_architecture(folder: Path, arch: str) -> None:
     every = [*audited_kernels.primitives(), *audited_kernels.contractions(), *audited_kernels.drawn(6)]
     check(Compiler(arch, folder), every[:: len(every) // 40])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_kernel_on_every_architecture(folder: Path, arch: str) -> None:
-    check(
-        Compiler(arch, folder),
-        chain(
-            audited_kernels.primitives(),
-            audited_kernels.contractions(),
-            audited_kernels.drawn(100),
-            audited_kernels.models(),
-        ),
-    )
+def test_every_kernel(folder: Path, arch: str) -> None:
+    every = audited_kernels.primitives(), audited_kernels.contractions(), audited_kernels.drawn(100)
+    check(Compiler(arch, folder), chain(*every, audited_kernels.models()))
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])

@@ -8,7 +8,7 @@ import pytest
 
 from pol.errors import OperationalError
 from pol.execution.device.kernel import Kernel
-from pol.execution.device.nvrtc import Compiler, architecture, cache_folder, supported_architectures
+from pol.execution.device.nvrtc import Compiler, architecture, supported_architectures
 from pol.execution.device.sources import translation_unit
 
 ELF = b"\x7fELF"
@@ -47,11 +47,6 @@ def test_a_damaged_file_is_compiled_again(nvrtc: None, tmp_path: Path, damage: s
     last = Compiler("sm_80", tmp_path)
     assert last.machine_code(source) == code
     assert last.compiled == 0
-
-
-def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "pol" / "kernels"
 
 
 def test_only_the_user_may_write_to_the_folder(nvrtc: None, tmp_path: Path) -> None:
@@ -105,4 +100,4 @@ except OperationalError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "pip install 'pol[gpu]'" in done.stdout
+    assert "pip install 'proof-of-learning[gpu]'" in done.stdout

@@ -14,22 +14,9 @@ from pol.graph.tensor_type import DType, TensorType
 
 SUBTREE = 256 * 64
 SIZES = [
-    1,
-    2,
-    63,
-    64,
-    65,
-    127,
-    128,
-    129,
-    191,
-    64 * 255,
-    SUBTREE - 1,
-    SUBTREE,
-    SUBTREE + 1,
-    2 * SUBTREE,
+    1, 2, 63, 64, 65, 127, 128, 129, 191, 64 * 255, SUBTREE - 1, SUBTREE, SUBTREE + 1, 2 * SUBTREE,
     3 * SUBTREE + 77,
-]
+]  # fmt: skip
 BACKWARDS = "-DPOL_BACKWARDS=1"
 
 
@@ -95,7 +82,7 @@ def test_only_hashes_leave_the_device() -> None:
             copied.append(buffer.size)
             return super().get(buffer, shape)
 
-    device = Counted()
+    device = Counted(["-O0"])
     DeviceRoots(device).tensor_trees([70_000, 5, 64], [device.put(drawn(words)) for words in (70_000, 5, 64)])
     assert copied == [3 * 8]
 

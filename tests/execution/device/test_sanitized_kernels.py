@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 PROGRAM = Path(__file__).with_name("sanitized_kernels.py")
 
 

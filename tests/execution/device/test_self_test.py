@@ -25,13 +25,15 @@ from pol.execution.device.self_test.subjects import CpuSubject, DeviceSubject
 from pol.execution.device.self_test.tested_nodes import SHORT, classes
 from pol.execution.device.sources import translation_unit
 
+pytestmark = pytest.mark.long
+
 UNFUSED = "-D__builtin_fmaf(a,b,c)=((a)*(b)+(c))"
 
 
 @pytest.fixture(scope="module")
 def unfused_device() -> HostDevice:
     """It rounds the product of a fused multiply-add, as a shading language may."""
-    return HostDevice([UNFUSED])
+    return HostDevice(["-O0", UNFUSED])
 
 
 @pytest.mark.parametrize("op", Op)
@@ -101,7 +103,7 @@ def test_units_that_multiply_bytes_otherwise_are_found(monkeypatch: pytest.Monke
         return translation_unit(kernels).replace("signed char", "unsigned char")
 
     monkeypatch.setattr(host, "translation_unit", without_signs)
-    failed = [check.name for check in self_test(DeviceSubject(HostDevice()), True) if not check.passed]
+    failed = [check.name for check in self_test(DeviceSubject(HostDevice(["-O0"])), True) if not check.passed]
     assert failed == ["contraction of bytes"]
 
 
@@ -135,11 +137,12 @@ def test_a_folder_that_can_not_be_written_to(host_device: HostDevice, tmp_path: 
     require_tested(host_device, "1.0", tmp_path / "file" / "devices")
 
 
-def test_an_empty_cache_folder_is_not_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies in the folder of kernels is executed."""
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
-    assert first_use.cache_folder() == Path.home() / ".cache" / "pol" / "devices"
-    assert nvrtc.cache_folder() == Path.home() / ".cache" / "pol" / "kernels"
+def test_the_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Never the working directory: what lies in the folder of kernels is executed."""
+    for named, folder in (("", Path.home() / ".cache"), (str(tmp_path), tmp_path)):
+        monkeypatch.setenv("XDG_CACHE_HOME", named)
+        assert first_use.cache_folder() == folder / "pol" / "devices"
+        assert nvrtc.cache_folder() == folder / "pol" / "kernels"
 
 
 def test_names() -> None:

@@ -65,34 +65,6 @@ contract LearningLogTest is LearningLogBase {
         logs.open{value: 2 ** 128 - 1}("z", 90 days, 90 days, type(uint128).max);
     }
 
-    function test_the_same_name_of_another_publisher_is_another_run() public {
-        _open();
-        vm.prank(stranger);
-        bytes32 other = logs.open(RUN, 60, 60, 0);
-        vm.assertNotEq(other, id);
-        _post(3);
-        vm.assertEq(logs.runOf(other).size, 0);
-    }
-
-    function test_every_log_extends_every_beginning_of_it() public {
-        bytes32[] memory roots = _roots(MAX);
-        for (uint64 n = 1; n <= MAX; ++n) {
-            for (uint64 m = 0; m < n; ++m) {
-                setUp();
-                _open();
-                if (m > 0) _post(m);
-                bytes32[] memory path = NaiveLog.consistencyPath(roots, m, n);
-                bytes32 root = NaiveLog.root(roots, 0, n);
-                vm.expectEmit(address(logs));
-                emit ILearningLog.Posted(id, n, root);
-                vm.prank(publisher);
-                logs.post(id, n, root, path);
-                vm.assertEq(logs.runOf(id).size, n);
-                vm.assertEq(logs.runOf(id).logRoot, root);
-            }
-        }
-    }
-
     /// @dev Rewriting any entry that was posted is refused, with the honest path and with that of the new history.
     function testFuzz_history_is_never_rewritten(uint64 m, uint64 n, uint256 changed) public {
         n = uint64(bound(n, 2, MAX));

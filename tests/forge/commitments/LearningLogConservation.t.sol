@@ -6,8 +6,10 @@ import {LearningLogHandler} from "./LearningLogHandler.sol";
 
 /// @notice After every action, whoever acts: wei held = credits + stakes + bonds of open demands = wei that came in -
 /// wei that went out.
-/// forge-config: default.invariant.runs = 64
+/// forge-config: default.invariant.runs = 8
 /// forge-config: default.invariant.depth = 32
+/// forge-config: ci.invariant.runs = 64
+/// forge-config: ci.invariant.depth = 32
 contract LearningLogConservationTest is Base {
     struct FuzzSelector {
         address addr;

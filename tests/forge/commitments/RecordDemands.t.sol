@@ -47,15 +47,6 @@ contract RecordDemandsTest is LearningLogBase {
         logs.expire(d);
     }
 
-    function test_a_demand_is_told() public {
-        uint64 deadline = uint64(START) + WINDOW;
-        Demand memory d = Demand(id, _logRoot(3), 3, 1, 7, 9, demander, deadline, BOND + 5);
-        vm.expectEmit(address(logs));
-        emit ILearningLog.Demanded(id, _key(d), d);
-        vm.prank(demander);
-        logs.demand{value: BOND + 5}(id, 1, 7, 9);
-    }
-
     function test_demands_that_are_refused() public {
         vm.startPrank(demander);
         vm.expectRevert(abi.encodeWithSelector(ILearningLog.NoSuchEntry.selector, 3, 3));
@@ -94,15 +85,6 @@ contract RecordDemandsTest is LearningLogBase {
         vm.warp(half + 1);
         _answer(stranger, d);
         vm.assertEq(logs.credits(stranger), BOND);
-    }
-
-    function test_an_answer_outlives_longer_logs() public {
-        Demand memory d = _demand(1, 4, 2);
-        Chunk memory chunk = _chunk(d);
-        _post(9);
-        vm.prank(publisher);
-        logs.answer(d, chunk);
-        vm.assertEq(logs.credits(publisher), BOND);
     }
 
     function test_an_answer_in_the_last_second_and_one_after_it() public {
@@ -275,17 +257,6 @@ contract RecordDemandsTest is LearningLogBase {
         logs.withdraw();
         vm.stopPrank();
         vm.assertEq(publisher.balance, 100 ether);
-    }
-
-    function test_a_run_without_a_stake_is_marked_all_the_same() public {
-        vm.prank(publisher);
-        id = logs.open("free", WINDOW, EXIT_DELAY, PRICE);
-        _post(2);
-        Demand memory d = _demand(1, 2, 1);
-        vm.warp(d.deadline + 1);
-        logs.expire(d);
-        vm.assertTrue(logs.runOf(id).status == RunStatus.Withheld);
-        vm.assertEq(logs.credits(demander), BOND);
     }
 
     /// @dev Whoever demands from itself, to save what it can before somebody else gets it, loses three quarters.

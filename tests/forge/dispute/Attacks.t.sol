@@ -23,6 +23,21 @@ contract AttacksTest is GameTest {
         _start(_replay(2));
     }
 
+    function _lieInState() private {
+        states[_key(1, STEP + 1)][1][0] ^= 1;
+        _start(_replay(2));
+    }
+
+    /// @dev About a leaf of the second slot.
+    function _lieInSum() private {
+        delete slotSums[0];
+        delete slotSums[1];
+        _sum(3);
+        _sumLeaves(1);
+        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
+        _start(_distance(3));
+    }
+
     function _moves(uint256 count) private {
         for (uint256 i = 0; i < count; i++) {
             _move();
@@ -78,20 +93,12 @@ contract AttacksTest is GameTest {
         _refuseLengthsOf(2, 0);
         _refuseLengthsOf(3, 65);
         _refuseLengthsOf(5, 0);
-    }
-
-    function test_a_state_of_another_length() public {
-        states[_key(1, STEP + 1)][1][0] ^= 1;
-        _start(_replay(2));
+        setUp();
+        _lieInState();
         _move();
         _refuseLengths();
-    }
-
-    function test_sums_of_another_length() public {
-        _sum(3);
-        _sumLeaves(1);
-        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
-        _start(_distance(3));
+        setUp();
+        _lieInSum();
         _refuseLengths();
         // A slot of another component has nothing to open.
         (bytes memory call,) = _describeSlot(0);
@@ -158,18 +165,14 @@ contract AttacksTest is GameTest {
     }
 
     function test_sums_that_add_up_to_what_the_other_side_said() public {
-        _sum(3);
-        _sumLeaves(1);
-        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
-        _start(_distance(3));
+        _lieInSum();
         leafSums[0][0] += 1;
         (bytes memory call,) = _prepare();
         _refuse(asserter, call, _error(MovePayload.Agreed.selector));
     }
 
     function test_a_state_that_does_not_lead_to_the_own_root() public {
-        states[_key(1, STEP + 1)][1][0] ^= 1;
-        _start(_replay(2));
+        _lieInState();
         _move();
         (bytes memory call,) = _prepare();
         call[call.length - 1] ^= 0x01;
@@ -251,17 +254,11 @@ contract AttacksTest is GameTest {
         _moves(1);
         _refuseIndex(2); // words of the last leaf
         setUp();
-        states[_key(1, STEP + 1)][1][0] ^= 1;
-        _start(_replay(2));
+        _lieInState();
         _moves(2);
         _refuseIndex(3); // slots of a state: one more is padding
         setUp();
-        delete slotSums[0];
-        delete slotSums[1];
-        _sum(3);
-        _sumLeaves(1);
-        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
-        _start(_distance(3));
+        _lieInSum();
         _refuseIndex(3); // slots of a sum
         _moves(1);
         _refuseIndex(2); // leaves of a slot
@@ -286,9 +283,8 @@ contract AttacksTest is GameTest {
     function _refuseVerbs(bytes4[] memory selectors) private {
         bytes memory wrong = abi.encodeWithSelector(Transition.WrongLevel.selector, p.level);
         for (uint256 i = 0; i < selectors.length; i++) {
-            bytes memory rest = _isWhole(selectors[i])
-                ? abi.encodePacked(_openingRoot(), new bytes(400))
-                : new bytes(400);
+            bytes memory rest =
+                _isWhole(selectors[i]) ? abi.encodePacked(_openingRoot(), new bytes(400)) : new bytes(400);
             _refuse(_onTurn(), _call(selectors[i], 0, rest), wrong);
         }
     }
@@ -333,17 +329,13 @@ contract AttacksTest is GameTest {
         _moves(2);
         _refuseVerbs(_allBut(0x200)); // leaves: answer
         setUp();
-        states[_key(1, STEP + 1)][1][0] ^= 1;
-        _start(_replay(2));
+        _lieInState();
         _moves(2);
         _refuseVerbs(_allBut(0x004)); // state: proveSlot
     }
 
     function test_moves_of_another_level_of_a_sum() public {
-        _sum(3);
-        _sumLeaves(1);
-        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
-        _start(_distance(3));
+        _lieInSum();
         _refuseVerbs(_allBut(0x010)); // slots: describeSlot
         _moves(1);
         _refuseVerbs(_allBut(0x002)); // leaves: proveSum
@@ -406,8 +398,7 @@ contract AttacksTest is GameTest {
     }
 
     function test_other_facts_than_the_agreed_ones() public {
-        states[_key(1, STEP + 1)][1][0] ^= 1;
-        _start(_replay(2));
+        _lieInState();
         _moves(1);
         _refuseFacts(4 + 57 + 32 + 112); // openState: opening, header
         vm.assertTrue(p.level == Level.STATE);
@@ -417,10 +408,7 @@ contract AttacksTest is GameTest {
         _refuseFacts(4 + 57 + 36); // openBody: piece
         vm.assertTrue(p.level == Level.BODY);
         setUp();
-        _sum(3);
-        _sumLeaves(1);
-        (slotSums[1][1], leafSums[1][1]) = (slotSums[1][1] + 1, leafSums[1][1] + 1);
-        _start(_distance(3));
+        _lieInSum();
         _refuseFacts(4 + 57 + 3 * 32 + 112); // describeSlot: sum and its branch, header
         vm.assertTrue(p.level == Level.SUM_LEAVES);
     }
@@ -441,8 +429,7 @@ contract AttacksTest is GameTest {
     }
 
     function test_an_index_where_nothing_is_picked() public {
-        states[_key(1, STEP + 1)][1][0] ^= 1;
-        _start(_replay(2));
+        _lieInState();
         _move();
         (bytes memory call,) = _prepare();
         call[4 + 56] = 0x01;
@@ -450,8 +437,7 @@ contract AttacksTest is GameTest {
     }
 
     function test_wrong_slot_proofs() public {
-        states[_key(1, STEP + 1)][1][0] ^= 1;
-        _start(_replay(2));
+        _lieInState();
         _moves(2);
         (bytes memory call,) = _prepare();
         // All behind the witness is bound: facts, descriptor, root and branch.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Clock, Clocks, Result} from "../../../contracts/dispute/Clock.sol";
+import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
 import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeStorage, Reason} from "../../../contracts/dispute/DisputeStorage.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {GameTest} from "./GameTest.sol";
-import {ClockWords} from "./ClockWords.sol";
 
 /// @notice Only the side on turn loses time, exactly the time that it takes, and never has less than the grace of what
 /// it has to answer.
@@ -20,14 +19,6 @@ contract ClockTest is GameTest {
 
     function _clock() private view returns (Clock memory clock) {
         (, clock) = game.dispute(number);
-    }
-
-    function testFuzz_packing(address waiting, uint8 level, uint8 height, bool turn, uint8 result, uint24 s, uint40 d)
-        public
-        pure
-    {
-        Clock memory clock = Clock(waiting, Level(level % 10), height, turn, Result(result % 3), s, d);
-        vm.assertEq(keccak256(abi.encode(clock)), keccak256(abi.encode(Clocks.unpack(ClockWords.pack(clock)))));
     }
 
     function test_what_the_views_say() public {
@@ -147,18 +138,6 @@ contract ClockTest is GameTest {
         }
         vm.assertTrue(p.level == Level.BODY && isAsserterOnTurn);
         _late(false);
-    }
-
-    /// @dev Of openings of one level and of five.
-    function test_longest_of_other_widths() public {
-        uint8[2] memory widths = [1, 5];
-        uint256[2] memory replays = [uint256(64 + 1), 13 + 1];
-        // Nodes but for the first one, leaves, terms, and a leaf and a body.
-        uint256[2] memory others = [uint256(31 - 1 + 25 + 6 + 2), 7 - 1 + 5 + 6 + 2];
-        for (uint256 i = 0; i < 2; i++) {
-            game = _deployGame(address(resolver), game.oneStep(), game.starts(), widths[i], REPLAY_GRACE, MOVE_GRACE);
-            vm.assertEq(game.longest(0), replays[i] * REPLAY_GRACE + others[i] * MOVE_GRACE);
-        }
     }
 
     /// @dev 16 and 2 positions that have to be replayed, 7 + 7 + 1 + 6 + 1 others.

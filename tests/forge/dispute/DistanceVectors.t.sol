@@ -4,8 +4,15 @@ pragma solidity 0.8.37;
 import {LEAF_BYTES} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
 import {Base} from "../Base.sol";
-import {IJsonRecords} from "../commitments/CommitmentVectors.t.sol";
 import {DistanceHarness} from "./Distance.t.sol";
+
+/// @notice The cheatcode that reads records; a type description names the keys and orders the fields.
+interface IJsonRecords {
+    function parseJsonTypeArray(string calldata json, string calldata key, string calldata typeDescription)
+        external
+        pure
+        returns (bytes memory);
+}
 
 /// @notice Distances of docs/spec/verdict.md, computed by tests/verification/test_distance_vectors.py.
 contract DistanceVectorsTest is Base {

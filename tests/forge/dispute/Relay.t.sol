@@ -145,23 +145,6 @@ contract RelayTest is GameTest {
         return abi.encodePacked(game.help.selector, mover, call);
     }
 
-    function test_anybody_proves_for_the_side_on_turn() public {
-        for (uint256 i = 0; i < 4; i++) {
-            (bytes memory move,) = _prepare();
-            bytes memory refused = abi.encodeWithSelector(DisputeGame.NotRelayable.selector, bytes4(_first(move)));
-            _refuse(address(this), _help(_onTurn(), move), refused);
-            _move();
-        }
-        (bytes memory call,) = _prepare();
-        _refuse(
-            address(this),
-            _help(challenger, call),
-            abi.encodeWithSelector(DisputeStorage.WrongHead.selector, challenger)
-        );
-        _send(account("anybody"), _help(asserter, call));
-        _expectResult(true);
-    }
-
     function test_anybody_proves_a_slot_or_a_sum_for_the_side_on_turn() public {
         for (uint256 i = 0; i < 2; i++) {
             if (i == 0) _startOfState();
@@ -172,12 +155,6 @@ contract RelayTest is GameTest {
             (bytes memory call,) = _prepare();
             _send(account("anybody"), _help(_onTurn(), call));
             _expectResult(i == 0);
-        }
-    }
-
-    function _first(bytes memory data) private pure returns (bytes32 word) {
-        assembly {
-            word := mload(add(data, 32))
         }
     }
 }

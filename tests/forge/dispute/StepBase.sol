@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
+import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {Base} from "../Base.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 
@@ -241,14 +241,6 @@ abstract contract StepBase is Base {
         form = abi.encodePacked(base);
         for (uint256 i = 0; i < strides.length; i++) {
             form = abi.encodePacked(form, strides[i]);
-        }
-    }
-
-    /// @dev A shape, as rank and dimensions.
-    function _shape(uint32[] memory dims) internal pure returns (bytes memory shape) {
-        shape = abi.encodePacked(uint8(dims.length));
-        for (uint256 i = 0; i < dims.length; i++) {
-            shape = abi.encodePacked(shape, dims[i]);
         }
     }
 

@@ -32,87 +32,53 @@ contract TurnsTest is GameTest {
         game.start(s, header, "");
     }
 
-    /// @dev With a payload that would fit.
-    function _refuseStart(StartParams memory s, bytes4 selector) private {
-        bytes memory header = _header();
-        bytes memory payload = new bytes(s.kind == 1 ? 64 : 96);
-        vm.expectPartialRevert(selector);
-        resolver.start(game, s, header, payload);
+    /// @dev Starts with another value of one of the parameters, which are a word each, and a payload that would fit.
+    function _tryStart(StartParams memory s, uint256 word, uint256 value) private returns (bytes4 reason) {
+        bytes memory data = abi.encodeCall(game.start, (s, _header(), new bytes(s.kind == 1 ? 64 : 96)));
+        assembly ("memory-safe") {
+            mstore(add(add(data, 36), mul(32, word)), value)
+        }
+        vm.prank(address(resolver));
+        (bool started, bytes memory answer) = address(game).call(data);
+        if (!started) reason = bytes4(answer);
+    }
+
+    function _refuseStart(StartParams memory s, uint256 word, uint256 value, bytes4 reason) private {
+        bytes4 found = _tryStart(s, word, value);
+        vm.assertEq(bytes32(found), bytes32(reason), string.concat("word ", vm.toString(word)));
     }
 
     function test_zero_hashes_mean_nothing() public {
-        StartParams memory s = _replay(2);
-        s.start = 0;
-        _refuseStart(s, DisputeStorage.ZeroHash.selector);
-        s = _replay(2);
-        s.end = 0;
-        _refuseStart(s, DisputeStorage.ZeroHash.selector);
-        s = _replay(2);
-        s.constants = 0;
-        _refuseStart(s, DisputeStorage.ZeroHash.selector);
-        s = _replay(2);
-        s.program = 0;
-        _refuseStart(s, IStarts.WrongProgram.selector);
-        s = _replay(2);
-        s.asserter = address(0);
-        _refuseStart(s, DisputeStorage.ZeroHash.selector);
-        s = _replay(2);
-        s.challenger = address(0);
-        _refuseStart(s, DisputeStorage.ZeroHash.selector);
         _sum(1);
-        s = _distance(1);
-        s.x = 0;
-        _refuseStart(s, DisputeStorage.ZeroHash.selector);
-        s = _distance(1);
-        s.y = 0;
-        _refuseStart(s, DisputeStorage.ZeroHash.selector);
+        uint8[5] memory words = [0, 1, 3, 8, 9]; // asserter, challenger, constants, start, end
+        for (uint256 i = 0; i < words.length; ++i) {
+            _refuseStart(_replay(2), words[i], 0, DisputeStorage.ZeroHash.selector);
+        }
+        _refuseStart(_replay(2), 2, 0, IStarts.WrongProgram.selector);
+        _refuseStart(_distance(1), 10, 0, DisputeStorage.ZeroHash.selector); // x
+        _refuseStart(_distance(1), 11, 0, DisputeStorage.ZeroHash.selector); // y
     }
 
     function test_numbers_outside_of_their_range_do_not_start() public {
-        StartParams memory s = _replay(2);
-        s.steps = 0;
-        _refuseStart(s, IStarts.InvalidStart.selector);
-        s = _replay(2);
-        s.firstStep = type(uint32).max;
-        _refuseStart(s, IStarts.InvalidStart.selector);
-        s = _replay(2);
-        s.clock = 0;
-        _refuseStart(s, IStarts.InvalidStart.selector);
-        s = _replay(2);
-        s.clock = 2 ** 24;
-        _refuseStart(s, IStarts.InvalidStart.selector);
         _sum(1);
-        s = _distance(0);
-        _refuseStart(s, IStarts.InvalidStart.selector);
-        s = _distance(4);
-        _refuseStart(s, IStarts.InvalidStart.selector);
-        s = _distance(1);
-        s.kind = 0;
-        _refuseStart(s, IStarts.InvalidStart.selector);
-        s.kind = 5;
-        _refuseStart(s, IStarts.InvalidStart.selector);
+        bytes4 invalid = IStarts.InvalidStart.selector;
+        _refuseStart(_replay(2), 7, 0, invalid); // steps
+        _refuseStart(_replay(2), 6, type(uint32).max, invalid); // the first step
+        _refuseStart(_replay(2), 13, 0, invalid); // clock
+        _refuseStart(_replay(2), 13, 2 ** 24, invalid);
+        _refuseStart(_distance(1), 5, 0, invalid); // component
+        _refuseStart(_distance(1), 5, 4, invalid);
+        _refuseStart(_distance(1), 4, 0, invalid); // kind
+        _refuseStart(_distance(1), 4, 5, invalid);
     }
 
-    function test_the_last_steps_that_have_numbers_start() public {
-        StartParams memory s = _replay(2);
-        s.firstStep = type(uint32).max - 1;
-        resolver.start(game, s, _header(), new bytes(64));
-        vm.assertEq(game.disputes(), 1);
-    }
-
-    function test_the_longest_clock_starts() public {
-        StartParams memory s = _replay(2);
-        s.clock = type(uint24).max;
-        resolver.start(game, s, _header(), new bytes(64));
-        vm.assertEq(game.disputes(), 1);
-    }
-
-    function test_a_distance_to_a_reference_starts() public {
+    /// @dev The last steps that have numbers, the longest clock, a distance to a reference.
+    function test_the_last_numbers_start() public {
         _sum(1);
-        StartParams memory s = _distance(1);
-        s.kind = KIND_REFERENCE;
-        resolver.start(game, s, _header(), new bytes(96));
-        vm.assertEq(game.disputes(), 1);
+        _refuseStart(_replay(2), 6, type(uint32).max - 1, 0);
+        _refuseStart(_replay(2), 13, type(uint24).max, 0);
+        _refuseStart(_distance(1), 4, KIND_REFERENCE, 0);
+        vm.assertEq(game.disputes(), 3);
     }
 
     /// @dev The id hashes the parameters as they stand in the call: bits above a number would give a claim another one.
@@ -148,30 +114,6 @@ contract TurnsTest is GameTest {
         resolver.start(game, s, header, payload);
     }
 
-    function test_the_challenger_opens_something_else_of_the_right_length() public {
-        StartParams memory s = _replay(2);
-        bytes memory header = _header();
-        bytes memory payload = abi.encodePacked(_stateRoot(STEP), s.end);
-        vm.expectRevert(MovePayload.Agreed.selector);
-        resolver.start(game, s, header, payload);
-        for (uint256 length = 63; length < 66; length += 2) {
-            vm.expectRevert(abi.encodeWithSelector(MovePayload.WrongPayloadLength.selector, length, 64));
-            resolver.start(game, s, header, new bytes(length));
-        }
-        _sum(1);
-        s = _distance(1);
-        payload = abi.encodePacked(slotSums[0][0], slotSums[0][1], slotSums[0][2]);
-        vm.expectRevert(MovePayload.Agreed.selector);
-        resolver.start(game, s, header, payload);
-        // The sum modulo 2^256; saturated it is infinite.
-        s.sum = 10;
-        payload = abi.encodePacked(type(uint256).max, uint256(11), uint256(0));
-        resolver.start(game, s, header, payload);
-        s.sum = type(uint256).max;
-        vm.expectRevert(MovePayload.Agreed.selector);
-        resolver.start(game, s, header, payload);
-    }
-
     function test_deployments_that_mean_nothing() public {
         (IOneStep step, IStarts starts) = (game.oneStep(), game.starts());
         vm.expectRevert(DisputeStorage.ZeroHash.selector);
@@ -183,14 +125,6 @@ contract TurnsTest is GameTest {
         for (uint8 width = 0; width < 7; width += 6) {
             vm.expectRevert(abi.encodeWithSelector(DisputeStorage.UnsupportedWidth.selector, width));
             _deployGame(address(resolver), step, starts, width, 1, 1);
-        }
-    }
-
-    function test_disputes_are_numbered_from_one() public {
-        for (uint256 expected = 1; expected < 4; expected++) {
-            _start(_replay(2));
-            vm.assertEq(number, expected);
-            vm.assertEq(game.disputes(), expected);
         }
     }
 
@@ -242,16 +176,6 @@ contract TurnsTest is GameTest {
         _expectResult(true);
     }
 
-    /// @dev Whoever plays both sides only loses time.
-    function test_both_sides_are_the_same_account() public {
-        challenger = asserter;
-        _start(_replay(2));
-        for (uint256 i = 0; i < 5; i++) {
-            _move();
-        }
-        _expectResult(true);
-    }
-
     function test_one_bit_of_the_position_is_wrong() public {
         _start(_replay(2));
         (bytes memory call,) = _prepare();
@@ -280,15 +204,6 @@ contract TurnsTest is GameTest {
     }
 
     // --- what is logged ---
-
-    function test_a_start_is_logged() public {
-        StartParams memory s = _replay(2);
-        bytes memory payload = abi.encodePacked(_stateRoot(STEP), bytes32(uint256(1)));
-        bytes32 id = keccak256(abi.encode(block.chainid, address(game), uint256(1), s));
-        vm.expectEmit(address(game));
-        emit DisputeGame.Started(1, asserter, challenger, id, s, _header(), payload);
-        resolver.start(game, s, _header(), payload);
-    }
 
     /// @dev The only log of the call is a move's: verb, index and payload.
     function _expectMoved(Verb verb, uint256 index) private {
@@ -325,20 +240,6 @@ contract TurnsTest is GameTest {
         for (uint256 i = 13; i < 21; i++) {
             tail = abi.encodePacked(tail, detail[i]);
         }
-    }
-
-    function test_a_refuted_sum_is_logged() public {
-        _sum(1);
-        _sumLeaves(0);
-        slotSums[1][0] += 1;
-        leafSums[1][leafSums[1].length - 1] += 1;
-        _cast(true);
-        _start(_distance(1));
-        while (p.level != Level.SUM_LEAVES) _move();
-        (bytes memory call,) = _prepare();
-        vm.expectEmit(address(game));
-        emit DisputeStorage.Refuted(number, Verb.PROVE_SUM, abi.encodePacked(leafSums[1][0], leafSums[0][0]));
-        _send(_onTurn(), call);
     }
 
     // --- after the end ---
@@ -382,13 +283,6 @@ contract TurnsTest is GameTest {
         _refuse(asserter, abi.encodePacked(call, uint8(0)), abi.encodeWithSelector(PackedReader.LeftOver.selector, 1));
         _send(asserter, call);
         _expectResult(false);
-    }
-
-    function test_the_challenger_resigns() public {
-        _start(_replay(2));
-        _move();
-        _send(challenger, _call(game.resign.selector, 0, abi.encodePacked(_openingRoot())));
-        _expectResult(true);
     }
 
     /// @dev A resolver that fails takes the move back with it: no end without the resolver knowing.

@@ -102,8 +102,6 @@ abstract contract Winner is Base {
 }
 
 /// @notice Of what two steps yield.
-/// forge-config: default.invariant.runs = 16
-/// forge-config: default.invariant.depth = 64
 /// forge-config: long.invariant.runs = 64
 /// forge-config: long.invariant.depth = 128
 contract WinnerTest is Winner {
@@ -117,8 +115,6 @@ contract WinnerTest is Winner {
 }
 
 /// @notice Of distances and references.
-/// forge-config: default.invariant.runs = 16
-/// forge-config: default.invariant.depth = 64
 /// forge-config: long.invariant.runs = 64
 /// forge-config: long.invariant.depth = 128
 contract SumWinnerTest is Winner {
@@ -132,8 +128,6 @@ contract SumWinnerTest is Winner {
 }
 
 /// @notice Of what two steps yield whose traces were published.
-/// forge-config: default.invariant.runs = 16
-/// forge-config: default.invariant.depth = 64
 /// forge-config: long.invariant.runs = 64
 /// forge-config: long.invariant.depth = 128
 contract PublishedWinnerTest is Winner {

@@ -8,7 +8,7 @@ import {Base} from "../Base.sol";
 /// takes the fraction of its result from 24 bits of a normal number, its own and the last one of the field, and halves
 /// the field above; so two fields hold every fraction there is. These are compared with the definition, and with the
 /// least and the greatest two fields. Subnormal numbers are compared with the definition one by one. What is zero,
-/// negative, infinite or NaN: `Float32.t.sol`.
+/// negative, infinite or NaN: `tests/arithmetic/test_court_arithmetic.py`.
 contract SquareRootsTest is Base {
     uint256 private constant HIDDEN = 2 ** 23;
     uint256 private constant ONE = 127 << 23;

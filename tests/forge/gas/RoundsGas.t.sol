@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
 import {MemberProof} from "../../../contracts/rounds/RosterMembers.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
+import {CountedPhase} from "../../../contracts/rounds/RoundShares.sol";
 import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
 import {RoundDemand} from "../../../contracts/rounds/TimedDemands.sol";
 import {CheapGame} from "./MarketGasBase.sol";
@@ -107,27 +108,27 @@ contract RoundsGas is RoundsBase {
 
     function test_rounds_open() public {
         vm.pauseGasMetering();
+        _pass(3 days);
         _as(0);
         shares.open(id);
     }
 
     function test_rounds_post_1_claim() public {
         vm.pauseGasMetering();
-        _post(1);
+        _postLine(1);
     }
 
     function test_rounds_post_257_claims() public {
         vm.pauseGasMetering();
-        _post(257);
+        _postLine(257);
     }
 
     function test_rounds_settle_line() public {
         vm.pauseGasMetering();
-        vm.prank(_party(0));
+        _pass(3 days);
         shares.open(id);
         for (uint256 i = 1; i < 3; ++i) {
-            vm.prank(_party(i));
-            shares.post(id, 0, _line(0, 1, 100));
+            _post(i, 0, 0, 1);
         }
         _pass(2 days + 1);
         _as(3);
@@ -135,7 +136,7 @@ contract RoundsGas is RoundsBase {
     }
 
     /// @dev A roster whose last member is this worker.
-    function _last(uint256 count, address worker) private pure returns (MemberProof memory proof) {
+    function _last(uint256 count, address worker) private view returns (MemberProof memory proof) {
         address[] memory workers = new address[](count);
         for (uint256 i = 0; i < count; ++i) {
             workers[i] = i + 1 == count ? worker : vm.addr(1000 + i);
@@ -154,12 +155,12 @@ contract RoundsGas is RoundsBase {
         vm.assertTrue(done);
     }
 
-    function _post(uint256 count) private {
-        vm.prank(_party(0));
+    function _postLine(uint256 count) private {
+        _pass(3 days);
         shares.open(id);
-        bytes memory line = _line(0, count, 100);
+        (bytes memory line, CountedPhase[] memory phases) = (_line(0, count), _phasesOfLine());
         _as(1);
-        shares.post(id, 0, line);
+        shares.post(id, 0, line, phases);
     }
 
     function _disputed(bool stood) private {

@@ -2,16 +2,13 @@
 pragma solidity 0.8.37;
 
 import {ERC2771Forwarder} from "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol";
-import {AuctionTerms, Bid, IAuction, Round} from "../../../contracts/incentives/IAuction.sol";
+import {Bid, IAuction} from "../../../contracts/incentives/IAuction.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {AuctionBase} from "./AuctionBase.sol";
+import {Relaying} from "./Relaying.sol";
 
 /// @notice Sealed bids and their stakes.
-contract AuctionBidTest is AuctionBase {
-    bytes32 private constant REQUEST = keccak256(
-        "ForwardRequest(address from,address to,uint256 value,uint256 gas,uint256 nonce,uint48 deadline,bytes data)"
-    );
-
+contract AuctionBidTest is AuctionBase, Relaying {
     uint256 private constant EVE = 0xe5e;
 
     function setUp() public override {
@@ -77,21 +74,6 @@ contract AuctionBidTest is AuctionBase {
         auction.bid("round", "commitment");
     }
 
-    function test_who_bids_may_become_the_solver() public {
-        _bid(ada, 2 ether, 1 hours);
-        _bid(bob, 1 ether, 1 hours);
-        vm.assertEq(auction.sealedBid(id, ada).number, 1);
-        vm.assertEq(auction.round(id).leader, address(0));
-        _toReveals();
-        _reveal(ada, 2 ether, 1 hours);
-        vm.assertEq(auction.round(id).leader, ada);
-        _reveal(bob, 1 ether, 1 hours);
-        vm.assertEq(auction.sealedBid(id, ada).number, 0);
-        vm.assertEq(auction.round(id).leader, bob);
-        desk.conclude(TASK);
-        vm.assertEq(auction.round(id).leader, bob);
-    }
-
     /// @dev What Ada has sealed for one round opens for no other: not for the next of the same task, nor elsewhere.
     function test_a_bid_is_not_replayed_in_another_round() public {
         bytes32 sealedForFirst = _commitment(id, ada, 2 ether, 1 hours);
@@ -102,30 +84,6 @@ contract AuctionBidTest is AuctionBase {
         _toReveals();
         vm.expectRevert(abi.encodeWithSelector(IAuction.WrongOpening.selector, ada));
         _reveal(ada, 2 ether, 1 hours);
-    }
-
-    function test_the_id_of_a_round_binds_everything() public {
-        AuctionTerms memory t = _terms();
-        t.thresholds = keccak256("other thresholds");
-        desk.cancel(TASK);
-        uint256 before = block.chainid;
-        bytes32[4] memory ids;
-        ids[0] = id;
-        ids[1] = desk.open("other task", _terms());
-        ids[2] = fund.open(TASK, _terms());
-        ids[3] = desk.open("third task", t);
-        for (uint256 i = 0; i < 4; ++i) {
-            for (uint256 j = 0; j < i; ++j) {
-                vm.assertNotEq(ids[i], ids[j]);
-            }
-        }
-        vm.assertEq(
-            ids[3], keccak256(abi.encode(before, address(auction), address(desk), bytes32("third task"), uint32(1), t))
-        );
-        vm.assertNotEq(
-            ids[3],
-            keccak256(abi.encode(before, address(auction), address(desk), bytes32("third task"), uint32(1), _terms()))
-        );
     }
 
     function test_nobody_opens_a_bid_that_it_has_copied() public {
@@ -143,13 +101,8 @@ contract AuctionBidTest is AuctionBase {
         address signer = eve();
         vm.deal(address(this), MONEY);
         vault.deposit{value: MONEY}(signer, MONEY);
-        ERC2771Forwarder.ForwardRequestData memory request;
-        request.from = signer;
-        request.to = address(auction);
-        request.gas = 300_000;
-        request.deadline = uint48(vm.getBlockTimestamp() + 1 hours);
-        request.data = abi.encodeCall(auction.bid, (id, _commitment(id, signer, 2 ether, 1 hours)));
-        request.signature = _sign(request);
+        bytes memory data = abi.encodeCall(auction.bid, (id, _commitment(id, signer, 2 ether, 1 hours)));
+        ERC2771Forwarder.ForwardRequestData memory request = _request(forwarder, EVE, address(auction), 0, data);
         vm.prank(dan);
         forwarder.execute(request);
         vm.assertEq(auction.sealedBid(id, signer).number, 1);
@@ -171,48 +124,7 @@ contract AuctionBidTest is AuctionBase {
         vm.assertEq(auction.sealedBid(id, dan).number, 1);
     }
 
-    function testFuzz_bids_are_counted(uint8 count) public {
-        Round memory before = auction.round(id);
-        for (uint256 i = 0; i < count % 16; ++i) {
-            address bidder = address(uint160(0x1000 + i));
-            vm.deal(address(this), STAKE);
-            vault.deposit{value: STAKE}(bidder, STAKE);
-            _bid(bidder, 1 ether, 1 hours);
-            vm.assertEq(auction.sealedBid(id, bidder).number, i + 1);
-            vm.assertEq(_locked(bidder), STAKE);
-            vm.assertEq(vault.free(bidder), 0);
-        }
-        before.bids = count % 16;
-        vm.assertEq(keccak256(abi.encode(auction.round(id))), keccak256(abi.encode(before)));
-    }
-
     function eve() private pure returns (address) {
         return vm.addr(EVE);
-    }
-
-    function _sign(ERC2771Forwarder.ForwardRequestData memory request) private view returns (bytes memory) {
-        bytes32 domain = keccak256(
-            abi.encode(
-                keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
-                keccak256("pol forwarder"),
-                keccak256("1"),
-                block.chainid,
-                address(forwarder)
-            )
-        );
-        bytes32 content = keccak256(
-            abi.encode(
-                REQUEST,
-                request.from,
-                request.to,
-                request.value,
-                request.gas,
-                forwarder.nonces(request.from),
-                request.deadline,
-                keccak256(request.data)
-            )
-        );
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(EVE, keccak256(abi.encodePacked(hex"1901", domain, content)));
-        return abi.encodePacked(r, s, v);
     }
 }

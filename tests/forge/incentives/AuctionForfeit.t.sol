@@ -13,20 +13,6 @@ contract AuctionForfeitTest is AuctionBase {
         _open();
     }
 
-    function test_an_unrevealed_bid_costs_a_sixteenth() public {
-        _bid(ada, 2 ether, 1 hours);
-        _toEnd();
-        vm.expectEmit(address(auction));
-        emit IAuction.BidForfeited(id, ada, LOST);
-        vm.prank(dan);
-        auction.forfeit(id, ada);
-        vm.assertEq(vault.free(ada), MONEY - LOST);
-        vm.assertEq(_locked(ada), 0);
-        vm.assertEq(vault.pot(address(fund), FUND_KEY), LOST);
-        vm.assertEq(vault.pot(address(auction), id), 0);
-        vm.assertEq(auction.sealedBid(id, ada).number, 0);
-    }
-
     function test_only_after_the_time_for_revealing_and_once() public {
         _bid(ada, 2 ether, 1 hours);
         uint256 last = _revealUntil();
@@ -98,20 +84,5 @@ contract AuctionForfeitTest is AuctionBase {
             vm.assertEq(vault.pot(address(fund), FUND_KEY) - before, lost[i]);
             desk.conclude(TASK);
         }
-    }
-
-    function testFuzz_no_unit_is_lost_and_none_is_nothing(uint128 stake) public {
-        desk.cancel(TASK);
-        AuctionTerms memory t = _terms();
-        t.solverStake = stake == 0 ? 1 : stake;
-        id = desk.open(TASK, t);
-        vm.deal(address(this), t.solverStake);
-        vault.deposit{value: t.solverStake}(ada, t.solverStake);
-        _bid(ada, 2 ether, 1 hours);
-        _toEnd();
-        auction.forfeit(id, ada);
-        uint256 lost = vault.pot(address(fund), FUND_KEY);
-        vm.assertEq(lost, uint256(t.solverStake) / 16 + (t.solverStake % 16 == 0 ? 0 : 1));
-        vm.assertEq(vault.free(ada) + lost, MONEY + t.solverStake);
     }
 }

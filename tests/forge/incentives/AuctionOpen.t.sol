@@ -2,27 +2,11 @@
 pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {AuctionTerms, IAuction, Round} from "../../../contracts/incentives/IAuction.sol";
+import {AuctionTerms, IAuction} from "../../../contracts/incentives/IAuction.sol";
 import {AuctionBase} from "./AuctionBase.sol";
 
 /// @notice Opening and cancelling rounds.
 contract AuctionOpenTest is AuctionBase {
-    function test_a_round_is_stored_and_told() public {
-        AuctionTerms memory t = _terms();
-        bytes32 expected =
-            keccak256(abi.encode(block.chainid, address(auction), address(desk), TASK, uint32(1), _terms()));
-        vm.expectEmit(address(auction));
-        emit IAuction.RoundOpened(expected, address(desk), TASK, 1, t, uint48(1_000_000 + WINDOW));
-        _open();
-        vm.assertEq(id, expected);
-        vm.assertEq(auction.lastRound(address(desk), TASK), expected);
-        Round memory r;
-        (r.maximum, r.solverStake, r.secondPrice, r.workUnits) = (t.maximum, t.solverStake, t.secondPrice, t.workUnits);
-        (r.submitter, r.verifier, r.window, r.trainingWindow) = (t.submitter, t.verifier, t.window, t.trainingWindow);
-        (r.bidUntil, r.number, r.bestScore, r.secondScore) = (1_000_000 + WINDOW, 1, t.maximum, t.maximum);
-        vm.assertEq(keccak256(abi.encode(auction.round(id))), keccak256(abi.encode(r)));
-    }
-
     function test_only_desks_open() public {
         vm.prank(submitter);
         vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, submitter));
@@ -36,16 +20,6 @@ contract AuctionOpenTest is AuctionBase {
         _toEnd();
         vm.expectRevert(abi.encodeWithSelector(IAuction.RoundNotOver.selector, id));
         desk.open(TASK, _terms());
-    }
-
-    function test_desks_do_not_meet() public {
-        _open();
-        bytes32 other = fund.open(TASK, _terms());
-        vm.assertNotEq(other, id);
-        vm.assertEq(auction.round(other).number, 1);
-        fund.cancel(TASK);
-        vm.assertTrue(auction.round(other).closed);
-        vm.assertFalse(auction.round(id).closed);
     }
 
     function test_nobody_ends_what_it_has_not_opened() public {

@@ -12,23 +12,6 @@ contract AuctionRevealTest is AuctionBase {
         _open();
     }
 
-    function test_the_first_to_reveal_leads() public {
-        _bid(ada, 2 ether, 1 hours);
-        _toReveals();
-        vm.expectEmit(address(auction));
-        emit IAuction.BidRevealed(id, ada, 2 ether, 1 hours, true);
-        _reveal(ada, 2 ether, 1 hours);
-        Round memory r = auction.round(id);
-        vm.assertEq(r.leader, ada);
-        vm.assertEq(r.promised, 1 hours);
-        vm.assertEq(r.leaderBid, 1);
-        vm.assertEq(r.bestScore, 5.6 ether);
-        vm.assertEq(r.secondScore, 10 ether);
-        vm.assertEq(r.revealed, 1);
-        vm.assertEq(auction.sealedBid(id, ada).number, 0);
-        _expectStaked(ada);
-    }
-
     function test_a_leader_that_is_beaten_is_free_at_once() public {
         _bid(ada, 2 ether, 1 hours);
         _bid(bob, 3 ether, 30 minutes);
@@ -45,23 +28,6 @@ contract AuctionRevealTest is AuctionBase {
         vm.assertEq(r.leader, bob);
         vm.assertEq(r.bestScore, 4.8 ether);
         vm.assertEq(r.secondScore, 5.6 ether);
-    }
-
-    function test_who_reveals_a_worse_bid_is_free_at_once() public {
-        _bid(ada, 2 ether, 1 hours);
-        _bid(bob, 3 ether, 1 hours);
-        _bid(cyd, 4 ether, 1 hours);
-        _toReveals();
-        _reveal(ada, 2 ether, 1 hours);
-        vm.expectEmit(address(auction));
-        emit IAuction.BidRevealed(id, cyd, 4 ether, 1 hours, false);
-        _reveal(cyd, 4 ether, 1 hours);
-        _expectFree(cyd);
-        vm.assertEq(auction.round(id).secondScore, 7.6 ether);
-        _reveal(bob, 3 ether, 1 hours);
-        _expectFree(bob);
-        _expectStaked(ada);
-        vm.assertEq(auction.round(id).secondScore, 6.6 ether);
     }
 
     /// @dev Who was beaten can't be asked for anything, so it can't refuse anything either.
@@ -193,53 +159,5 @@ contract AuctionRevealTest is AuctionBase {
         _toEnd();
         auction.forfeit(id, bob);
         vm.assertEq(vault.free(bob), MONEY - (STAKE + 15) / 16);
-    }
-
-    /// @dev Whatever the bids and the order: the winner is that of a list that is sorted, and the price what the list
-    /// says.
-    function testFuzz_winner_and_second_score(uint256 dice, uint8 count) public {
-        uint256 n = bound(count, 1, 12);
-        uint128[12] memory prices;
-        uint32[12] memory promises;
-        for (uint256 i = 0; i < n; ++i) {
-            uint256 drawn = uint256(keccak256(abi.encode(dice, i)));
-            // Few values, so that ties are many.
-            prices[i] = uint128(1 ether * (1 + drawn % 4));
-            promises[i] = uint32(1000 * (1 + (drawn >> 64) % 4));
-            vm.deal(address(this), STAKE);
-            vault.deposit{value: STAKE}(_bidder(i), STAKE);
-            _bid(_bidder(i), prices[i], promises[i]);
-        }
-        _toReveals();
-        uint256 offset = dice % n;
-        uint256 best = type(uint256).max;
-        uint256 second = 10 ether;
-        uint256 winner;
-        for (uint256 i = 0; i < n; ++i) {
-            uint256 who = (i + offset) % n;
-            _reveal(_bidder(who), prices[who], promises[who]);
-            uint256 score = prices[i] + 0.001 ether * uint256(promises[i]);
-            if (score < best) {
-                if (best < second) second = best;
-                (best, winner) = (score, i);
-            } else if (score < second) {
-                second = score;
-            }
-        }
-        Round memory r = auction.round(id);
-        vm.assertEq(r.leader, _bidder(winner));
-        vm.assertEq(r.bestScore, best);
-        vm.assertEq(r.secondScore, second);
-        for (uint256 i = 0; i < n; ++i) {
-            vm.assertEq(_locked(_bidder(i)), i == winner ? STAKE : 0);
-        }
-        (, uint128 price,) = desk.conclude(TASK);
-        vm.assertEq(price, second - 0.001 ether * uint256(promises[winner]));
-        vm.assertGe(price, prices[winner]);
-        vm.assertLe(price, 10 ether);
-    }
-
-    function _bidder(uint256 i) private pure returns (address) {
-        return address(uint160(0x1000 + i));
     }
 }

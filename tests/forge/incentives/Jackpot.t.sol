@@ -143,35 +143,6 @@ contract JackpotTest is LotteryBase {
         _watch(alice, TASK, 0, "found");
     }
 
-    function test_a_catch_is_paid_a_share() public {
-        (bytes32 secret, uint32 index) = _toFound();
-        _toClosed(TASK, secret);
-        vm.expectEmit(address(jackpot));
-        emit IJackpot.Caught(TASK, 1, alice, 0, 1 ether);
-        _claim(TASK, alice, 0, SALT);
-        vm.assertEq(vault.free(alice), 1 ether);
-        vm.assertEq(jackpot.reserved(), RESERVE - 1 ether);
-        vm.assertEq(jackpot.available(), 10 ether - RESERVE);
-        (uint128 amount, uint32 catches) = jackpot.reserves(TASK);
-        vm.assertEq(amount, RESERVE);
-        vm.assertEq(catches, 1);
-        vm.assertEq(jackpot.commitments(TASK, 1, alice, 0), 0);
-        _claim(TASK, bob, 0, SALT);
-        vm.assertEq(vault.free(bob), 1 ether);
-        vm.assertEq(index, _index(TASK, 1, secret));
-    }
-
-    function test_what_does_not_open_is_not_paid() public {
-        (bytes32 secret, uint32 index) = _toFound();
-        _watch(alice, TASK, 1, _found(alice, TASK, 1, (index + 1) % DRAWS));
-        _watch(bob, TASK, 0, _found(alice, TASK, 1, index));
-        _toClosed(TASK, secret);
-        _expectNotCaught(alice, 1, SALT);
-        _expectNotCaught(bob, 0, SALT);
-        _expectNotCaught(alice, 0, "another salt");
-        _expectNotCaught(mallory, 0, SALT);
-    }
-
     function test_catches_are_paid_up_to_the_end_of_their_window_and_the_rest_goes_back() public {
         (bytes32 secret,) = _toFound();
         _toClosed(TASK, secret);
@@ -202,35 +173,6 @@ contract JackpotTest is LotteryBase {
         jackpot.sweep(TASK);
     }
 
-    function test_a_true_verdict_costs_the_fund_nothing() public {
-        bytes32 secret = _toWatch(TASK, RESERVE, false);
-        _toCommit();
-        _watch(alice, TASK, 0, "found nothing");
-        _toClosed(TASK, secret);
-        vm.assertEq(jackpot.available(), 10 ether);
-        _expectRevertClaim(abi.encodeWithSelector(IJackpot.NotReserved.selector, TASK), alice, 0, SALT);
-    }
-
-    /// @dev Planted errors and lies of all seatings are paid from the same shares; each ticket at most once for a
-    /// seating.
-    function test_catches_of_every_seating_are_paid() public {
-        (, uint32 index) = _toFound();
-        desk.unseat(TASK);
-        vm.assertEq(jackpot.reserved(), RESERVE);
-        bytes32 secret = _toWatchAgain(TASK, 0, true);
-        uint32 next = _index(TASK, 2, secret);
-        _toCommit();
-        _watch(bob, TASK, 0, _found(bob, TASK, 2, next));
-        _toClosed(TASK, secret);
-        jackpot.claim(TASK, 1, alice, 0, index, SALT, abi.encode(2));
-        jackpot.claim(TASK, 1, bob, 0, index, SALT, abi.encode(2));
-        jackpot.claim(TASK, 2, bob, 0, next, SALT, abi.encode(2));
-        vm.assertEq(vault.free(alice), 1 ether);
-        vm.assertEq(vault.free(bob), 2 ether);
-        vm.expectRevert(abi.encodeWithSelector(IJackpot.NotCaught.selector, bob, 0));
-        jackpot.claim(TASK, 1, bob, 0, index, SALT, abi.encode(2));
-    }
-
     /// @dev Six shares, three tickets, three seatings: the last three catches get nothing.
     function test_no_more_than_all_shares_are_paid() public {
         bytes32 secret;
@@ -255,21 +197,6 @@ contract JackpotTest is LotteryBase {
         vm.assertEq(jackpot.reserved(), 5);
     }
 
-    /// @dev A lie that was disputed and corrected is paid for like a planted error.
-    function test_lies_are_caught_too() public {
-        bytes32 secret = _toWatch(TASK, RESERVE, false);
-        _toCommit();
-        bytes32 honest = "what a replay gives";
-        _watch(bob, TASK, 0, keccak256(abi.encode(bob, TASK, uint32(1), uint32(2), honest, SALT)));
-        desk.correct(TASK, 2, honest);
-        _toClosed(TASK, secret);
-        // Where nothing was corrected, nothing can be caught.
-        vm.expectRevert(SeatingDesk.Unordered.selector);
-        jackpot.claim(TASK, 1, bob, 0, 1, SALT, abi.encode(1));
-        jackpot.claim(TASK, 1, bob, 0, 2, SALT, abi.encode(1));
-        vm.assertEq(vault.free(bob), 1 ether);
-    }
-
     /// @dev Whoever watched while it could, is paid though it has resigned since: its bond still answers for it.
     function test_resigning_after_the_watch_keeps_the_catch() public {
         (bytes32 secret,) = _toFound();
@@ -277,20 +204,6 @@ contract JackpotTest is LotteryBase {
         _toClosed(TASK, secret);
         _claim(TASK, bob, 0, SALT);
         vm.assertEq(vault.free(bob), 1 ether);
-    }
-
-    function test_parties_may_be_relayed() public {
-        (bytes32 secret, uint32 index) = _toFound();
-        bytes memory verb = abi.encodeCall(jackpot.watch, (TASK, 1, _found(alice, TASK, 1, index)));
-        vm.prank(address(forwarder));
-        (bool ok,) = address(jackpot).call(abi.encodePacked(verb, alice));
-        vm.assertTrue(ok);
-        _toClosed(TASK, secret);
-        _claim(TASK, alice, 1, SALT);
-        vm.prank(address(forwarder));
-        (ok,) = address(jackpot).call(abi.encodePacked(abi.encodeCall(jackpot.donate, (1 ether)), alice));
-        vm.assertTrue(ok);
-        vm.assertEq(vault.free(alice), 0);
     }
 
     /// @dev At the largest amount and rate, and the shares that are allowed: nothing overflows.
@@ -327,9 +240,5 @@ contract JackpotTest is LotteryBase {
     function _expectNotWatched(bytes32 taskId) private {
         vm.expectRevert(abi.encodeWithSelector(IJackpot.NotWatched.selector, taskId));
         _watch(alice, taskId, 0, "found");
-    }
-
-    function _expectNotCaught(address who, uint32 ticket, bytes32 salt) private {
-        _expectRevertClaim(abi.encodeWithSelector(IJackpot.NotCaught.selector, who, ticket), who, ticket, salt);
     }
 }

@@ -74,21 +74,6 @@ contract SortitionTest is LotteryBase {
         _resign(alice, 0);
     }
 
-    /// @dev What was resigned and enrolled again doesn't count twice; what has come since doesn't count at all.
-    function test_the_smaller_of_then_and_now_counts() public {
-        _enrol(alice, 4);
-        _pass(5);
-        uint64 t = _now();
-        _resign(alice, 3);
-        vm.assertEq(sortition.tickets(alice, t), 1);
-        _pass(5);
-        _enrol(alice, 9);
-        vm.assertEq(sortition.ticketsNow(alice), 10);
-        vm.assertEq(sortition.tickets(alice, t), 4);
-        _pass(1);
-        vm.assertEq(sortition.tickets(alice, _now()), 10);
-    }
-
     function test_no_time_but_from_one_to_now() public {
         for (uint256 i = 0; i < 2; ++i) {
             uint64 t = i == 0 ? 0 : _now() + 1;
@@ -120,17 +105,6 @@ contract SortitionTest is LotteryBase {
         sortition.seatRank(alice, 0, TASK, 1, t - 1, SEED);
     }
 
-    function test_all_watch_where_there_are_no_more_than_watchers() public {
-        _enrol(alice, 2);
-        _enrol(bob, 1);
-        _pass(1);
-        vm.assertTrue(sortition.isWatcher(alice, 0, TASK, 1, _now(), SEED));
-        vm.assertTrue(sortition.isWatcher(alice, 1, TASK, 1, _now(), SEED));
-        vm.assertTrue(sortition.isWatcher(bob, 0, TASK, 1, _now(), SEED));
-        vm.assertFalse(sortition.isWatcher(bob, 1, TASK, 1, _now(), SEED));
-        vm.assertFalse(sortition.isWatcher(mallory, 0, TASK, 1, _now(), SEED));
-    }
-
     /// @dev Tickets drawn in 100 seatings of 100 tickets: 300 expected, with a standard error of 17; 180 of them those
     /// of the larger, with one of 13.
     function test_as_many_watch_as_are_meant_to_on_average() public {
@@ -148,20 +122,5 @@ contract SortitionTest is LotteryBase {
         vm.assertLt(drawn[0] + drawn[1], 300 + 51);
         vm.assertGt(drawn[0], 180 - 40);
         vm.assertLt(drawn[0], 180 + 40);
-    }
-
-    function test_parties_may_be_relayed() public {
-        _bring(alice, UNIT);
-        vm.prank(address(forwarder));
-        (bool ok,) = address(sortition).call(abi.encodePacked(abi.encodeCall(sortition.enrol, (1)), alice));
-        vm.assertTrue(ok);
-        vm.assertEq(sortition.ticketsNow(alice), 1);
-        vm.prank(mallory);
-        (ok,) = address(sortition).call(abi.encodePacked(abi.encodeCall(sortition.resign, (1)), alice));
-        vm.assertFalse(ok);
-        vm.prank(address(forwarder));
-        (ok,) = address(sortition).call(abi.encodePacked(abi.encodeCall(sortition.resign, (1)), alice));
-        vm.assertTrue(ok);
-        vm.assertEq(sortition.ticketsNow(alice), 0);
     }
 }

@@ -33,18 +33,6 @@ contract ThroughputLimitTest is AuctionBase {
         vm.assertFalse(auction.admits(bob, 40 * ENTRY_WORK, 10_000));
     }
 
-    function test_only_the_best_rate_counts() public {
-        _win(ada, 1000);
-        desk.recordAccepted(TASK);
-        uint256 rate = auction.rate(ada);
-        _win(ada, 2000);
-        desk.recordAccepted(TASK);
-        vm.assertEq(auction.rate(ada), rate);
-        _win(ada, 500);
-        desk.recordAccepted(TASK);
-        vm.assertEq(auction.rate(ada), uint256(ENTRY_WORK) * 2 ** 32 / 500);
-    }
-
     function test_recording_twice_changes_nothing() public {
         _win(ada, 1000);
         desk.recordAccepted(TASK);
@@ -111,27 +99,6 @@ contract ThroughputLimitTest is AuctionBase {
             vm.assertFalse(auction.admits(ada, next + 1, 60));
             _work = next;
         }
-    }
-
-    function test_the_largest_numbers_do_not_overflow() public {
-        _work = 1;
-        _win(ada, 60);
-        desk.recordAccepted(TASK);
-        vm.assertEq(auction.rate(ada), uint256(2 ** 32) / 60);
-        vm.assertFalse(auction.admits(ada, type(uint128).max, 60));
-        vm.assertFalse(auction.admits(ada, type(uint128).max, type(uint32).max));
-    }
-
-    function testFuzz_admission(uint128 work, uint32 promised, uint32 proven) public {
-        proven = uint32(bound(proven, 60, 7200));
-        _win(ada, proven);
-        desk.recordAccepted(TASK);
-        promised = uint32(bound(promised, 60, 365 days));
-        uint256 rate = uint256(ENTRY_WORK) * 2 ** 32 / proven;
-        bool expected = work <= ENTRY_WORK || uint256(work) * 2 ** 32 / promised <= rate * GROWTH;
-        vm.assertEq(auction.admits(ada, work, promised), expected);
-        // A slower promise is never worse.
-        if (expected) vm.assertTrue(auction.admits(ada, work, promised + 1));
     }
 
     function _win(address who, uint32 promised) private {

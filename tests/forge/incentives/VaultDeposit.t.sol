@@ -7,16 +7,6 @@ import {VaultBase} from "./VaultBase.sol";
 
 /// @notice The native currency comes in; how tokens come in is in VaultToken.t.sol.
 contract VaultDepositTest is VaultBase {
-    function test_what_is_brought_is_free() public {
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Deposited(mallory, alice, 3 ether);
-        vm.prank(mallory);
-        vault.deposit{value: 3 ether}(alice, 3 ether);
-        _expectFree(alice, BROUGHT + 3 ether);
-        _expectFree(mallory, 0);
-        vm.assertEq(address(vault).balance, 2 * BROUGHT + 3 ether);
-    }
-
     function test_another_amount_than_the_value_is_refused() public {
         vm.startPrank(alice);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, 2 ether, 1 ether));

@@ -14,22 +14,6 @@ contract VaultExitTest is VaultBase {
         until = uint64(vm.getBlockTimestamp()) + EXIT_DELAY;
     }
 
-    function test_what_leaves_is_neither_locked_nor_free() public {
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Leaving(address(desk), KEY, alice, 2 ether, until);
-        desk.startExit(KEY, alice, 2 ether);
-        _expectLocked(alice, 1 ether);
-        _expectLeaving(alice, 2 ether, until);
-        _expectFree(alice, BROUGHT - 3 ether);
-        _expectShort(alice, 1 ether, 2 ether);
-        desk.unlock(KEY, alice, 2 ether);
-    }
-
-    function test_more_than_is_locked_does_not_leave() public {
-        _expectShort(alice, 3 ether, 3 ether + 1);
-        desk.startExit(KEY, alice, 3 ether + 1);
-    }
-
     function test_the_last_second() public {
         desk.startExit(KEY, alice, 3 ether);
         vm.warp(until - 1);
@@ -65,16 +49,6 @@ contract VaultExitTest is VaultBase {
         vault.finishExit(address(desk), KEY, alice);
     }
 
-    function test_what_has_left_does_not_wait_again() public {
-        desk.startExit(KEY, alice, 1 ether);
-        vm.warp(until);
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Left(address(desk), KEY, alice, 1 ether);
-        desk.startExit(KEY, alice, 2 ether);
-        _expectFree(alice, BROUGHT - 2 ether);
-        _expectLeaving(alice, 2 ether, until + EXIT_DELAY);
-    }
-
     function test_nothing_has_left_before_the_first_exit() public {
         vm.recordLogs();
         desk.startExit(KEY, alice, 1);
@@ -84,17 +58,5 @@ contract VaultExitTest is VaultBase {
         desk.startExit(KEY, alice, 1);
         _expectLeaving(alice, 1, until + EXIT_DELAY);
         _expectFree(alice, BROUGHT - 3 ether + 1);
-    }
-
-    function test_money_leaves_by_its_key() public {
-        desk.lock(OTHER_KEY, alice, 1 ether);
-        desk.startExit(KEY, alice, 3 ether);
-        _pass(1);
-        desk.startExit(OTHER_KEY, alice, 1 ether);
-        vm.warp(until);
-        vault.finishExit(address(desk), KEY, alice);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotYet.selector, until + 1));
-        vault.finishExit(address(desk), OTHER_KEY, alice);
-        _expectFree(alice, BROUGHT - 1 ether);
     }
 }

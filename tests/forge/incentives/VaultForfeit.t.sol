@@ -44,21 +44,6 @@ contract VaultForfeitTest is VaultBase {
         _expectPot(1 ether);
     }
 
-    function test_what_is_leaving_follows() public {
-        desk.startExit(KEY, alice, 2 ether);
-        _pass(1);
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Forfeited(address(desk), KEY, alice, 1.5 ether);
-        desk.forfeit(KEY, alice, 1.5 ether);
-        _expectLocked(alice, 0);
-        // It is not put off.
-        _expectLeaving(alice, 1.5 ether, until);
-        _expectPot(1.5 ether);
-        vm.warp(until);
-        vault.finishExit(address(desk), KEY, alice);
-        _expectFree(alice, BROUGHT - 1.5 ether);
-    }
-
     function test_all_of_both() public {
         desk.startExit(KEY, alice, 2 ether);
         desk.forfeit(KEY, alice, 3 ether);
@@ -68,16 +53,6 @@ contract VaultForfeitTest is VaultBase {
         vm.warp(until);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotYet.selector, 0));
         vault.finishExit(address(desk), KEY, alice);
-    }
-
-    function test_the_last_second_in_which_it_can_be_taken() public {
-        desk.startExit(KEY, alice, 3 ether);
-        vm.warp(until - 1);
-        desk.forfeit(KEY, alice, 1 ether);
-        vm.warp(until);
-        _expectShort(alice, 0, 1);
-        desk.forfeit(KEY, alice, 1);
-        _expectLeaving(alice, 2 ether, until);
     }
 
     /// @dev Whoever calls first changes nothing: what has left is not there, finished or not.

@@ -17,13 +17,6 @@ contract VaultLockTest is VaultBase {
         _expectLocked(bob, 0);
     }
 
-    function test_all_that_is_free_can_be_locked_and_no_more() public {
-        _expectShort(alice, BROUGHT, BROUGHT + 1);
-        desk.lock(KEY, alice, BROUGHT + 1);
-        desk.lock(KEY, alice, BROUGHT);
-        _expectFree(alice, 0);
-    }
-
     function test_unlocked_money_is_free() public {
         desk.lock(KEY, alice, 3 ether);
         vm.expectEmit(address(vault));
@@ -35,20 +28,6 @@ contract VaultLockTest is VaultBase {
         desk.unlock(KEY, alice, 1 ether + 1);
         desk.unlock(KEY, alice, 1 ether);
         _expectFree(alice, BROUGHT);
-    }
-
-    function test_a_lock_is_of_one_desk_one_key_one_party() public {
-        desk.lock(KEY, alice, 3 ether);
-        _expectShort(alice, 0, 1);
-        otherDesk.unlock(KEY, alice, 1);
-        _expectShort(alice, 0, 1);
-        desk.unlock(OTHER_KEY, alice, 1);
-        _expectShort(bob, 0, 1);
-        desk.unlock(KEY, bob, 1);
-        _expectShort(alice, 0, 1);
-        otherDesk.startExit(KEY, alice, 1);
-        _expectShort(alice, 0, 1);
-        otherDesk.forfeit(KEY, alice, 1);
     }
 
     /// @dev A fee of zero or an empty refund must not stop a desk.

@@ -12,30 +12,6 @@ contract VaultPayTest is VaultBase {
         desk.forfeit(KEY, alice, 3 ether);
     }
 
-    function test_what_is_paid_is_free() public {
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Paid(address(desk), KEY, bob, 1 ether);
-        desk.pay(KEY, bob, 1 ether);
-        _expectFree(bob, BROUGHT + 1 ether);
-        _expectPot(2 ether);
-        desk.pay(KEY, mallory, 2 ether);
-        _expectPot(0);
-        vm.prank(mallory);
-        vault.withdraw(mallory, 2 ether);
-        vm.assertEq(mallory.balance, 102 ether);
-    }
-
-    function test_no_more_than_is_in_the_pot() public {
-        _expectShort(address(desk), 3 ether, 3 ether + 1);
-        desk.pay(KEY, bob, 3 ether + 1);
-        _expectShort(address(desk), 0, 1);
-        desk.pay(OTHER_KEY, bob, 1);
-        _expectShort(address(desk), 3 ether, 3 ether + 1);
-        desk.move(KEY, address(otherDesk), KEY, 3 ether + 1);
-        _expectShort(address(desk), 0, 1);
-        desk.move(OTHER_KEY, address(otherDesk), KEY, 1);
-    }
-
     function test_nobody_is_not_paid() public {
         vm.expectRevert(IStakeVault.Zero.selector);
         desk.pay(KEY, address(0), 1);
@@ -51,13 +27,6 @@ contract VaultPayTest is VaultBase {
         vm.assertEq(vault.pot(address(otherDesk), OTHER_KEY), 1.5 ether);
         otherDesk.pay(OTHER_KEY, bob, 1.5 ether);
         _expectFree(bob, BROUGHT + 1.5 ether);
-    }
-
-    function test_a_pot_moves_within_its_desk() public {
-        desk.move(KEY, address(desk), OTHER_KEY, 1 ether);
-        vm.assertEq(vault.pot(address(desk), OTHER_KEY), 1 ether);
-        desk.move(KEY, address(desk), KEY, 2 ether);
-        _expectPot(2 ether);
     }
 
     function test_a_pot_moves_to_no_stranger() public {

@@ -66,24 +66,6 @@ contract VaultTokenTest is VaultBase, Relaying {
 
     // Tokens that do what they say
 
-    function test_tokens_come_and_go() public {
-        Coin coin = new Coin();
-        _use(coin);
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Deposited(alice, bob, 3 ether);
-        vm.prank(alice);
-        vault.deposit(bob, 3 ether);
-        _expectFree(bob, 3 ether);
-        _expectFree(alice, 0);
-        vm.assertEq(coin.balanceOf(address(vault)), 3 ether);
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Withdrawn(bob, mallory, 1 ether);
-        vm.prank(bob);
-        vault.withdraw(mallory, 1 ether);
-        vm.assertEq(coin.balanceOf(mallory), 1 ether);
-        _expectFree(bob, 2 ether);
-    }
-
     function test_tokens_without_an_answer_come_and_go() public {
         SilentCoin coin = new SilentCoin();
         _use(coin);

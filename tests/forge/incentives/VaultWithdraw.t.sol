@@ -22,19 +22,6 @@ contract VaultWithdrawTest is VaultBase {
         _expectFree(alice, 0);
     }
 
-    function test_more_than_is_free_stays() public {
-        desk.lock(KEY, alice, 1 ether);
-        _expectShort(alice, BROUGHT - 1 ether, BROUGHT - 1 ether + 1);
-        vm.prank(alice);
-        vault.withdraw(alice, BROUGHT - 1 ether + 1);
-    }
-
-    function test_strangers_take_nothing() public {
-        _expectShort(mallory, 0, 1);
-        vm.prank(mallory);
-        vault.withdraw(mallory, 1);
-    }
-
     function test_nothing_and_nobody_are_refused() public {
         vm.startPrank(alice);
         vm.expectRevert(IStakeVault.Zero.selector);

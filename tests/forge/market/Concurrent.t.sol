@@ -7,7 +7,7 @@ import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
-import {Claim, Ending, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, Ending, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Several disputes about one verdict at the same time: stakes 5 and 3, bond 1, so bonds are 1, 1.5, 1.5, ...
@@ -59,23 +59,6 @@ contract ConcurrentTest is MarketBase {
         _expectRefused(10 ether, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
         settlement.settle(id);
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
-    }
-
-    function test_disputes_that_end_early_leave_the_window_as_it_is() public {
-        _toContested(true);
-        uint64 deadline = registry.task(id).deadline;
-        for (uint256 i = 0; i < 3; ++i) {
-            _challenge();
-            _pass(5 minutes);
-            _finish(true);
-            _expectStatus(Status.Contested);
-            vm.assertEq(registry.task(id).deadline, deadline);
-        }
-        _challenge();
-        _finish(false);
-        _expectStatus(Status.Committed);
-        vm.assertEq(registry.task(id).deadline, 0);
-        vm.assertEq(verdicts.verdict(id).seating, 0);
     }
 
     function test_the_first_defeat_makes_the_others_moot() public {
@@ -140,19 +123,6 @@ contract ConcurrentTest is MarketBase {
         challenges.settleDispute(3);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, 0));
         challenges.settleDispute(0);
-    }
-
-    function test_a_moot_dispute_ends_after_the_task_too() public {
-        _toContested(true);
-        uint256 first = _challenge(challenger);
-        _end(_challenge(solver), false);
-        _nextContested();
-        // It does not hold up the next verdict.
-        _settle();
-        _expectStatus(Status.Closed);
-        _end(first, false);
-        vm.assertEq(_gain(challenger), 0);
-        _expectStatus(Status.Closed);
     }
 
     /// @dev In every status that the task can be in when the game ends a moot dispute.
@@ -224,18 +194,6 @@ contract ConcurrentTest is MarketBase {
         vm.assertTrue(c.open == 1 && c.challenges == 1 && c.seating == 3);
     }
 
-    function test_the_same_claim_is_challenged_by_the_same_party_again() public {
-        _toContested(true);
-        uint256 first = _challenge();
-        uint256 second = _challenge();
-        _end(first, true);
-        uint256 third = _challenge();
-        _end(second, true);
-        _end(third, false);
-        // Two bonds lost, half of the stake won.
-        vm.assertEq(_gain(challenger), -1 ether - 1.5 ether + 1.5 ether);
-    }
-
     function testFuzz_three_doublings_lead_from_every_bond_to_the_reward(uint128 bond, uint128 stake, uint32 earlier)
         public
         pure
@@ -265,48 +223,11 @@ contract ConcurrentTest is MarketBase {
         (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
     }
 
-    function _challengeFor(address who, uint128 most) private {
-        ClaimCharge memory charge = _charge();
-        Opening memory opening = Opening(HEADER, PAYLOAD, most);
-        _announceCharge(who, charge);
-        vm.prank(who);
-        challenges.challenge(id, charge, opening);
-    }
-
     function _expectRefused(uint128 most, bytes memory reason) private {
         ClaimCharge memory charge = _charge();
         Opening memory opening = Opening(HEADER, PAYLOAD, most);
         vm.prank(challenger);
         vm.expectRevert(reason);
         challenges.challenge(id, charge, opening);
-    }
-}
-
-/// @notice The largest stakes with the largest bond, many times.
-contract LargestBondTest is MarketBase {
-    function _terms() internal view override returns (Terms memory s) {
-        s = super._terms();
-        (s.bond, s.verifierStake) = (1 << 111, 1 << 112);
-    }
-
-    function test_no_sum_overflows() public {
-        address[2] memory rich = [verifier, challenger];
-        for (uint256 i = 0; i < rich.length; ++i) {
-            vm.deal(rich[i], 1 << 118);
-            vm.prank(rich[i]);
-            vault.deposit{value: 1 << 118}(rich[i], 1 << 118);
-        }
-        _toContested(true);
-        for (uint256 i = 0; i < 10; ++i) {
-            _challenge();
-            if (i % 2 == 0) _finish(true);
-        }
-        _finish(false);
-        for (uint256 number = 2; number < 10; number += 2) {
-            challenges.settleDispute(number);
-        }
-        vm.assertEq(vault.locked(address(challenges), id, challenger), 0);
-        // Five bonds lost, half of the stake won.
-        vm.assertEq(_gain(challenger), int256(1 << 118) - 5 * int256(1 << 111) + int256(1 << 111));
     }
 }

@@ -11,7 +11,7 @@ import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening, Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, LogProof, Outcome, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {CounterclaimBase} from "./CounterclaimBase.sol";
 
 /// @notice Where thresholds decide, an objector asserts what a verdict would have said, and anybody disputes that.

@@ -122,48 +122,24 @@ contract DisclosureTest is MarketBase {
         vm.assertEq(_gain(verifier), -3 ether);
     }
 
-    function test_an_error_in_another_place_is_none() public {
+    /// @dev Another root than the one of the draw would tell friends which errors are planted.
+    function mistake(uint256 how) external {
         _toVerifying(true);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         (, uint32 index, bytes32 wrong) = _duty();
-        bytes32 sealedClaim = ForcedErrors.sealedClaim(id, 2, salt, claims[index]);
-        Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
-        claims[1 - index].replay = wrong;
-        _post(claims, logProofs, sealedClaim);
-        _toDisclosure();
-        Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
+        if (how == 4) claims[index].replay = 0;
+        Claim memory truth = _copy(claims[index]);
+        claims[how == 0 ? 1 - index : index].replay = how == 1 ? bytes32("chosen by the verifier") : wrong;
+        if (how == 2) claims[index].distances[0] += 1;
+        if (how == 3) claims[index].references[1] += 1;
+        Disclosure memory d = _postSealed(claims, logProofs, truth);
         _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
     }
 
-    /// @dev Another root than the one of the draw would tell friends which errors are planted.
-    function test_another_wrong_root_is_none() public {
-        _toVerifying(true);
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        (, uint32 index,) = _duty();
-        bytes32 sealedClaim = ForcedErrors.sealedClaim(id, 2, salt, claims[index]);
-        Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
-        claims[index].replay = "chosen by the verifier";
-        _post(claims, logProofs, sealedClaim);
-        _toDisclosure();
-        Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
-        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
-    }
-
-    function test_the_error_is_in_the_root_alone() public {
-        for (uint256 field = 0; field < 2; ++field) {
-            setUp();
-            _toVerifying(true);
-            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-            (, uint32 index, bytes32 wrong) = _duty();
-            bytes32 sealedClaim = ForcedErrors.sealedClaim(id, 2, salt, claims[index]);
-            Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
-            claims[index].replay = wrong;
-            if (field == 0) claims[index].distances[0] += 1;
-            else claims[index].references[1] += 1;
-            _post(claims, logProofs, sealedClaim);
-            _toDisclosure();
-            Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
-            _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+    function test_errors_that_are_none() public {
+        string[5] memory names = ["another place", "another root", "a distance too", "a reference too", "a zero replay"];
+        for (uint256 how = 0; how < names.length; ++how) {
+            _row(names[how], abi.encodeCall(this.mistake, (how)));
         }
     }
 
@@ -193,71 +169,53 @@ contract DisclosureTest is MarketBase {
         verdicts.disclose(id, _disclosure(true));
     }
 
-    function test_a_zero_replay_is_never_sealed() public {
+    /// @dev In a claim that could not be disputed a catch would hang on a word that anybody may choose. Of each segment
+    /// the end, the start, or both are zero.
+    function replayOfNoState(uint256 every, bytes32 root) external {
+        for (uint256 entry = 1; entry < log.length; entry += every) {
+            log[entry] = 0;
+        }
         _toVerifying(true);
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         (, uint32 index, bytes32 wrong) = _duty();
-        claims[index].replay = 0;
-        Claim memory zero = abi.decode(abi.encode(claims[index]), (Claim));
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        vm.assertTrue(claims[index].start == 0 || claims[index].end == 0);
+        claims[index].replay = root;
+        Claim memory truth = _copy(claims[index]);
         claims[index].replay = wrong;
-        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, zero));
-        _toDisclosure();
-        Disclosure memory d = Disclosure(secret, salt, zero, 0, _hashes(claims));
-        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
+        Disclosure memory d = _postSealed(claims, logProofs, truth);
+        if (root == verdicts.NO_REPLAY()) verdicts.disclose(id, d);
+        else _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
     }
 
-    /// @dev In a claim that could not be disputed a catch would hang on a word that anybody may choose.
     function test_attack_a_replay_of_what_is_no_state() public {
-        bytes32[2] memory roots = [bytes32("anything"), verdicts.NO_REPLAY()];
-        // Of each segment the end, the start, or both.
-        for (uint256 i = 0; i < 4; ++i) {
-            setUp();
-            for (uint256 entry = 1; entry < log.length; entry += 1 + i / 2) {
-                log[entry] = 0;
-            }
-            _toVerifying(true);
-            (, uint32 index, bytes32 wrong) = _duty();
-            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-            vm.assertTrue(claims[index].start == 0 || claims[index].end == 0);
-            claims[index].replay = roots[i % 2];
-            Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
-            claims[index].replay = wrong;
-            _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
-            _toDisclosure();
-            Disclosure memory d = Disclosure(secret, salt, truth, 0, _hashes(claims));
-            if (i % 2 == 0) _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongDisclosure.selector, index));
-            else verdicts.disclose(id, d);
+        for (uint256 every = 1; every < 3; ++every) {
+            _row("anything", abi.encodeCall(this.replayOfNoState, (every, "anything")));
+            _row("none", abi.encodeCall(this.replayOfNoState, (every, verdicts.NO_REPLAY())));
         }
     }
 
-    /// @dev Beside an infinite sum: the claim rejects before and after, but only the planted root differs.
-    function test_what_is_repeated_is_counted_anew() public {
+    /// @dev Beside an infinite sum: the claim rejects before and after, but only the planted root differs. A claim that
+    /// accepts has nothing to count.
+    function repeated(uint256 sum) external {
         _toVerifying(true);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         (, uint32 index, bytes32 wrong) = _duty();
         claims[index].replay = claims[index].end;
-        claims[index].references[0] = type(uint256).max;
-        Claim memory truth = abi.decode(abi.encode(claims[index]), (Claim));
+        if (sum > 0) claims[index].references[0] = sum;
+        Claim memory truth = _copy(claims[index]);
         claims[index].replay = wrong;
-        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
-        vm.assertEq(uint256(verdicts.verdict(id).differing), 1);
-        _toDisclosure();
-        verdicts.disclose(id, Disclosure(secret, salt, truth, 0, _hashes(claims)));
-        vm.assertEq(verdicts.verdict(id).rejecting, 1);
+        Disclosure memory d = _postSealed(claims, logProofs, truth);
+        if (sum > 0) vm.assertEq(uint256(verdicts.verdict(id).differing), 1);
+        verdicts.disclose(id, d);
+        vm.assertEq(verdicts.verdict(id).rejecting, sum > 0 ? 1 : 0);
         vm.assertEq(uint256(verdicts.verdict(id).differing), 0);
-        // A claim that accepts has nothing to count.
-        setUp();
-        _toVerifying(true);
-        (claims, logProofs) = _claims(true);
-        (, index, wrong) = _duty();
-        claims[index].replay = claims[index].end;
-        truth = abi.decode(abi.encode(claims[index]), (Claim));
-        claims[index].replay = wrong;
-        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
-        _toDisclosure();
-        verdicts.disclose(id, Disclosure(secret, salt, truth, 0, _hashes(claims)));
-        (bool accepted, bool repeated,) = verdicts.conclude(id);
-        vm.assertTrue(accepted && repeated);
+        (bool accepts, bool repeats,) = verdicts.conclude(id);
+        vm.assertTrue(repeats && accepts == (sum == 0));
+    }
+
+    function test_what_is_repeated_is_counted_anew() public {
+        _row("infinite", abi.encodeCall(this.repeated, (type(uint256).max)));
+        _row("accepted", abi.encodeCall(this.repeated, (0)));
     }
 
     function test_another_secret_is_none() public {
@@ -387,12 +345,13 @@ contract DisclosureTest is MarketBase {
     }
 
     /// @dev A liar that lets a friend win the dispute doesn't take the pay of those who found the lie.
-    function test_a_lie_is_paid_like_an_error() public {
+    function lie(uint256 about) external {
         _toVerifying(false);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        claims[1].replay = "a lie";
-        bytes32[] memory lies = _hashes(claims);
-        Placed memory posted = _placed(abi.decode(abi.encode(claims[1]), (Claim)), lies);
+        if (about == 0) claims[1].replay = "a lie";
+        else if (about == 1) claims[1].distances[0] += 1;
+        else claims[1].references[1] += 1;
+        Placed memory posted = _placed(_copy(claims[1]), _hashes(claims));
         _post(claims, logProofs, "nothing");
         _openWatch();
         _watch(watcher, 1, true);
@@ -406,28 +365,10 @@ contract DisclosureTest is MarketBase {
         vm.assertEq(_gain(watcher), 0.5 ether);
     }
 
-    /// @dev As a lie in a replay: what stands in the end differs from what was said.
-    function test_a_lie_in_a_sum_is_paid_like_an_error() public {
-        for (uint256 kind = 0; kind < 2; ++kind) {
-            setUp();
-            _toVerifying(false);
-            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-            if (kind == 0) claims[1].distances[0] += 1;
-            else claims[1].references[1] += 1;
-            Placed memory posted = _placed(claims[1], _hashes(claims));
-            _post(claims, logProofs, "nothing");
-            _openWatch();
-            _watch(watcher, 1, true);
-            _disclose(verifier, true);
-            _challengeAs(challenger, posted, 1);
-            _finish(false);
-            _nextVerdict(true);
-            _settle();
-            (Claim[] memory truth,) = _claims(true);
-            Placed memory stands = _placed(truth[1], _entries(true, false));
-            jackpot.claim(id, 2, watcher, 0, 1, salt, abi.encode(posted, stands));
-            vm.assertEq(_gain(watcher), 0.5 ether);
-        }
+    function test_a_lie_is_paid_like_an_error() public {
+        _row("in a replay", abi.encodeCall(this.lie, (0)));
+        _row("in a distance", abi.encodeCall(this.lie, (1)));
+        _row("in a reference", abi.encodeCall(this.lie, (2)));
     }
 
     function test_evidence_that_refutes_nothing() public {
@@ -521,6 +462,20 @@ contract DisclosureTest is MarketBase {
     function _post(Claim[] memory claims, LogProof[] memory logProofs, bytes32 sealedClaim) private {
         vm.prank(verifier);
         verdicts.post(id, claims, logProofs, new Look[](0), sealedClaim);
+    }
+
+    function _copy(Claim memory claim) private pure returns (Claim memory) {
+        return abi.decode(abi.encode(claim), (Claim));
+    }
+
+    /// @dev Until what was sealed may be shown.
+    function _postSealed(Claim[] memory claims, LogProof[] memory logProofs, Claim memory truth)
+        private
+        returns (Disclosure memory)
+    {
+        _post(claims, logProofs, ForcedErrors.sealedClaim(id, 2, salt, truth));
+        _toDisclosure();
+        return Disclosure(secret, salt, truth, 0, _hashes(claims));
     }
 
     /// @dev The claims as an honest verifier posts them.

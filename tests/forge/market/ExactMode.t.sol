@@ -43,19 +43,6 @@ contract ExactModeTest is MarketBase {
         registry.cancel(id);
     }
 
-    function test_a_task_from_its_fee_to_its_settlement() public {
-        _toExactlyVerifying(false);
-        _verdict(verifier, true);
-        _openWatch();
-        _disclose(verifier, true);
-        _settle();
-        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
-        // One fee: there was no profile.
-        vm.assertEq(_gain(verifier), 1 ether);
-        vm.assertEq(_gain(submitter), -9.3525 ether);
-        vm.assertEq(_gain(solver), 8 ether);
-    }
-
     /// @dev The wrong one is a receipt, which nobody can tell from a true one without an execution.
     function test_a_planted_error_does_not_show_itself() public {
         _toExactlyVerifying(true);
@@ -110,36 +97,6 @@ contract ExactModeTest is MarketBase {
         _post(claims, logProofs);
         (bool accepted,,) = verdicts.conclude(id);
         return accepted;
-    }
-
-    function test_equal_states_that_are_not_finite_are_rejected() public {
-        for (uint256 c = 0; c < 3; ++c) {
-            setUp();
-            _toExactlyVerifying(false);
-            (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-            (claims[1].distances[c], claims[1].references[c]) = (type(uint256).max, type(uint256).max);
-            _post(claims, logProofs);
-            _expectConclusion(false, true);
-        }
-    }
-
-    /// @dev A submitter whose training can't stay finite would else earn half of the stake of whoever executes it bit
-    /// by bit.
-    function test_attack_terms_that_no_exact_training_can_fulfil() public {
-        _toExactlyVerifying(false);
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        (claims[1].distances[0], claims[1].references[0]) = (type(uint256).max, type(uint256).max);
-        _post(claims, logProofs);
-        _openWatch();
-        _disclose(verifier, true);
-        uint256 fund = vault.pot(address(jackpot), jackpot.FUND());
-        _settle();
-        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Rejected));
-        // Fee and tax are gone, and the solver's stake is the fund's.
-        uint256 tax = jackpot.tax(_terms().jackpot);
-        vm.assertEq(_gain(submitter), -1 ether - int256(tax));
-        vm.assertEq(_gain(solver), -5 ether);
-        vm.assertEq(vault.pot(address(jackpot), jackpot.FUND()) - fund, 5 ether + tax);
     }
 
     /// @dev The wrong root differs; the true one doesn't, and the claim goes on rejecting.
@@ -210,15 +167,6 @@ contract ExactModeTest is MarketBase {
         _announceCharge(challenger, charge);
         vm.prank(challenger);
         challenges.challenge(id, charge, Opening(HEADER, PAYLOAD, type(uint128).max));
-    }
-
-    function test_other_roots_reject_whatever_the_sums_say() public {
-        _toExactlyVerifying(false);
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        claims[1].replay = "another";
-        (claims[1].distances, claims[1].references) = ([uint256(0), 0, 0], [uint256(1), 1, 1]);
-        _post(claims, logProofs);
-        _expectConclusion(false, false);
     }
 
     function test_a_zero_state_is_equal_to_nothing() public {

@@ -5,7 +5,7 @@ import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.so
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Attacks that have broken or worn out other dispute systems, at the market (docs/audit.md lists them all).
@@ -16,13 +16,6 @@ contract KnownFailuresTest is MarketBase {
         _challenge();
         _finish(false);
         // Its fee for the profile is earned.
-        vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 2 ether);
-    }
-
-    /// @dev The same with a leak, the sooner the better: the friend gets no more than a challenger.
-    function test_attack_self_leak_costs_half_of_the_stake() public {
-        _toVerifying(true);
-        _reportLeak(challenger);
         vm.assertEq(_gain(challenger) + _gain(verifier), 1 ether - 2 ether);
     }
 
@@ -133,19 +126,6 @@ contract KnownFailuresTest is MarketBase {
         vm.assertEq(vm.getBlockTimestamp(), deadline + game.longest(10 minutes));
     }
 
-    /// @dev Two challengers are right: one stake is all there is to take.
-    function test_attack_slashing_twice() public {
-        _toContested(true);
-        uint256 first = _challenge(challenger);
-        uint256 second = _challenge(solver);
-        _end(first, false);
-        _end(second, false);
-        vm.assertEq(_gain(challenger), 2 ether);
-        vm.assertEq(_gain(solver), -5 ether);
-        vm.assertEq(_gain(verifier), -3 ether);
-        vm.assertEq(_rest(), 2 ether);
-    }
-
     /// @dev An old dispute ends while the next verifier sits there, without a verdict and with one.
     function test_attack_slashing_the_next_verifier_with_an_old_dispute() public {
         _toContested(true);
@@ -196,65 +176,5 @@ contract KnownFailuresTest is MarketBase {
         vm.assertLt(used[0], 400_000);
         vm.assertLt(used[1], 600_000);
         _expectStatus(Status.Committed);
-    }
-
-    /// @dev No number, hash or address of zero stands for something that is there.
-    function test_attack_zero_means_something() public {
-        _toContested(true);
-        ClaimCharge memory charge;
-        (charge.index, charge.kind, charge.entries) = (2, 1, _entries(true, false));
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(2)));
-        challenges.challenge(id, charge, opening);
-        _challenge();
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, 0));
-        game.report(0, false);
-        // No verdict: the hash of no entries is not the zero of storage.
-        _finish(false);
-        vm.assertFalse(verdicts.holds(id, 0, charge.claim, 0, new bytes32[](0)));
-    }
-
-    /// @dev After a reorganisation another verdict may stand at the same index: the challenge names the claims
-    /// themselves.
-    function test_attack_a_reorg_that_swaps_the_claim() public {
-        _toContested(true);
-        (Claim[] memory claims,) = _claims(true);
-        claims[0].replay = "of the verdict that is gone";
-        ClaimCharge memory charge;
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _hashes(claims), 1);
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
-        challenges.challenge(id, charge, opening);
-    }
-
-    /// @dev A verifier that vanishes at any point costs itself its stake and the task some time: another one brings it
-    /// to its end.
-    function test_attack_vanishing_at_every_stage() public {
-        for (uint256 stage = 0; stage < 3; ++stage) {
-            setUp();
-            _toVerifying(false);
-            if (stage > 0) _verdict(verifier, true);
-            if (stage == 2) {
-                _reportLeak(challenger);
-            }
-            if (stage > 0) {
-                _openWatch();
-                _pass(20 minutes + 1);
-                verdicts.claimUndisclosed(id);
-            } else {
-                _pass(30 minutes + 1);
-                settlement.claimSeatDefault(id);
-            }
-            vm.assertEq(_gain(verifier), -3 ether);
-            _seatVerifier(nextVerifier, false);
-            _verdict(nextVerifier, true);
-            _openWatch();
-            _disclose(nextVerifier, true);
-            _settle();
-            vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
-            vm.assertEq(_gain(nextVerifier), 1 ether);
-        }
     }
 }

@@ -11,7 +11,7 @@ import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {Ending, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 import {ObjectionBase} from "./ObjectionBase.sol";
 
@@ -262,6 +262,8 @@ contract ObjectionsTest is ObjectionBase {
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(IObjections.NotZero.selector, uint64(3)));
         objections.objectToZero(id, 3, path);
+        vm.expectEmit(address(objections));
+        emit IObjections.ZeroShown(id, registry.task(id).began, challenger, 2);
         vm.prank(challenger);
         objections.objectToZero(id, 2, path);
         vm.assertEq(_gain(challenger), LEAST);

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IObjections, Segment} from "../../../contracts/market/IObjections.sol";
 import {IProvenSteps} from "../../../contracts/market/IProvenSteps.sol";
-import {Claim, Ending, LogProof, Outcome, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, Ending, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {VectorHash} from "../../../contracts/zk/VectorHash.sol";
 import {DataDemandsBase} from "./DataDemandsBase.sol";
 import {MarketBase} from "./MarketBase.sol";

@@ -36,14 +36,6 @@ abstract contract ProfileBase is MarketBase {
         return profileGame.disputes();
     }
 
-    function _chargeRerun(uint32 index) internal {
-        Witness memory rerun = _witness(index);
-        Reordered memory reordered = _reordered(index % RERUNS);
-        _announceProfileCharge(challenger, Charge.Rerun, rerun.index, 0);
-        vm.prank(challenger);
-        profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
-    }
-
     function _chargeDistance(uint32 index, uint8 component) internal {
         Witness memory rerun = _witness(index);
         _announceProfileCharge(challenger, Charge.Distance, rerun.index, component);

@@ -2,13 +2,12 @@
 pragma solidity 0.8.37;
 
 import {ERC2771Forwarder} from "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol";
-import {Piece} from "../../../contracts/commitments/StateLeaf.sol";
 import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {Forwarder} from "../../../contracts/incentives/Forwarder.sol";
 import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
-import {ClaimCharge, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {DataDemand, IDataDemands} from "../../../contracts/market/IDataDemands.sol";
 import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
 import {ISeats} from "../../../contracts/market/ISeats.sol";
@@ -61,22 +60,14 @@ contract RelayedTest is DataDemandsBase, Relaying {
     }
 
     function test_a_task_is_submitted_and_cancelled() public {
-        bytes memory data = abi.encodeCall(ITaskRegistry.submit, (_terms()));
         uint256 escrow = settlement.escrowOf(_terms());
         uint256 before = vault.free(submitter);
-        _expectRefused(address(registry), data, submitter, _short(escrow));
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(SUBMITTER, address(registry), data);
-        vm.expectEmit(address(registry));
-        emit ITaskRegistry.TaskSubmitted(id, submitter, 0, _terms(), escrow);
-        _relay(donor, request);
+        _relayed(SUBMITTER, address(registry), abi.encodeCall(ITaskRegistry.submit, (_terms())), _short(escrow));
         vm.assertEq(registry.task(id).submitter, submitter);
         vm.assertEq(registry.nonces(submitter), 1);
         vm.assertEq(registry.nonces(donor), 0);
         _expectLocked(address(settlement), submitter, before, escrow);
-
-        data = abi.encodeCall(ITaskRegistry.cancel, (id));
-        _expectRefused(address(registry), data, submitter, _notAllowed(mallory));
-        _relay(donor, _signed(SUBMITTER, address(registry), data));
+        _relayed(SUBMITTER, address(registry), abi.encodeCall(ITaskRegistry.cancel, (id)), _notAllowed(mallory));
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Cancelled));
         _expectLocked(address(settlement), submitter, before, 0);
     }
@@ -86,12 +77,9 @@ contract RelayedTest is DataDemandsBase, Relaying {
         _give(seats.seating(id).round, "seat");
         seats.openClaims(id);
         uint256 before = vault.free(verifier);
-        uint256 stake = _terms().verifierStake;
-        ERC2771Forwarder.ForwardRequestData memory request =
-            _signed(VERIFIER, address(seats), abi.encodeCall(ISeats.claim, (id, 0, bytes32(0))));
-        _relay(donor, request);
+        _relay(donor, _signed(VERIFIER, address(seats), abi.encodeCall(ISeats.claim, (id, 0, bytes32(0)))));
         vm.assertEq(seats.seating(id).best, verifier);
-        _expectLocked(address(seats), verifier, before, stake);
+        _expectLocked(address(seats), verifier, before, _terms().verifierStake);
     }
 
     function test_a_profile_is_posted() public {
@@ -99,12 +87,7 @@ contract RelayedTest is DataDemandsBase, Relaying {
         _seat(verifier);
         (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
         bytes memory data = abi.encodeCall(IProfiles.post, (id, portions, root, witnesses, "profile"));
-        _expectRefused(address(profiles), data, verifier, _notAllowed(mallory));
-        uint64 deadline = uint64(vm.getBlockTimestamp()) + _terms().profileWindow;
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(VERIFIER, address(profiles), data);
-        vm.expectEmit(address(profiles));
-        emit IProfiles.ProfilePosted(id, 1, verifier, portions, root, witnesses, _thresholds(), "profile", deadline);
-        _relay(donor, request);
+        _relayed(VERIFIER, address(profiles), data, _notAllowed(mallory));
         vm.assertEq(profiles.profile(id).verifier, verifier);
     }
 
@@ -117,12 +100,8 @@ contract RelayedTest is DataDemandsBase, Relaying {
         bytes memory data = abi.encodeCall(IProfiles.challengePortion, (id, _portions(), 0, opening));
         _announceProfileCharge(challenger, Charge.Portion, 0, 0);
         _announceProfileCharge(mallory, Charge.Portion, 0, 0);
-        _expectRefused(address(profiles), data, challenger, _short(bond));
         _expectRefusedRelayed(address(profiles), data, VERIFIER, _notAllowed(verifier));
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(CHALLENGER, address(profiles), data);
-        vm.expectEmit(address(profiles));
-        emit IProfiles.ProfileChallenged(id, 1, challenger, 1, Charge.Portion, 0, 0, bond);
-        _relay(verifier, request);
+        _relayedBy(verifier, CHALLENGER, address(profiles), data, _short(bond));
         vm.assertEq(profiles.dispute(1).challenger, challenger);
         vm.assertEq(profileGame.started().challenger, challenger);
         vm.assertEq(profileGame.started().asserter, verifier);
@@ -132,31 +111,20 @@ contract RelayedTest is DataDemandsBase, Relaying {
     function test_progress_is_posted_and_a_proof_committed() public {
         _toTraining();
         bytes memory data = abi.encodeCall(IProofRegistry.post, (id, 3, _root(3), _consistency(3)));
-        _expectRefused(address(proofs), data, solver, _notAllowed(mallory));
         _expectRefusedRelayed(address(proofs), data, SUBMITTER, _notAllowed(submitter));
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(SOLVER, address(proofs), data);
-        vm.expectEmit(address(proofs));
-        emit IProofRegistry.ProgressPosted(id, 3, _root(3));
-        _relay(submitter, request);
+        _relayedBy(submitter, SOLVER, address(proofs), data, _notAllowed(mallory));
         vm.assertEq(proofs.proof(id).root, _root(3));
-
         data = abi.encodeCall(IProofRegistry.commit, (id, 5, _root(5), _consistency(5), "proof", _inclusion(0)));
-        _expectRefused(address(proofs), data, solver, _notAllowed(mallory));
-        _relay(submitter, _signed(SOLVER, address(proofs), data));
+        _relayedBy(submitter, SOLVER, address(proofs), data, _notAllowed(mallory));
         _expectStatus(Status.Committed);
     }
 
     function test_a_verdict_is_posted() public {
         _toVerifying(false);
-        uint32 seating = registry.task(id).seating;
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         bytes memory data = abi.encodeCall(IVerdicts.post, (id, claims, logProofs, new Look[](0), "sealed"));
-        _expectRefused(address(verdicts), data, verifier, _notAllowed(mallory));
         _expectRefusedRelayed(address(verdicts), data, SOLVER, _notAllowed(solver));
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(VERIFIER, address(verdicts), data);
-        vm.expectEmit(address(verdicts));
-        emit IVerdicts.VerdictPosted(id, seating, verifier, 0, 0, "sealed");
-        _relay(solver, request);
+        _relayedBy(solver, VERIFIER, address(verdicts), data, _notAllowed(mallory));
         vm.assertEq(verdicts.verdict(id).verifier, verifier);
         _expectStatus(Status.Watched);
     }
@@ -164,17 +132,13 @@ contract RelayedTest is DataDemandsBase, Relaying {
     /// @dev Whoever relays a report gets nothing of the stake, though it has seen the secret.
     function test_a_leak_is_reported() public {
         _toVerifying(false);
-        uint32 seating = registry.task(id).seating;
         _announceLeak(challenger, secret);
         bytes memory data = abi.encodeCall(IVerdicts.reportLeak, (id, secret));
         bytes32 missing = keccak256(abi.encode(mallory, id, keccak256(abi.encode(secret))));
-        bytes memory refusal = abi.encodeWithSelector(Announcements.NotAnnounced.selector, missing);
-        _expectRefused(address(verdicts), data, challenger, refusal);
         uint256 before = vault.free(challenger);
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(CHALLENGER, address(verdicts), data);
-        vm.expectEmit(address(verdicts));
-        emit IVerdicts.DutyBroken(id, seating, verifier, challenger);
-        _relay(donor, request);
+        _relayed(
+            CHALLENGER, address(verdicts), data, abi.encodeWithSelector(Announcements.NotAnnounced.selector, missing)
+        );
         vm.assertEq(vault.free(challenger) - before, _terms().verifierStake / 2);
         vm.assertEq(vault.free(mallory), 0);
     }
@@ -191,15 +155,9 @@ contract RelayedTest is DataDemandsBase, Relaying {
         _announceCharge(mallory, charge);
         uint256 bond = challenges.bondOf(id);
         uint256 before = vault.free(challenger);
-        _expectRefused(address(challenges), data, challenger, _short(bond));
         _expectRefusedRelayed(address(challenges), data, VERIFIER, _notAllowed(verifier));
-        uint32 seating = registry.task(id).seating;
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(CHALLENGER, address(challenges), data);
-        vm.expectEmit(address(challenges));
-        emit IChallenges.Challenged(id, seating, challenger, 1, 0, 1, 0, bond);
-        _relay(verifier, request);
-        Dispute memory d = challenges.dispute(1);
-        vm.assertEq(d.challenger, challenger);
+        _relayedBy(verifier, CHALLENGER, address(challenges), data, _short(bond));
+        vm.assertEq(challenges.dispute(1).challenger, challenger);
         vm.assertEq(game.started().challenger, challenger);
         vm.assertEq(game.started().asserter, verifier);
         _expectLocked(address(challenges), challenger, before, bond);
@@ -213,27 +171,16 @@ contract RelayedTest is DataDemandsBase, Relaying {
             (registry.task(id).began, registry.task(id).deadline, demands.bondOf());
         uint64 until = uint64(vm.getBlockTimestamp()) + WINDOW;
         DataDemand memory d = DataDemand(id, began, 1, 0, 1, verifier, until, bond);
-        bytes memory data = abi.encodeCall(IDataDemands.demand, (id, 1, 0, 1, bond));
         uint256 before = vault.free(verifier);
-        _expectRefused(address(demands), data, verifier, _short(bond));
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(VERIFIER, address(demands), data);
-        vm.expectEmit(address(demands));
-        emit IDataDemands.Demanded(id, _key(d), d);
-        _relay(donor, request);
+        _relayed(VERIFIER, address(demands), abi.encodeCall(IDataDemands.demand, (id, 1, 0, 1, bond)), _short(bond));
         vm.assertTrue(demands.isOpen(_key(d)));
         vm.assertEq(registry.task(id).deadline, deadline + WINDOW);
         _expectLocked(address(demands), verifier, before, bond);
-
-        Piece memory piece = _piece(1, 0, 1);
-        data = abi.encodeCall(IDataDemands.answer, (d, piece));
+        bytes memory data = abi.encodeCall(IDataDemands.answer, (d, _piece(1, 0, 1)));
         bytes memory early = abi.encodeWithSelector(IDataDemands.SolverFirst.selector, until - WINDOW / 2);
-        _expectRefused(address(demands), data, solver, early);
         _expectRefusedRelayed(address(demands), data, CHALLENGER, early);
         before = vault.free(solver);
-        request = _signed(SOLVER, address(demands), data);
-        vm.expectEmit(address(demands));
-        emit IDataDemands.Answered(id, _key(d), solver, log[1], piece.leaf, piece.logPath);
-        _relay(challenger, request);
+        _relayedBy(challenger, SOLVER, address(demands), data, early);
         vm.assertFalse(demands.isOpen(_key(d)));
         vm.assertEq(vault.free(solver) - before, bond);
     }
@@ -244,16 +191,22 @@ contract RelayedTest is DataDemandsBase, Relaying {
         uint32 seating = registry.task(id).seating;
         vm.warp(verdicts.verdict(id).watchUntil);
         bytes memory data = abi.encodeCall(IJackpot.watch, (id, 0, "found"));
-        bytes memory refusal = abi.encodeWithSelector(IJackpot.NotDrawn.selector, mallory, 0);
-        _expectRefused(address(jackpot), data, watcher, refusal);
-        refusal = abi.encodeWithSelector(IJackpot.IsParty.selector, id, solver);
-        _expectRefusedRelayed(address(jackpot), data, SOLVER, refusal);
-        ERC2771Forwarder.ForwardRequestData memory request = _signed(WATCHER, address(jackpot), data);
-        vm.expectEmit(address(jackpot));
-        emit IJackpot.Watched(id, seating, watcher, 0, "found");
-        _relay(solver, request);
+        bytes memory isParty = abi.encodeWithSelector(IJackpot.IsParty.selector, id, solver);
+        _expectRefusedRelayed(address(jackpot), data, SOLVER, isParty);
+        bytes memory notDrawn = abi.encodeWithSelector(IJackpot.NotDrawn.selector, mallory, 0);
+        _relayedBy(solver, WATCHER, address(jackpot), data, notDrawn);
         vm.assertEq(jackpot.commitments(id, seating, watcher, 0), "found");
         vm.assertEq(jackpot.commitments(id, seating, solver, 0), bytes32(0));
+    }
+
+    /// @dev Mallory is refused though it names the party, and somebody relays what the party has signed.
+    function _relayed(uint256 key, address desk, bytes memory data, bytes memory refusal) private {
+        _relayedBy(donor, key, desk, data, refusal);
+    }
+
+    function _relayedBy(address relayer, uint256 key, address desk, bytes memory data, bytes memory refusal) private {
+        _expectRefused(desk, data, vm.addr(key), refusal);
+        _relay(relayer, _signed(key, desk, data));
     }
 
     function _signed(uint256 key, address desk, bytes memory data)

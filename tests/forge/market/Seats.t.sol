@@ -223,6 +223,8 @@ contract SeatsTest is MarketBase {
         seats.replaceRound(id);
         _pass(1);
         toyBeacon.give(round + 5, "later");
+        vm.expectEmit(address(seats));
+        emit ISeats.SeatOpened(id, 1, false, round + 6, uint64(vm.getBlockTimestamp()), 4 ether);
         seats.replaceRound(id);
         Seating memory s = seats.seating(id);
         vm.assertTrue(s.round == round + 6 && s.fixedAt == vm.getBlockTimestamp() && s.number == 1);

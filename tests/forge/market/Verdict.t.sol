@@ -217,6 +217,8 @@ contract VerdictTest is MarketBase {
         verdicts.replaceRound(id);
         _pass(1);
         toyBeacon.give(round + 3, "later");
+        vm.expectEmit(address(verdicts));
+        emit IVerdicts.WatchFixed(id, 2, round + 4, uint64(vm.getBlockTimestamp()));
         verdicts.replaceRound(id);
         vm.assertEq(verdicts.verdict(id).watchRound, round + 4);
         vm.assertEq(verdicts.verdict(id).watchFixedAt, vm.getBlockTimestamp());

@@ -5,7 +5,7 @@ import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
 import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
 import {RoundDesk} from "../../../contracts/rounds/RoundDesk.sol";
-import {Falsehood, RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
+import {Falsehood, RosterDocument, RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {MemberProof} from "../../../contracts/rounds/RosterMembers.sol";
 import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
 import {SignedText} from "../../../contracts/rounds/SignedText.sol";
@@ -113,18 +113,48 @@ contract RosterProofsTest is RoundsBase {
         _signatureOfIt = _signature(0, _rosterDigest(_text, 0));
         uint256 second = FIRST + one.length + BETWEEN;
         vm.expectRevert(RoundEvidence.NothingWrong.selector);
-        evidence.showSharedSeat(id, 0, _party(1), _proof(), _party(1), FIRST);
+        _share(1, 1, _proof());
+        MemberProof memory member = MemberProof(_text, second, _signatureOfIt);
         vm.expectPartialRevert(SignedText.OtherText.selector);
-        evidence.showSharedSeat(id, 0, _party(1), _proof(), _party(2), second);
-        bytes memory data =
-            abi.encodeCall(RoundEvidence.showSharedSeat, (id, 0, _party(1), _proof(), _party(3), second));
+        _share(1, 2, member);
+        _costsTheCoordinator(Falsehood.SharedSeat, _shared(1, 3, member));
+    }
+
+    /// @notice A provisional roster gives the seat to one key, the final one to another: both had claims to count.
+    function test_a_seat_that_changes_hands_within_a_round_costs_the_coordinator_its_stake() public {
+        (bytes memory text, bytes memory signature) = _roster(_workers(2), 0, 0);
+        MemberProof memory other = MemberProof(text, FIRST, signature);
+        bytes memory data = _shared(1, 2, other);
+        // In the next round it may be anybody's.
+        other.signature = _signature(0, _rosterDigest(text, 1));
+        vm.expectPartialRevert(RoundDesk.OtherSigner.selector);
+        _share(1, 2, other);
         _costsTheCoordinator(Falsehood.SharedSeat, data);
+    }
+
+    /// @notice A claim of a route's part is that of the member on it: what others have computed is nobody's to sign.
+    function test_a_claim_that_the_roster_leaves_to_another_member_is_slashed() public {
+        // Part 0 goes to the first member, the other one to the second.
+        _text = abi.encodePacked(_text, ",\"routes\":[[0],[1]]");
+        RosterDocument memory roster = RosterDocument(_text, 1, 0, _text.length - 18, 0);
+        SignedClaim memory honest = _signedUnder(1, _text);
+        vm.expectRevert(RoundEvidence.NothingWrong.selector);
+        evidence.showOtherAuthor(id, honest, _phase(), roster);
+        SignedClaim memory stolen = _signedUnder(3, _text);
+        bytes memory data = abi.encodeCall(RoundEvidence.showOtherAuthor, (id, stolen, _phase(), roster));
+        _announce(_party(2), data);
+        vm.prank(_party(2));
+        (bool done,) = address(evidence).call(data);
+        vm.assertTrue(done);
+        vm.assertTrue(bonds.bond(id, _party(3)).standing == Standing.Slashed);
+        vm.assertTrue(bonds.bond(id, _party(1)).standing == Standing.Joined);
     }
 
     function test_two_members_in_two_seats_are_nothing_wrong() public {
         uint256 second = FIRST + _seat(0, _party(1)).length + BETWEEN;
+        MemberProof memory other = MemberProof(_text, second, _signatureOfIt);
         vm.expectRevert(RoundEvidence.NothingWrong.selector);
-        evidence.showSharedSeat(id, 0, _party(1), _proof(), _party(3), second);
+        _share(1, 3, other);
     }
 
     function test_members_with_stakes_are_nothing_wrong() public {
@@ -185,6 +215,16 @@ contract RosterProofsTest is RoundsBase {
         vm.assertTrue(done);
         vm.assertTrue(bonds.bond(id, _party(0)).standing == Standing.Slashed);
         _checkBooks();
+    }
+
+    /// @dev What shows that a party has the seat of another one, which stands in the roster at hand.
+    function _shared(uint256 one, uint256 two, MemberProof memory other) private view returns (bytes memory) {
+        return abi.encodeCall(RoundEvidence.showSharedSeat, (id, 0, [_party(one), _party(two)], [_proof(), other]));
+    }
+
+    /// @dev Reverts with what the contract says of it.
+    function _share(uint256 one, uint256 two, MemberProof memory other) private {
+        evidence.showSharedSeat(id, 0, [_party(one), _party(two)], [_proof(), other]);
     }
 
     function _refused(bytes memory data, bytes memory reason) private {

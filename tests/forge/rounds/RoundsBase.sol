@@ -4,12 +4,12 @@ pragma solidity 0.8.37;
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {TAG_LEAF} from "../../../contracts/commitments/MerkleBranch.sol";
-import {PhaseProof, PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
+import {Giver, Phase, PhaseProof, PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
 import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
 import {RoundDesks} from "../../../contracts/rounds/RoundDesk.sol";
 import {RoundDisputes} from "../../../contracts/rounds/RoundDisputes.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
-import {RoundShares} from "../../../contracts/rounds/RoundShares.sol";
+import {CountedPhase, RoundShares} from "../../../contracts/rounds/RoundShares.sol";
 import {RoundClaim, SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
 import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
 import {Base} from "../Base.sol";
@@ -23,7 +23,8 @@ abstract contract RoundsBase is Base {
     uint256 internal constant DESKS = 5;
     uint128 internal constant STAKE = 4 ether;
     uint128 internal constant PAY = 1 ether + 1;
-    bytes32 internal constant PLAN = "plan";
+    uint128 internal constant UNITS = 100;
+    uint128 internal constant WORK = 2 * UNITS;
     bytes32 private constant DOMAIN = keccak256(
         abi.encode(keccak256("EIP712Domain(string name,string version)"), keccak256("pol rounds"), keccak256("1"))
     );
@@ -72,20 +73,23 @@ abstract contract RoundsBase is Base {
     }
 
     function _terms() internal pure returns (PlanTerms memory t) {
-        (t.plan, t.phases, t.phaseCount, t.rounds) = (PLAN, _phases(), 1, 100);
+        (t.plan, t.phases, t.phaseCount, t.rounds) = ("plan", _phasesOf(_phase().phase), 1, 1000);
         t.coordinator = _party(0);
         (t.stake, t.keeperStake, t.price, t.pay, t.settlements) = (STAKE, 2 * STAKE, 0.01 ether, PAY, 4);
-        (t.period, t.lineWindow, t.answerWindow, t.leaveDelay, t.clock) = (7 days, 1 days, 1 days, 2 days, 1 hours);
+        t.work = WORK;
+        (t.period, t.lineWindow, t.answerWindow, t.leaveDelay, t.clock) = (3 days, 1 days, 1 days, 2 days, 1 hours);
     }
 
-    /// @dev The only phase of the plan, of two slots.
+    /// @dev The only phase of the plan, of two slots and two parts.
     function _phase() internal pure returns (PhaseProof memory proof) {
-        (proof.phase.name, proof.phase.slots) = ("name", 2);
+        (proof.phase.name, proof.phase.parts, proof.phase.slots, proof.phase.units) = ("name", 2, 2, UNITS);
+        (proof.phase.author, proof.phase.authorIndex) = (Giver.Route, 0);
     }
 
-    function _phases() private pure returns (bytes32) {
-        bytes memory zeros = new bytes(32 + 32 + 4 + 8 + 4);
-        return keccak256(abi.encodePacked(TAG_LEAF, bytes32("name"), zeros, uint32(2), bytes32(0), uint128(0)));
+    function _phasesOf(Phase memory p) internal pure returns (bytes32) {
+        bytes memory first =
+            abi.encodePacked(TAG_LEAF, p.name, p.program, p.constants, p.seats, p.steps, p.parts, p.slots);
+        return keccak256(abi.encodePacked(first, p.rules, p.units, uint8(p.author), p.authorIndex));
     }
 
     function _desk(uint256 i) internal view returns (address) {
@@ -101,15 +105,15 @@ abstract contract RoundsBase is Base {
     }
 
     /// @dev A claim that a party has signed.
-    function _signed(uint256 party, uint64 round, bytes32 end) internal pure returns (SignedClaim memory signed) {
+    function _signed(uint256 party, uint64 round, bytes32 end) internal view returns (SignedClaim memory signed) {
         RoundClaim memory c = signed.claim;
-        (c.plan, c.worker, c.round, c.program, c.constants) = (PLAN, _party(party), round, "program", "constants");
+        (c.plan, c.worker, c.round, c.program, c.constants) = (id, _party(party), round, "program", "constants");
         (c.firstStep, c.steps, c.start, c.end, c.sources, c.roster) = (round, 1, "start", end, "sources", "roster");
         signed.signature = _signature(party, _digestOf(c));
     }
 
     /// @dev A claim of a party that names a roster.
-    function _signedUnder(uint256 party, bytes memory roster) internal pure returns (SignedClaim memory signed) {
+    function _signedUnder(uint256 party, bytes memory roster) internal view returns (SignedClaim memory signed) {
         signed = _signed(party, 0, "end");
         signed.claim.roster = keccak256(roster);
         signed.signature = _signature(party, _digestOf(signed.claim));
@@ -118,7 +122,7 @@ abstract contract RoundsBase is Base {
     /// @dev The members of a roster of these workers, and the signature of a party under it for a round.
     function _roster(address[] memory workers, uint64 round, uint256 signer)
         internal
-        pure
+        view
         returns (bytes memory text, bytes memory signature)
     {
         for (uint256 i = 0; i < workers.length; ++i) {
@@ -130,9 +134,9 @@ abstract contract RoundsBase is Base {
     }
 
     /// @dev What the coordinator signs.
-    function _rosterDigest(bytes memory text, uint64 round) internal pure returns (bytes32) {
+    function _rosterDigest(bytes memory text, uint64 round) internal view returns (bytes32) {
         bytes32 kind = keccak256("Roster(bytes32 plan,uint64 round,bytes32 document)");
-        return _typed(keccak256(abi.encode(kind, PLAN, round, keccak256(text))));
+        return _typed(keccak256(abi.encode(kind, id, round, keccak256(text))));
     }
 
     /// @dev What `SignedText.seatOf` reads.
@@ -140,11 +144,23 @@ abstract contract RoundsBase is Base {
         return abi.encodePacked("\"seat\":", vm.toString(seat), ",\"weight\":1,\"worker\":\"", _lower(worker), "\"");
     }
 
-    /// @dev A line of `count` claims from a round on, each of the same units.
-    function _line(uint64 round, uint256 count, uint128 units) internal pure returns (bytes memory line) {
+    /// @dev A line of a claim in each of `count` rounds from one on.
+    function _line(uint64 round, uint256 count) internal pure returns (bytes memory line) {
         for (uint256 i = 0; i < count; ++i) {
-            line = abi.encodePacked(line, round + uint64(i), uint64(0), keccak256(abi.encode(round, i)), units);
+            line = abi.encodePacked(line, round + uint64(i), uint64(0), keccak256(abi.encode(round, i)));
         }
+    }
+
+    /// @dev The only phase, as a line shows it.
+    function _phasesOfLine() internal pure returns (CountedPhase[] memory phases) {
+        phases = new CountedPhase[](1);
+        phases[0].proof = _phase();
+    }
+
+    /// @dev A party counts so many claims.
+    function _post(uint256 party, uint32 number, uint64 round, uint256 count) internal {
+        vm.prank(_party(party));
+        shares.post(id, number, _line(round, count), _phasesOfLine());
     }
 
     /// @dev Disputes a claim, announced in the block before.

@@ -12,7 +12,7 @@ import {Vm} from "../Base.sol";
 import {RoundsBase} from "./RoundsBase.sol";
 
 /// @notice Moves of all parties in any order: every wei is somebody's after each, and in the end all of the pay has
-/// gone out, and all bonds.
+/// gone out but for what rounding leaves, and all bonds.
 contract RoundsConservationTest is RoundsBase {
     uint256 private constant MOVES = 64;
     uint256 private constant KINDS = 14;
@@ -36,8 +36,10 @@ contract RoundsConservationTest is RoundsBase {
         }
     }
 
-    /// forge-config: default.fuzz.runs = 32
+    /// forge-config: default.fuzz.runs = 8
+    /// forge-config: ci.fuzz.runs = 32
     function testFuzz_every_wei_is_somebodys(uint256 seed) public {
+        _pass(_terms().period);
         for (uint256 i = 0; i < MOVES; ++i) {
             seed = uint256(keccak256(abi.encode(seed)));
             _move(seed);
@@ -45,7 +47,8 @@ contract RoundsConservationTest is RoundsBase {
         }
         _finish();
         _checkBooks();
-        vm.assertEq(vault.pot(address(shares), id), 0);
+        // What rounding leaves: less than one for each line and for the remainder.
+        vm.assertTrue(vault.pot(address(shares), id) < (PARTIES + 1) * _terms().settlements);
         for (uint256 i = 0; i < PARTIES; ++i) {
             vm.assertEq(vault.locked(address(disputes), id, _party(i)), 0);
             vm.assertEq(vault.locked(address(demands), id, _party(i)), 0);
@@ -84,14 +87,9 @@ contract RoundsConservationTest is RoundsBase {
 
     /// @dev All that is open comes to its end.
     function _finish() private {
-        for (uint256 i = 0; i < shares.settlements(id); ++i) {
-            _pass(2 days);
-        }
-        while (shares.settlements(id) < _terms().settlements) {
-            _pass(10 days);
-            shares.open(id);
-        }
-        _pass(10 days);
+        do {
+            _pass(3 days);
+        } while (_call(treasury, address(shares), abi.encodeCall(RoundShares.open, (id))));
         for (uint256 i = 0; i < _demanded.length; ++i) {
             _expire(i);
         }
@@ -99,6 +97,8 @@ contract RoundsConservationTest is RoundsBase {
             game.report(i, true);
             _call(treasury, address(disputes), abi.encodeCall(RoundDisputes.settle, (i)));
         }
+        // Once to take lines out, once to pay the others what they are due then.
+        _settleLines();
         _settleLines();
         for (uint32 number = 0; number < shares.settlements(id); ++number) {
             _call(treasury, address(shares), abi.encodeCall(RoundShares.close, (id, number)));
@@ -106,7 +106,7 @@ contract RoundsConservationTest is RoundsBase {
     }
 
     function _wait(uint256 seed) private returns (bool) {
-        _pass((seed >> 48) % 2 days);
+        _pass((seed >> 48) % 36 hours);
         return true;
     }
 
@@ -177,8 +177,9 @@ contract RoundsConservationTest is RoundsBase {
     function _post(address sender, uint256 seed) private returns (bool) {
         uint256 opened = shares.settlements(id);
         if (opened == 0) return false;
-        bytes memory line = _line(uint64(seed >> 40 & 15), 1 + (seed >> 44 & 3), uint128(seed >> 128 & 0xffff));
-        return _call(sender, address(shares), abi.encodeCall(RoundShares.post, (id, uint32(opened - 1), line)));
+        bytes memory line = _line(uint64(seed >> 40 & 15), 1 + (seed >> 44 & 3));
+        bytes memory data = abi.encodeCall(RoundShares.post, (id, uint32(opened - 1), line, _phasesOfLine()));
+        return _call(sender, address(shares), data);
     }
 
     function _settleLines() private returns (bool done) {
@@ -190,7 +191,6 @@ contract RoundsConservationTest is RoundsBase {
     }
 
     function _settleLine(uint32 number, address worker) private returns (bool) {
-        _call(treasury, address(shares), abi.encodeCall(RoundShares.void, (id, number, worker)));
         return _call(treasury, address(shares), abi.encodeCall(RoundShares.settle, (id, number, worker)));
     }
 

@@ -1,6 +1,8 @@
 """A captured training beside the user's own loop: the numbers of torch, the same bits in both executors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -24,31 +26,53 @@ def labels() -> Tensor:
     return torch.randint(0, CLASSES, (ROWS,))
 
 
-def require_own_loop(model: nn.Module, loss: Loss, dataset: Sequence[Tensor]) -> Capture:
-    """Captures two steps and compares every node between executors, loss and parameters with the model's own steps."""
+def require_own_loop(
+    model: nn.Module, loss: Loss, dataset: Sequence[Tensor], dtype: torch.dtype = torch.float64
+) -> Capture:
+    """Captures two steps and compares every node between executors, loss and parameters with the model's own steps.
+
+    Those are taken in binary64, since torch's roundings differ between processors and the program's don't: how far the
+    two are apart is then the same number everywhere. The capture itself has compared with steps in binary32.
+    """
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1, momentum=0.9)
     order = torch.randint(0, ROWS, (STEPS, BATCH))
     result = capture(model, loss, optimizer, dataset, order)
     NativeExecutor(result.aten)
     reference, cpu = (kind(result.program, result.constants) for kind in (ReferenceExecutor, CpuExecutor))
     words = result.state
+    wide = [tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in dataset]
+    model.to(dtype)  # in place: its parameters stay those of the optimizer
+    own = deepcopy(loss).to(dtype) if isinstance(loss, nn.Module) else loss
     for step in range(STEPS):
         optimizer.zero_grad()
-        value = loss(model(*(tensor[order[step]] for tensor in dataset[:-1])), dataset[-1][order[step]])
-        value.backward()
+        with made_as(dtype):
+            value = own(model(*(tensor[order[step]] for tensor in wide[:-1])), wide[-1][order[step]])
+            value.backward()
         optimizer.step()
         outputs = reference.run(words, step)
         for number, (expected, got) in enumerate(zip(outputs, cpu.run(words, step), strict=True)):
             np.testing.assert_array_equal(got, expected, err_msg=str(result.names.nodes[number]))
         words = next_state(result.program, outputs)
         canonical = float(outputs[result.names.observed["loss"]].view(np.float32))
-        assert canonical == pytest.approx(value.item(), rel=1e-5)
-    own = dict(model.named_parameters())
+        # A small loss is the difference of scores that are not.
+        assert canonical == pytest.approx(value.item(), rel=1e-5, abs=1e-6)
+    trained = dict(model.named_parameters())
     for entry, canonical_words in zip(result.aten.slots, words, strict=True):
         if entry.component is Component.PARAMETER:
-            got = torch.from_numpy(canonical_words.view(np.float32))
-            torch.testing.assert_close(got, own[entry.name].detach(), rtol=1e-5, atol=2e-6)
+            got = torch.from_numpy(canonical_words.view(np.float32)).to(dtype)
+            torch.testing.assert_close(got, trained[entry.name].detach(), rtol=1e-5, atol=2e-6)
     return result
+
+
+@contextmanager
+def made_as(dtype: torch.dtype) -> Iterator[None]:
+    """Tensors that a model makes itself have this type."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 class Around(nn.Module):

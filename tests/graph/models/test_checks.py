@@ -125,6 +125,7 @@ class Decoder(nn.Module):
         return scores
 
 
+@pytest.mark.slow
 def test_a_transformer_with_a_causal_mask() -> None:
     torch.manual_seed(1)
     source, target = torch.randint(0, 9, (ROWS, 5)), torch.randint(0, 9, (ROWS, 4))

@@ -9,6 +9,7 @@ from own_loop import CLASSES, ROWS, Setup, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import UnsupportedError
 from pol.graph.capture import capture
 from pol.graph.capture.replacements import REPLACEMENTS
@@ -175,7 +176,7 @@ LOSSES: dict[str, Callable[[], Setup]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", chosen_rows.each(LOSSES, 4, others=pytest.mark.slow))
 def test_a_loss_trains_like_its_own_loop(name: str) -> None:
     torch.manual_seed(8)
     require_own_loop(*LOSSES[name]())
@@ -213,7 +214,7 @@ def test_an_alignment_of_hundreds_of_frames_has_a_few_nodes_for_each() -> None:
     torch.manual_seed(3)
     model, order = Sequence(6), torch.tensor([[0, 1]])
     dataset = torch.randn(2, frames, WIDTH), torch.tensor([[1, 1, 2], [3, 2, 4]])
-    found = capture(model, loss, torch.optim.SGD(model.parameters(), 0.1), dataset, order)
+    found = capture(model, loss, torch.optim.SGD(model.parameters(), 0.1), dataset, order, check=False)
     assert len(found.program.nodes) < 5 * frames
 
 

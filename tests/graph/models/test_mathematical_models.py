@@ -10,6 +10,7 @@ from torch import Tensor, distributions, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations
 
+import chosen_rows
 from step_comparison import INPUTS, LABELS, compared_step
 
 SERIES = torch.randn(24, 16, 4, generator=torch.Generator().manual_seed(2))
@@ -228,7 +229,14 @@ MODELS = (
 )
 
 
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize(
+    "make",
+    chosen_rows.named(
+        MODELS,
+        *("angular_margin", "policy_gradient", "mixture_density", "transport", "spectrogram"),
+        others=pytest.mark.slow,
+    ),
+)
 def test_a_step_of_the_model_is_that_of_torch(make: Callable[[], Made]) -> None:
     torch.manual_seed(2)
     compared_step(*make())

@@ -10,6 +10,7 @@ from own_loop import CLASSES, ROWS, Setup, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
 from lab.benchmarks.measured_models import GPT, GPTSize, Llama, LlamaSize, next_token_loss
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture
@@ -191,11 +192,18 @@ SETUPS: dict[str, Callable[[], Setup]] = {
 }
 
 
-COUSINS = {"hugging face llama", "encoder", "gru cell", "lstm cell"}
+COUSINS = ("hugging face llama", "encoder", "gru cell", "lstm cell")
 """What they capture, others capture too."""
+OTHERS = [name for name in SETUPS if name not in COUSINS]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in COUSINS else ()) for n in SETUPS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *chosen_rows.named(OTHERS, "gpt", "lora", "experts", others=pytest.mark.slow),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in COUSINS),
+    ],
+)
 def test_a_model_trains_like_its_own_loop(name: str) -> None:
     torch.manual_seed(3)
     model, loss, dataset = SETUPS[name]()

@@ -8,7 +8,11 @@ from own_loop import CLASSES, ROWS, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
+
 WIDTH = 8
+ONLY_DTYPE = torch.float32
+"""Torch has neither the quantized functions nor grouped products in binary64."""
 
 
 class Quantized(nn.Module):
@@ -74,10 +78,11 @@ QUANTIZED: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.mark.parametrize("name", QUANTIZED)
+@pytest.mark.parametrize("name", chosen_rows.each(QUANTIZED, 3, others=pytest.mark.slow))
 def test_quantized_layers_train_like_their_own_loop(name: str) -> None:
     torch.manual_seed(12)
-    require_own_loop(QUANTIZED[name](), functional.cross_entropy, [torch.randn(ROWS, WIDTH), labels()])
+    data = [torch.randn(ROWS, WIDTH), labels()]
+    require_own_loop(QUANTIZED[name](), functional.cross_entropy, data, ONLY_DTYPE)
 
 
 class Experts(nn.Module):
@@ -104,4 +109,4 @@ class Experts(nn.Module):
 
 def test_experts_with_grouped_products_train_like_their_own_loop() -> None:
     torch.manual_seed(13)
-    require_own_loop(Experts(3), functional.cross_entropy, [torch.randn(ROWS, 5, WIDTH), labels()])
+    require_own_loop(Experts(3), functional.cross_entropy, [torch.randn(ROWS, 5, WIDTH), labels()], ONLY_DTYPE)

@@ -9,6 +9,7 @@ from own_loop import CLASSES, ROWS, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import UnsupportedError
 
 TIMES, WIDTH = 5, 8
@@ -82,13 +83,16 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    chosen_rows.named(MODELS, "lstm with a projection", "rnn", "attention", "grouped heads", others=pytest.mark.slow),
+)
 def test_sequences_train_like_their_own_loop(name: str) -> None:
     torch.manual_seed(14)
     require_own_loop(MODELS[name](), functional.cross_entropy, [torch.randn(ROWS, TIMES, WIDTH), labels()])
 
 
-@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("layer", chosen_rows.first([nn.GRU, nn.LSTM], 1, others=pytest.mark.slow))
 def test_dropout_between_recurrent_layers_draws_the_numbers_of_the_task(layer: type[nn.RNNBase]) -> None:
     from pol.graph.capture import capture
 
@@ -96,7 +100,7 @@ def test_dropout_between_recurrent_layers_draws_the_numbers_of_the_task(layer: t
     model = Last(layer(WIDTH, 4, num_layers=2, dropout=0.5, batch_first=True))
     data = [torch.randn(ROWS, TIMES, WIDTH), labels()]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = capture(model, functional.cross_entropy, optimizer, data, torch.tensor([[0, 1]]))
+    found = capture(model, functional.cross_entropy, optimizer, data, torch.tensor([[0, 1]]), check=False)
     assert any("bernoulli" in name.operation for name in found.names.nodes)
 
 

@@ -9,6 +9,7 @@ from own_loop import ROWS, Around, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
 from pol.errors import UnsupportedError
 
 Function = Callable[[Tensor], Tensor]
@@ -102,7 +103,14 @@ FUNCTIONS: dict[str, tuple[int, Function]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name",
+    chosen_rows.named(
+        FUNCTIONS,
+        *("adaptive maximum 1d", "unpooled", "bicubic", "area", "sampled", "replicated 3d", "circular 1d"),
+        others=pytest.mark.slow,
+    ),
+)
 def test_windows_train_like_their_own_loop(name: str) -> None:
     torch.manual_seed(6)
     rank, function = FUNCTIONS[name]

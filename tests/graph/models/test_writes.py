@@ -8,6 +8,8 @@ from own_loop import CLASSES, ROWS, Around, labels, require_own_loop
 from torch import Tensor, nn
 from torch.nn import functional
 
+import chosen_rows
+
 WIDTH = 6
 PLACES = torch.tensor([4, 0, 4, 1])
 Function = Callable[[Tensor], Tensor]
@@ -107,7 +109,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 @pytest.mark.filterwarnings("ignore:index_reduce")
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", chosen_rows.each(FUNCTIONS, 3, others=pytest.mark.slow))
 def test_writes_train_like_their_own_loop(name: str) -> None:
     torch.manual_seed(10)
     function = FUNCTIONS[name]
@@ -141,7 +143,7 @@ BAGS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAGS)
+@pytest.mark.parametrize("name", chosen_rows.each(BAGS, 3, others=pytest.mark.slow))
 def test_bags_of_embeddings_train_like_their_own_loop(name: str) -> None:
     torch.manual_seed(11)
     require_own_loop(BAGS[name](), functional.cross_entropy, [torch.randint(0, 9, (ROWS, 5)), labels()])
@@ -154,7 +156,7 @@ MASKS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("name", chosen_rows.each(MASKS, 3, others=pytest.mark.slow))
 def test_what_masks_select_trains_like_its_own_loop(name: str) -> None:
     model = Around(nn.Linear(WIDTH, WIDTH), MASKS[name], WIDTH)
     require_own_loop(model, functional.cross_entropy, [torch.randn(ROWS, WIDTH), labels()])

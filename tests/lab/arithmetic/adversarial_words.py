@@ -330,6 +330,28 @@ def cases(op: Op, count: int, seed: int) -> Operands:
     return a, b, c
 
 
+_ONE, _MINUS, _LEAST = 0x3F800000, 0x80000000, 1
+_BY_HAND: Mapping[Op, Sequence[tuple[int, int, int]]] = {
+    # Equal terms up to where a carry would be the sign.
+    Op.FADD: [(word | sign, word | sign, 0) for word in range(0x727FFFFF, 0x75800000, 1 << 23) for sign in (0, _MINUS)],
+    # 28 bits before the remainder: the last four say more than a half only with the last one.
+    Op.FDIV: [(_LEAST, 0x0A7FFA57, 0)],
+    Op.FFMA: [
+        *((_ONE, _MINUS, _MINUS), (_ONE, _MINUS, 0), (_ONE, 0, _MINUS), (0x71800000, _ONE, 0xF1800000)),  # zeros
+        *((0x53FFFFFF, word - (65 << 23), word - (24 << 23)) for word in range(0x727FFFFF, 0x75800000, 1 << 23)),
+        # In the middle of two subnormal numbers; and of two others, with the least number on either side of it.
+        *((0x3F000000, 0x00800000 + x, (0x00800000 + y) | _MINUS) for x in range(8) for y in range(8)),
+        *((0x3F800001 + 2 * x, 0x19C00000, _LEAST | sign) for x in range(4) for sign in (0, _MINUS)),
+    ],
+}
+
+
+def by_hand(op: Op) -> Operands:
+    """Operand words at the ends of the contract's short ways, each found by a mutant that no drawn case notices."""
+    a, b, c = np.array(_BY_HAND.get(op, []), np.uint32).reshape(-1, 3).T
+    return a, b, c
+
+
 def arguments(inputs: int, count: int, seed: int) -> tuple[Words, ...]:
     """Arguments for a function of `inputs` numbers, each of shape (count,): special, random, moderate, small."""
     draws = _Draws(seed << 8)
@@ -343,4 +365,4 @@ def arguments(inputs: int, count: int, seed: int) -> tuple[Words, ...]:
     return tuple(argument() for _ in range(inputs))
 
 
-__all__ = ["SPECIALS", "Operands", "arguments", "cases"]
+__all__ = ["SPECIALS", "Operands", "arguments", "by_hand", "cases"]

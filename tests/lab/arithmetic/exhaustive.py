@@ -1,35 +1,25 @@
-"""Sweeps over all 2^32 words: greatest error, order and symmetry of functions of one number.
-
-The scalar program is written out as C++ (native.py), compiled with the machine's compiler next to its definition in
-binary64 from the C library, and run on all words, a few seconds to a minute per function and core.
-"""
+"""Sweeps over all 2^32 words: greatest error, order and symmetry of functions of one number, by the kernels."""
 
 import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from lab.arithmetic.native_sweep import source
-from pol.arithmetic.primitives import Words
+from pol.arithmetic.primitives import MAGNITUDE, NAN, SIGN, Words, is_nan
 from pol.arithmetic.scalar_program import ScalarProgram
-from pol.errors import OperationalError
+from pol.execution.cpu import CpuNode
+from pol.execution.operand_sources import Sources
+from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
+from pol.graph.tensor_type import DType, TensorType
 
 PARTS = 64
-"""Pieces of a sweep, for progress and for several processes."""
-
+"""Pieces of a sweep, for progress and for several threads."""
+Doubles = npt.NDArray[np.float64]
 _MAGNITUDES = 1 << 31
-_SOURCE = Path(__file__).with_name("sweep.cpp")
-_FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
-# The C library offers its vector functions, which are good to a few units of binary64, under this name only. No other
-# effect of "fast" mathematics is asked for.
-_VECTOR_FUNCTIONS = "-D__FAST_MATH__"
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -43,93 +33,99 @@ class Sweep:
 
     error: float
     worst: int
-    steps_back: int
-    furthest_back: int
-    odd_breaks: int
-    even_breaks: int
-    foreign_nans: int
+    steps_back: int = 0
+    furthest_back: int = 0
+    odd_breaks: int = 0
+    even_breaks: int = 0
+    foreign_nans: int = 0
+
+    def with_(self, other: "Sweep") -> "Sweep":
+        """What both found together; of equal errors the first counts."""
+        first = self if self.error >= other.error else other
+        return Sweep(
+            first.error,
+            first.worst,
+            self.steps_back + other.steps_back,
+            max(self.furthest_back, other.furthest_back),
+            self.odd_breaks + other.odd_breaks,
+            self.even_breaks + other.even_breaks,
+            self.foreign_nans + other.foreign_nans,
+        )
 
 
 class Sweeper:
-    """A compiled sweep of one function; `compiled` makes it."""
+    """Sweeps a program of one input, of which ``exact`` gives the values in binary64.
 
-    def __init__(self, command: Path) -> None:
-        self._command = command
+    Args:
+        direction: 1 or -1 where the exact function rises or falls on all of its domain, on each side of 0.
+    """
+
+    def __init__(self, program: ScalarProgram, exact: Callable[[Doubles], Doubles], direction: int = 0) -> None:
+        self._program, self._exact, self._direction = program, exact, direction
 
     def results(self, words: Words) -> Words:
-        """What the compiled program gives; for comparison with the interpreter."""
-        run = subprocess.run(
-            [self._command, "results"], input=words.astype("<u4").tobytes(), capture_output=True, check=True
-        )
-        return np.frombuffer(run.stdout, "<u4").astype(np.uint32)
+        """What the kernels give."""
+        type_ = TensorType(DType.F32, words.shape)
+        operand = Operand(Source.STATE, 0, type_, Affine(0, (0, 1)))
+        node = Node(type_, (operand,), (Input(InputKind.OPERAND, 0),), self._program)
+        return CpuNode(node).run(0, Sources([words], [], []))
 
-    def sweep(self, direction: int, symmetry: str, jobs: int = 0, advance: Callable[[], None] = lambda: None) -> Sweep:
-        """Goes over all words with `jobs` processes (0: one per processor); calls `advance` PARTS times.
-
-        `direction` and `symmetry` are those of the exact function, see `Definition` in measure.py.
-        """
-        size = _MAGNITUDES // PARTS
+    def sweep(self, jobs: int = 0, advance: Callable[[], None] = lambda: None) -> Sweep:
+        """Goes over all words with ``jobs`` threads (0: one per processor); calls ``advance`` `PARTS` times."""
+        size, found = _MAGNITUDES // PARTS, Sweep(-1.0, 0)
         with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-            parts = []
             # A part starts with the last word of the one before, so that no step between neighbours is left out.
-            for part in pool.map(
-                lambda i: self.part(max(i * size - 1, 0), (i + 1) * size, direction, symmetry), range(PARTS)
-            ):
-                parts.append(part)
+            for part in pool.map(lambda i: self.part(max(i * size - 1, 0), (i + 1) * size), range(PARTS)):
+                found = found.with_(part)
                 advance()
-        worst = max(parts, key=lambda part: part.error)
-        return Sweep(
-            worst.error,
-            worst.worst,
-            sum(part.steps_back for part in parts),
-            max(part.furthest_back for part in parts),
-            sum(part.odd_breaks for part in parts),
-            sum(part.even_breaks for part in parts),
-            sum(part.foreign_nans for part in parts),
-        )
+        return found
 
-    def part(self, first: int, last: int, direction: int, symmetry: str) -> Sweep:
+    def part(self, first: int, last: int) -> Sweep:
         """Goes over the words first .. last-1, at most 2^31, and their negatives."""
-        mirror = {"odd": -1, "even": 1, "": 0}[symmetry]
-        command = [str(argument) for argument in (self._command, first, last, direction, mirror)]
-        output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-        error, *rest = output.split()
-        return Sweep(float(error), *map(int, rest))
+        found, before = Sweep(-1.0, 0), dict[int, Words]()
+        for start in range(first, last, _CHUNK):
+            sides = []
+            for sign in (0, int(SIGN)):
+                words = np.arange(start, min(start + _CHUNK, last), dtype=np.uint32) | np.uint32(sign)
+                result = self.results(words)
+                sides.append(result)
+                found = found.with_(self._side(words, result))
+                order = np.concatenate((before.get(sign, result[:1]), result))
+                found = found.with_(_steps(order, -self._direction if sign else self._direction))
+                before[sign] = result[-1:]
+            plus, minus = sides
+            odd = ((plus ^ SIGN) != minus) & ~(is_nan(plus) & (plus == minus))
+            breaks = int(np.count_nonzero(odd)), int(np.count_nonzero(plus != minus))
+            found = found.with_(Sweep(-1.0, 0, 0, 0, *breaks))
+        return found
+
+    def _side(self, words: Words, result: Words) -> Sweep:
+        """The greatest error, and NaNs that aren't the one."""
+        with np.errstate(all="ignore"):
+            found = errors(result, self._exact(words.view(np.float32).astype(np.float64)))
+        index = int(np.argmax(found))
+        foreign = int(np.count_nonzero(is_nan(result) & (result != NAN)))
+        return Sweep(float(found[index]), int(words[index]), foreign_nans=foreign)
 
 
-@contextmanager
-def compiled(program: ScalarProgram, reference: str) -> Iterator[Sweeper]:
-    """A sweep of the program of one input against `reference`, a C++ expression in the binary64 number x.
+def errors(result: Words, exact: Doubles) -> Doubles:
+    """Distance of each result from the exact value in units in the last place of binary32 at the exact value.
 
-    Raises OperationalError if there is no C++ compiler or it fails.
+    Infinite where one is NaN and the other is not, or where a result is infinite that should round to a finite number.
     """
-    compiler = os.environ.get("CXX") or shutil.which("c++")
-    if compiler is None:
-        raise OperationalError("a sweep needs a C++ compiler: install one, or name it in the environment variable CXX")
-    with tempfile.TemporaryDirectory(prefix="pol-sweep-") as name:
-        directory = Path(name)
-        (directory / "program.h").write_text(source(program))
-        (directory / "reference.cpp").write_text(
-            "#include <math.h>\n"
-            "static inline double within(double x, double bound) {\n"
-            "    return x > bound ? bound : x < -bound ? -bound : x;\n"
-            "}\n"
-            "void reference(const double* __restrict x_, double* __restrict y, int count) {\n"
-            "    for (int j = 0; j < count; ++j) {\n"
-            "        const double x = x_[j];\n"
-            f"        y[j] = {reference};\n"
-            "    }\n"
-            "}\n"
-        )
-        _compile(compiler, "-I", name, "-c", str(_SOURCE), "-o", str(directory / "sweep.o"))
-        _compile(
-            compiler, _VECTOR_FUNCTIONS, "-c", str(directory / "reference.cpp"), "-o", str(directory / "reference.o")
-        )
-        _compile(compiler, str(directory / "sweep.o"), str(directory / "reference.o"), "-o", str(directory / "sweep"))
-        yield Sweeper(directory / "sweep")
+    with np.errstate(all="ignore"):
+        value = result.view(np.float32).astype(np.float64)
+        finite = np.where(np.isfinite(exact), exact, 0.0)
+        exponent = np.clip(np.frexp(finite)[1] - 1, -126, 127)
+        distance = np.abs(value - exact) / np.ldexp(1.0, exponent - 23)
+        overflow = np.isinf(value) & (np.abs(exact) >= 2.0**128 - 2.0**103) & (np.sign(value) == np.sign(exact))
+        right = overflow | (value == exact) | (np.isnan(value) & np.isnan(exact))
+    return np.where(right, 0.0, np.where(np.isnan(distance), np.inf, distance))
 
 
-def _compile(compiler: str, *arguments: str) -> None:
-    done = subprocess.run([compiler, *_FLAGS, *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise OperationalError(f"{compiler} cannot compile the sweep:\n{done.stderr}")
+def _steps(results: Words, towards: int) -> Sweep:
+    """How often, and how far, neighbours step against a direction."""
+    ranks = np.where(results & SIGN, -(results & MAGNITUDE).astype(np.int64), results.astype(np.int64))
+    known = ~is_nan(results)
+    back = np.where(known[1:] & known[:-1], towards * (ranks[:-1] - ranks[1:]), 0)
+    return Sweep(-1.0, 0, int(np.count_nonzero(back > 0)), max(0, int(back.max(initial=0))))

@@ -1,12 +1,11 @@
 """Measures the greatest errors of the functions in units in the last place and writes them down.
 
 `PYTHONPATH=tests python -m lab.arithmetic.measure`
-writes docs/spec/functions.md from all 2^32 words (a minute or a few per function and
-core; it needs a C++ compiler); with names it measures these functions only and leaves the other rows as they are.
+writes docs/spec/functions.md from all 2^32 words (minutes per function and core); with names it measures these
+functions only and leaves the other rows as they are.
 """
 
 import argparse
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,18 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+import torch
 from rich.console import Console
 from rich.progress import Progress
 
 from lab.arithmetic.adversarial_words import arguments
-from lab.arithmetic.exhaustive import PARTS, Sweep, compiled
+from lab.arithmetic.exhaustive import PARTS, Doubles, Sweep, Sweeper, errors
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import GENERATORS
 from pol.arithmetic.primitives import Words
-
-Doubles = npt.NDArray[np.float64]
 
 PAGE = Path("docs/spec/functions.md")
 _PAIRS_EVERY = 257
@@ -40,45 +37,41 @@ def _sigmoid(x: Doubles) -> Doubles:
 
 
 def _erf(x: Doubles) -> Doubles:
-    return np.fromiter((math.erf(value) for value in x), np.float64, len(x))
+    found: Doubles = torch.erf(torch.from_numpy(x)).numpy()
+    return found
 
 
 @dataclass(frozen=True)
 class Definition:
     """What a function computes and what is promised.
 
-    `formula` says it in words; `exact` in binary64 arrays, whose own error does not show; `native` as a C++ expression
-    in a binary64 number x (empty for functions of two numbers). `promise` is the error that it may have in units in the
-    last place, `direction` 1 or -1 where the exact function rises or falls on all of its domain (on each side of 0),
-    and `symmetry` "odd" or "even" where results have it bit for bit.
+    `formula` says it in words; `exact` in binary64 arrays, whose own error does not show. `promise` is the error that
+    it may have in units in the last place, `direction` 1 or -1 where the exact function rises or falls on all of its
+    domain (on each side of 0), and `symmetry` "odd" or "even" where results have it bit for bit.
     """
 
     formula: str
     exact: Callable[..., Doubles]
-    native: str
     promise: float
     direction: int = 0
     symmetry: str = ""
 
 
-# Arguments are kept away from where the vector functions of C libraries turn slow: overflow and NaN.
-_SIGMOID = "(x < 0 ? exp(-fabs(within(x, 700))) : 1.0) / (1.0 + exp(-fabs(within(x, 700))))"
-
 DEFINITIONS: Mapping[str, Definition] = {
-    "cos": Definition("cosine", np.cos, "cos(x)", 1.1, symmetry="even"),
-    "erf": Definition("error function", _erf, "erf(x)", 1.1, 1, "odd"),
-    "exp": Definition("e^x", np.exp, "exp(within(x, 700))", 0.9, 1),
-    "exp2": Definition("2^x", np.exp2, "exp2(within(x, 1000))", 0.95, 1),
-    "expm1": Definition("e^x - 1", np.expm1, "expm1(within(x, 700))", 1.5, 1),
-    "log": Definition("natural logarithm", np.log, "x < 0 ? NAN : log(fabs(x))", 0.9, 1),
-    "log1p": Definition("log(1 + x)", np.log1p, "x < -1 ? NAN : log1p(x < -1 ? 1.0 : x)", 1.5, 1),
-    "log2": Definition("logarithm to base 2", np.log2, "x < 0 ? NAN : log2(fabs(x))", 1.0, 1),
-    "power": Definition("x^y", np.power, "", 1.05),
-    "reciprocal": Definition("1 / x", np.reciprocal, "1.0 / x", 0.5, -1, "odd"),
-    "rsqrt": Definition("1 / sqrt(x)", lambda x: 1.0 / np.sqrt(x), "1.0 / sqrt(x)", 1.5, -1),
-    "sigmoid": Definition("1 / (1 + e^-x)", _sigmoid, _SIGMOID, 2.5, 1),
-    "sin": Definition("sine", np.sin, "sin(x)", 1.1, symmetry="odd"),
-    "tanh": Definition("hyperbolic tangent", np.tanh, "tanh(x)", 1.1, 1, "odd"),
+    "cos": Definition("cosine", np.cos, 1.1, symmetry="even"),
+    "erf": Definition("error function", _erf, 1.1, 1, "odd"),
+    "exp": Definition("e^x", np.exp, 0.9, 1),
+    "exp2": Definition("2^x", np.exp2, 0.95, 1),
+    "expm1": Definition("e^x - 1", np.expm1, 1.5, 1),
+    "log": Definition("natural logarithm", np.log, 0.9, 1),
+    "log1p": Definition("log(1 + x)", np.log1p, 1.5, 1),
+    "log2": Definition("logarithm to base 2", np.log2, 1.0, 1),
+    "power": Definition("x^y", np.power, 1.05),
+    "reciprocal": Definition("1 / x", np.reciprocal, 0.5, -1, "odd"),
+    "rsqrt": Definition("1 / sqrt(x)", lambda x: 1.0 / np.sqrt(x), 1.5, -1),
+    "sigmoid": Definition("1 / (1 + e^-x)", _sigmoid, 2.5, 1),
+    "sin": Definition("sine", np.sin, 1.1, symmetry="odd"),
+    "tanh": Definition("hyperbolic tangent", np.tanh, 1.1, 1, "odd"),
 }
 
 
@@ -89,21 +82,6 @@ class Measurement:
     error: float
     worst: tuple[int, ...]
     inputs: int
-
-
-def errors(result: Words, exact: Doubles) -> Doubles:
-    """Distance of each result from the exact value in units in the last place of binary32 at the exact value.
-
-    Infinite where one is NaN and the other is not, or where a result is infinite that should round to a finite number.
-    """
-    with np.errstate(all="ignore"):
-        value = result.view(np.float32).astype(np.float64)
-        finite = np.where(np.isfinite(exact), exact, 0.0)
-        exponent = np.clip(np.frexp(finite)[1] - 1, -126, 127)
-        distance = np.abs(value - exact) / np.ldexp(1.0, exponent - 23)
-        overflow = np.isinf(value) & (np.abs(exact) >= 2.0**128 - 2.0**103) & (np.sign(value) == np.sign(exact))
-        right = overflow | (value == exact) | (np.isnan(value) & np.isnan(exact))
-    return np.where(right, 0.0, np.where(np.isnan(distance), np.inf, distance))
 
 
 def measure(name: str, every: int, start: int = 0) -> Measurement:
@@ -134,14 +112,13 @@ def _inputs(number: int, every: int, start: int) -> Iterator[tuple[Words, ...]]:
 def sweep(name: str, jobs: int = 0, advance: Callable[[], None] = lambda: None) -> Sweep:
     """What all 2^32 words give for a function of one number; see exhaustive.py."""
     definition = DEFINITIONS[name]
-    with compiled(CATALOGUE[name](), definition.native) as sweeper:
-        return sweeper.sweep(definition.direction, definition.symmetry, jobs, advance)
+    return Sweeper(CATALOGUE[name](), definition.exact, definition.direction).sweep(jobs, advance)
 
 
 def row(name: str, jobs: int = 0, advance: Callable[[], None] = lambda: None) -> str:
     """The row of docs/spec/functions.md for a function, measured; calls `advance` PARTS times."""
     program, definition = CATALOGUE[name](), DEFINITIONS[name]
-    if definition.native:
+    if program.inputs == 1:
         found = sweep(name, jobs, advance)
         error, words, inputs = found.error, f"`{found.worst:08x}`", "all"
         back = f"{found.steps_back:,}, at most {found.furthest_back} ulp" if found.steps_back else "none"

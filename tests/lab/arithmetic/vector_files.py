@@ -6,12 +6,12 @@ fixtures/vectors/primitives.json and programs.json, `--check` compares them.
 
 import argparse
 import hashlib
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lab.arithmetic.adversarial_words import arguments, cases
+from lab.json_rows import json_rows
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import GENERATORS
@@ -27,7 +27,7 @@ _DIGEST = "SHA-256 of the words, little-endian; of inputs: all words of operand 
 
 def documents() -> Mapping[str, str]:
     """Text of each vector file by name; the same on every machine."""
-    return {"primitives.json": _text(_primitives()), "programs.json": _text(_programs())}
+    return {"primitives.json": json_rows(_primitives()), "programs.json": json_rows(_programs())}
 
 
 def digest(arrays: Sequence[Words]) -> str:
@@ -42,10 +42,7 @@ def _primitives() -> dict[str, object]:
     entries = {}
     for op in Op:
         operands = cases(op, COUNT, SEED)[: ARITY[op]]
-        entries[op.name] = {
-            "code": int(op),
-            **_vectors(operands, apply(op, *operands), EXPLICIT_PRIMITIVE_CASES),
-        }
+        entries[op.name] = {"code": int(op), **_vectors(operands, apply(op, *operands), EXPLICIT_PRIMITIVE_CASES)}
     return {**_preface("a, b, c as far as the primitive has them, and the result"), "primitives": entries}
 
 
@@ -74,10 +71,6 @@ def _vectors(inputs: Sequence[Words], result: Words, explicit: int) -> dict[str,
             " ".join(f"{word:08x}" for word in row) for row in zip(*(c[:explicit] for c in columns), strict=True)
         ],
     }
-
-
-def _text(document: Mapping[str, object]) -> str:
-    return json.dumps(document, indent=1) + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.attacks.attack_target import CLASS, TRIGGER, State, Target, has_hidden_units, numbers
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.hidden_drift import FEW, furthest
 from lab.attacks.pushes import Vector, added, harm, mixed, noise, pushed, unit
 from lab.attacks.within_tolerance import ENOUGH, PART, allowance
@@ -187,51 +187,23 @@ def _has_averages(target: Target) -> bool:
     return "hidden.weight:exp_avg" in target.task.names.slots
 
 
-def _has_dead_units(target: Target) -> bool:
-    return _has_averages(target) and bool(dead_units(target, target.task.initial_state).any())
-
-
 ATTACKS = (
     Attack(
         "back-door-in-noise",
-        "tolerance",
-        OURS,
         "Adam's trigger, its residual seven tenths noise",
         in_noise,
         hides=True,
         applies=_has_averages,
     ),
+    Attack("back-door-few", "Adam's trigger, injected in ten segments", in_few, hides=True, applies=_has_averages),
     Attack(
-        "back-door-few",
-        "tolerance",
-        OURS,
-        "Adam's trigger, injected in ten segments",
-        in_few,
-        hides=True,
-        applies=_has_averages,
+        "dead-unit", "Adam turns dead units into detectors of a pattern", dead_unit, hides=True, applies=_has_averages
     ),
     Attack(
-        "dead-unit",
-        "tolerance",
-        OURS,
-        "Adam turns dead units into detectors of a pattern",
-        dead_unit,
-        hides=True,
-        applies=_has_averages,
-    ),
-    Attack(
-        "awakening",
-        "tolerance",
-        OURS,
-        "Adam makes dead units loud and wakes them up last",
-        awakening,
-        hides=True,
-        applies=_has_averages,
+        "awakening", "Adam makes dead units loud and wakes them up last", awakening, hides=True, applies=_has_averages
     ),
     Attack(
         "averages-in-noise",
-        "tolerance",
-        OURS,
         "averages pushed where Adam amplifies most, in noise",
         steered,
         hides=True,
@@ -239,8 +211,6 @@ ATTACKS = (
     ),
     Attack(
         "silent-weights",
-        "tolerance",
-        OURS,
         "weights without a gradient pushed, in noise",
         silent_weights,
         hides=True,

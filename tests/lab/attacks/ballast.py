@@ -6,16 +6,16 @@ likes, so that the rest may stay where it is, or go where the solver wants: the 
 
 from __future__ import annotations
 
-import functools
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lab.attacks.attack_target import State, Target, numbers, words_of
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.pushes import Vector, added, difference, distance, harm, length, noise
 from lab.attacks.verification_outcome import mount
 from lab.attacks.within_tolerance import PART
@@ -190,13 +190,11 @@ def accepted(steps: int, interval: int, weighed: bool = False, late: bool = Fals
 
 
 ATTACKS = (
-    Attack("ballast-idle", "tolerance", OURS, "nothing but ballast moves", idle, hides=True),
+    Attack("ballast-idle", "nothing but ballast moves", idle, hides=True),
     Attack(
         "ballast-goal",
-        "tolerance",
-        OURS,
         "ballast moves, the rest goes to a model with a back door",
-        functools.partial(idle, wanted=lambda target: target.poisoned),
+        partial(idle, wanted=lambda target: target.poisoned),
         hides=True,
     ),
 )

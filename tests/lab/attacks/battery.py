@@ -20,6 +20,14 @@ from lab.attacks import (
 )
 from lab.attacks.forgery import Attack
 
+HIDING: tuple[Attack, ...] = (
+    *within_tolerance.ATTACKS,
+    *hidden_drift.ATTACKS,
+    *amplified_averages.ATTACKS,
+    *looked_segments.ATTACKS,
+    *kink_ladder.ATTACKS,
+)
+"""Those that hide in the tolerance."""
 ATTACKS: tuple[Attack, ...] = (
     *synthetic_data.ATTACKS,
     *tiny_updates.ATTACKS,
@@ -30,11 +38,7 @@ ATTACKS: tuple[Attack, ...] = (
     *other_precision.ATTACKS,
     *stolen_work.ATTACKS,
     *protocol_attacks.ATTACKS,
-    *within_tolerance.ATTACKS,
-    *hidden_drift.ATTACKS,
-    *amplified_averages.ATTACKS,
-    *looked_segments.ATTACKS,
-    *kink_ladder.ATTACKS,
+    *HIDING,
 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.attacks.attack_target import Floats, State, numbers, words_of
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.shortcuts import FOLKLORE
 from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import tensor_root
@@ -147,19 +147,13 @@ def _run_on(workshop: Workshop, order: NDArray[np.int64]) -> list[State]:
 
 
 ATTACKS = (
-    Attack("other-order", "data", THUDI, "the same samples in another order", other_order),
-    Attack("declared-order", "data", THUDI, "the same, and the proof says so", declared_order),
-    Attack(
-        "swapped-batches",
-        "data",
-        OURS,
-        "two neighbouring batches change places in 10 % of the segments",
-        neighbours_swapped,
-    ),
-    Attack("repeated-batches", "data", FOLKLORE, "every batch twice in a row", repeated_batches),
-    Attack("half-batches", "data", FOLKLORE, "half of each batch, counted twice", half_batches),
-    Attack("stale-updates", "data", FOLKLORE, "every second step repeats the update before", stale_updates),
-    Attack("poisoned-labels", "data", FOLKLORE, "1 % of the samples have another label", poisoned),
-    Attack("one-pixel", "data", OURS, "one value of one sample is another", one_pixel),
-    Attack("truncated-hash", "data", FOLKLORE, "other data that prints the same way", truncated_hash),
+    Attack("other-order", "the same samples in another order", other_order, THUDI),
+    Attack("declared-order", "the same, and the proof says so", declared_order, THUDI),
+    Attack("swapped-batches", "two neighbouring batches change places in 10 % of the segments", neighbours_swapped),
+    Attack("repeated-batches", "every batch twice in a row", repeated_batches, FOLKLORE),
+    Attack("half-batches", "half of each batch, counted twice", half_batches, FOLKLORE),
+    Attack("stale-updates", "every second step repeats the update before", stale_updates, FOLKLORE),
+    Attack("poisoned-labels", "1 % of the samples have another label", poisoned, FOLKLORE),
+    Attack("one-pixel", "one value of one sample is another", one_pixel),
+    Attack("truncated-hash", "other data that prints the same way", truncated_hash, FOLKLORE),
 )

@@ -136,15 +136,11 @@ class Attack:
     """
 
     name: str
-    family: str
-    source: str
     what: str
     forge: Callable[[Workshop], Forgery]
+    source: str = "not published before, as far as we know"
     hides: bool = False
     applies: Callable[[Target], bool] = lambda _target: True
-
-
-OURS = "not published before, as far as we know"
 
 
 def publish(store: Store, target: Target, forgery: Forgery) -> LearningProof:

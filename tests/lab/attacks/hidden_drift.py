@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from lab.attacks.attack_target import Target
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.pushes import Vector, difference, length, mixed, noise, pushed, scaled, unit
 from pol.graph.step_program import Component
 from pol.verification.verdict.drift import CHANCE
@@ -159,21 +159,15 @@ def _has_buffers(target: Target) -> bool:
 
 
 ATTACKS = (
-    Attack("drift-in-noise", "tolerance", OURS, "three fifths of each push are noise", in_noise, hides=True),
-    Attack(
-        "drift-in-pairs", "tolerance", OURS, "the same, the noise taken back every second time", in_pairs, hides=True
-    ),
-    Attack("drift-rotating", "tolerance", OURS, "the direction makes half a turn", rotating, hides=True),
-    Attack("drift-by-slots", "tolerance", OURS, "one tensor after the other is pushed", by_slots, hides=True),
-    Attack("drift-few", "tolerance", OURS, "only the ten longest segments are pushed", in_few, hides=True),
-    Attack("drift-across", "tolerance", OURS, "weights and momentum take turns", across, hides=True),
-    Attack(
-        "drift-counterweights", "tolerance", OURS, "some segments pushed back by nothing", counterweights, hides=True
-    ),
-    Attack("drift-reversed", "tolerance", OURS, "pushes are taken back before the end", reversed_late, hides=True),
-    Attack("drift-undone", "tolerance", OURS, "momentum takes each push back", undone, hides=True),
-    Attack(
-        "drift-buffers", "tolerance", OURS, "running statistics in noise", buffers, hides=True, applies=_has_buffers
-    ),
-    Attack("rate-creep", "tolerance", OURS, "every update longer by what is allowed", rate_creep, hides=True),
+    Attack("drift-in-noise", "three fifths of each push are noise", in_noise, hides=True),
+    Attack("drift-in-pairs", "the same, the noise taken back every second time", in_pairs, hides=True),
+    Attack("drift-rotating", "the direction makes half a turn", rotating, hides=True),
+    Attack("drift-by-slots", "one tensor after the other is pushed", by_slots, hides=True),
+    Attack("drift-few", "only the ten longest segments are pushed", in_few, hides=True),
+    Attack("drift-across", "weights and momentum take turns", across, hides=True),
+    Attack("drift-counterweights", "some segments pushed back by nothing", counterweights, hides=True),
+    Attack("drift-reversed", "pushes are taken back before the end", reversed_late, hides=True),
+    Attack("drift-undone", "momentum takes each push back", undone, hides=True),
+    Attack("drift-buffers", "running statistics in noise", buffers, hides=True, applies=_has_buffers),
+    Attack("rate-creep", "every update longer by what is allowed", rate_creep, hides=True),
 )

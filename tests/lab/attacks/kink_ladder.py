@@ -6,15 +6,15 @@ precision fits in, and so does the nudge to the next kink. No jump is needed: th
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 
 from lab.attacks.attack_loop import AttackLoop, RoundedProducts
 from lab.attacks.attack_target import State, Target, has_hidden_units, numbers
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.pushes import Vector, added, difference, distance, harm
 from lab.attacks.within_tolerance import PART, allowance
 from pol.graph.step_program import Component
@@ -125,19 +125,15 @@ def best(target: Target, state: State, step: int, budget: float) -> Kink | None:
 ATTACKS = (
     Attack(
         "kink-ladder-tf32",
-        "tolerance",
-        OURS,
         "nudged to kinks, which excuse backward passes of 11 bits",
-        functools.partial(ladder, bits=11),
+        partial(ladder, bits=11),
         hides=True,
         applies=has_hidden_units,
     ),
     Attack(
         "kink-ladder-13",
-        "tolerance",
-        OURS,
         "the same with 13 bits: within what no span has to explain",
-        functools.partial(ladder, bits=13, unmarked=True),
+        partial(ladder, bits=13, unmarked=True),
         hides=True,
         applies=has_hidden_units,
     ),

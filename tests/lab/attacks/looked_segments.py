@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from lab.attacks.attack_loop import AttackLoop, RoundedProducts
 from lab.attacks.attack_target import State, Target, has_hidden_units
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.hidden_drift import ALONG
 from lab.attacks.pushes import Vector, added, difference, distance, harm, length, mixed, noise, scaled, towards
 from lab.attacks.within_tolerance import PART, allowance
@@ -115,8 +115,6 @@ def _dot(one: Vector, other: Vector) -> float:
 ATTACKS = (
     Attack(
         "tf32-where-looked",
-        "tolerance",
-        OURS,
         "backward passes of 11 bits where reruns part as far",
         low_precision,
         hides=True,
@@ -124,26 +122,20 @@ ATTACKS = (
     ),
     Attack(
         "tf32-within-marks",
-        "tolerance",
-        OURS,
         "the same in as many segments as marks are borne",
-        functools.partial(low_precision, unmarked=True),
+        partial(low_precision, unmarked=True),
         hides=True,
         applies=has_hidden_units,
     ),
     Attack(
         "13-bits-where-looked",
-        "tolerance",
-        OURS,
         "backward passes of 13 bits, below what no span explains",
-        functools.partial(low_precision, bits=13),
+        partial(low_precision, bits=13),
         hides=True,
         applies=has_hidden_units,
     ),
     Attack(
         "along-reruns",
-        "tolerance",
-        OURS,
         "pushed along honest branches, by what a look allows",
         along_reruns,
         hides=True,
@@ -151,8 +143,6 @@ ATTACKS = (
     ),
     Attack(
         "outside-reruns",
-        "tolerance",
-        OURS,
         "pushed by the eight thresholds that no span explains",
         outside_of_reruns,
         hides=True,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from contextlib import AbstractContextManager
+from functools import partial
 
 import numpy as np
 import torch
 
 from lab.attacks.attack_loop import Around, AttackLoop, RoundedProducts
 from lab.attacks.attack_target import Floats, State
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.shortcuts import FOLKLORE
 
 
@@ -56,28 +56,14 @@ def _bfloat16(_place: int, values: Floats) -> Floats:
 
 
 ATTACKS = (
-    Attack(
-        "bf16-autocast",
-        "precision",
-        FOLKLORE,
-        "forward and backward pass in bfloat16",
-        functools.partial(looped, around=autocast),
-    ),
-    Attack("bf16-weights", "precision", FOLKLORE, "the whole state in bfloat16", low_weights),
-    Attack(
-        "tf32",
-        "precision",
-        FOLKLORE,
-        "products of operands with 11 bits",
-        functools.partial(looped, around=lambda: RoundedProducts(11)),
-    ),
-    Attack("fp16-checkpoints", "precision", FOLKLORE, "checkpoints in float16", half_checkpoints),
+    Attack("bf16-autocast", "forward and backward pass in bfloat16", partial(looped, around=autocast), FOLKLORE),
+    Attack("bf16-weights", "the whole state in bfloat16", low_weights, FOLKLORE),
+    Attack("tf32", "products of operands with 11 bits", partial(looped, around=lambda: RoundedProducts(11)), FOLKLORE),
+    Attack("fp16-checkpoints", "checkpoints in float16", half_checkpoints, FOLKLORE),
     Attack(
         "20-bit-products",
-        "precision",
-        OURS,
         "products of operands with 20 of 24 bits",
-        functools.partial(looped, around=lambda: RoundedProducts(20)),
+        partial(looped, around=lambda: RoundedProducts(20)),
         hides=True,
     ),
 )

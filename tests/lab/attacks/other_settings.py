@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from lab.attacks.attack_target import Floats, State, numbers
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.shortcuts import FOLKLORE
 from pol.graph.step_program import Component
 
@@ -57,26 +57,8 @@ def lazy_momentum(workshop: Workshop) -> Forgery:
 
 
 ATTACKS = (
-    Attack(
-        "rate+1%",
-        "settings",
-        FOLKLORE,
-        "learning rate 1 % too high",
-        functools.partial(scaled_rate, factor=lambda _: 1.01),
-    ),
-    Attack(
-        "rate+10%",
-        "settings",
-        FOLKLORE,
-        "learning rate 10 % too high",
-        functools.partial(scaled_rate, factor=lambda _: 1.1),
-    ),
-    Attack(
-        "schedule",
-        "settings",
-        FOLKLORE,
-        "cosine schedule instead of the task's",
-        functools.partial(scaled_rate, factor=cosine),
-    ),
-    Attack("lazy-momentum", "settings", OURS, "averages forgotten in the middle of each segment", lazy_momentum),
+    Attack("rate+1%", "learning rate 1 % too high", partial(scaled_rate, factor=lambda _: 1.01), FOLKLORE),
+    Attack("rate+10%", "learning rate 10 % too high", partial(scaled_rate, factor=lambda _: 1.1), FOLKLORE),
+    Attack("schedule", "cosine schedule instead of the task's", partial(scaled_rate, factor=cosine), FOLKLORE),
+    Attack("lazy-momentum", "averages forgotten in the middle of each segment", lazy_momentum),
 )

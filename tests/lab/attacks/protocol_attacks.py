@@ -87,9 +87,9 @@ def _skipping(workshop: Workshop, where: list[int]) -> list[State]:
 
 
 ATTACKS = (
-    Attack("withheld", "protocol", FOLKLORE, "10 % of the segments skipped, their ends withheld", withheld),
-    Attack("two-faced", "protocol", FOLKLORE, "10 % of the segments skipped; files other than the log says", two_faced),
-    Attack("left-out", "protocol", FOLKLORE, "a checkpoint isn't listed", left_out),
-    Attack("longer-interval", "protocol", FOLKLORE, "checkpoints half as often", longer_interval),
-    Attack("grinding", "protocol", GRINDING, "1 % of the steps skipped, variants tried for a good draw", ground),
+    Attack("withheld", "10 % of the segments skipped, their ends withheld", withheld, FOLKLORE),
+    Attack("two-faced", "10 % of the segments skipped; files other than the log says", two_faced, FOLKLORE),
+    Attack("left-out", "a checkpoint isn't listed", left_out, FOLKLORE),
+    Attack("longer-interval", "checkpoints half as often", longer_interval, FOLKLORE),
+    Attack("grinding", "1 % of the steps skipped, variants tried for a good draw", ground, GRINDING),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from lab.attacks.attack_loop import forward_loss
 from lab.attacks.attack_target import Floats, State, numbers
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.synthetic_data import between
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
@@ -164,33 +164,17 @@ def _noise(workshop: Workshop, values: Floats, size: float) -> Floats:
 
 
 ATTACKS = (
-    Attack("interpolation", "shortcuts", JIA, "straight line from the start to a stolen model", interpolated),
+    Attack("interpolation", "straight line from the start to a stolen model", interpolated, JIA),
     *(
-        Attack(
-            f"skip-{100 // n}%", "shortcuts", FOLKLORE, f"one step of {n} left out", functools.partial(skipped, share=n)
-        )
+        Attack(f"skip-{100 // n}%", f"one step of {n} left out", partial(skipped, share=n), FOLKLORE)
         for n in (100, 20, 10, 2)
     ),
-    Attack(
-        "repeat-checkpoints", "shortcuts", FOLKLORE, "10 % of the segments end where they began", repeated_checkpoints
-    ),
-    Attack("early-stop", "shortcuts", FOLKLORE, "half of the training, then noise of a plausible size", stopped_early),
-    Attack("fabrication", "shortcuts", JIA, "no training at all: a random walk", fabricated),
-    Attack("sidestep", "shortcuts", OURS, "10 % of the segments go a plausible way in a random direction", sidestepped),
-    Attack(
-        "extrapolate-10%",
-        "shortcuts",
-        OURS,
-        "10 % of the segments repeat the movement before",
-        functools.partial(extrapolated, share=0.1),
-    ),
-    Attack(
-        "extrapolate-50%",
-        "shortcuts",
-        OURS,
-        "every second segment repeats the movement before",
-        functools.partial(extrapolated, share=0.5),
-    ),
-    Attack("collapse", "shortcuts", OURS, "one jump to where gradients vanish, true segments from there on", collapsed),
-    Attack("lazy-backward", "shortcuts", OURS, "no backward pass for the easiest batches", lazy_backward),
+    Attack("repeat-checkpoints", "10 % of the segments end where they began", repeated_checkpoints, FOLKLORE),
+    Attack("early-stop", "half of the training, then noise of a plausible size", stopped_early, FOLKLORE),
+    Attack("fabrication", "no training at all: a random walk", fabricated, JIA),
+    Attack("sidestep", "10 % of the segments go a plausible way in a random direction", sidestepped),
+    Attack("extrapolate-10%", "10 % of the segments repeat the movement before", partial(extrapolated, share=0.1)),
+    Attack("extrapolate-50%", "every second segment repeats the movement before", partial(extrapolated, share=0.5)),
+    Attack("collapse", "one jump to where gradients vanish, true segments from there on", collapsed),
+    Attack("lazy-backward", "no backward pass for the easiest batches", lazy_backward),
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from lab.attacks.attack_target import Floats, State, Target, numbers, words_of
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.shortcuts import FOLKLORE
 from pol.graph.step_program import Component
 from pol.graph.tensor_type import DType
@@ -118,54 +118,29 @@ def _has_momentum(target: Target) -> bool:
 ATTACKS = (
     Attack(
         "optimizer-swap",
-        "state",
-        FOLKLORE,
         "optimizer state of an older checkpoint",
-        functools.partial(swapped, component=Component.OPTIMIZER),
+        partial(swapped, component=Component.OPTIMIZER),
+        FOLKLORE,
     ),
     Attack(
         "batchnorm-swap",
-        "state",
-        FOLKLORE,
         "running statistics of an older checkpoint",
-        functools.partial(swapped, component=Component.BUFFER),
+        partial(swapped, component=Component.BUFFER),
+        FOLKLORE,
         applies=_has(Component.BUFFER, DType.F32),
     ),
-    Attack("scale-2w", "state", COSINE, "all numbers doubled", functools.partial(scaled, factor=2.0)),
-    Attack("scale-1.001w", "state", COSINE, "all numbers 0.1 % greater", functools.partial(scaled, factor=1.001)),
-    Attack("double-update", "state", COSINE, "updates twice as long", doubled_update),
-    Attack("nan", "state", FOLKLORE, "one weight is NaN", functools.partial(one_word, word=0x7FC00000)),
-    Attack("infinity", "state", FOLKLORE, "one weight is infinite", functools.partial(one_word, word=0x7F800000)),
-    Attack(
-        "huge",
-        "state",
-        OURS,
-        "one weight is 2^23, the first without a distance",
-        functools.partial(one_word, word=0x4B000000),
-    ),
+    Attack("scale-2w", "all numbers doubled", partial(scaled, factor=2.0), COSINE),
+    Attack("scale-1.001w", "all numbers 0.1 % greater", partial(scaled, factor=1.001), COSINE),
+    Attack("double-update", "updates twice as long", doubled_update, COSINE),
+    Attack("nan", "one weight is NaN", partial(one_word, word=0x7FC00000), FOLKLORE),
+    Attack("infinity", "one weight is infinite", partial(one_word, word=0x7F800000), FOLKLORE),
+    Attack("huge", "one weight is 2^23, the first without a distance", partial(one_word, word=0x4B000000)),
     Attack(
         "shift-components",
-        "state",
-        OURS,
         "1 % of the update moved from weights to momentum",
         shifted_between_components,
         applies=_has_momentum,
     ),
-    Attack(
-        "step-counter",
-        "state",
-        OURS,
-        "a counter says one step more",
-        miscounted,
-        applies=_has(Component.BUFFER, DType.I32),
-    ),
-    Attack(
-        "negative-zeros",
-        "state",
-        OURS,
-        "zeros become negative or denormal",
-        signed_zeros,
-        hides=True,
-        applies=has_zeros,
-    ),
+    Attack("step-counter", "a counter says one step more", miscounted, applies=_has(Component.BUFFER, DType.I32)),
+    Attack("negative-zeros", "zeros become negative or denormal", signed_zeros, hides=True, applies=has_zeros),
 )

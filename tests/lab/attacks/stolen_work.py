@@ -7,7 +7,7 @@ import torch
 
 from lab.attacks.attack_loop import with_weights
 from lab.attacks.attack_target import Floats, State, Target, numbers, words_of
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from lab.attacks.shortcuts import JIA
 from lab.attacks.synthetic_data import between
 from pol.graph.step_program import Component
@@ -112,19 +112,18 @@ def _is_plain_sgd(target: Target) -> bool:
 
 
 ATTACKS = (
-    Attack("stolen-run", "theft", JIA, "somebody's checkpoints of another order, as one's own", stolen),
-    Attack("stolen-start", "theft", JIA, "somebody's checkpoints from another start", stolen_start),
-    Attack("splice", "theft", OURS, "one jump to a stolen model, honest before and after", spliced),
-    Attack("drip", "theft", OURS, "10 % of the segments go towards a stolen model, at honest lengths", drip),
+    Attack("stolen-run", "somebody's checkpoints of another order, as one's own", stolen, JIA),
+    Attack("stolen-start", "somebody's checkpoints from another start", stolen_start, JIA),
+    Attack("splice", "one jump to a stolen model, honest before and after", spliced),
+    Attack("drip", "10 % of the segments go towards a stolen model, at honest lengths", drip),
     Attack(
         "retrospective",
-        "theft",
-        JIA,
         "given final weights: last 5 % trained backwards, a line before",
         retrospective,
+        JIA,
         applies=_is_plain_sgd,
     ),
 )
 
-SAME_TASK = Attack("same-task", "theft", OURS, "somebody's checkpoints of this very task", same_task)
+SAME_TASK = Attack("same-task", "somebody's checkpoints of this very task", same_task)
 """No forgery: the work was done. Kept out of the battery, see docs/attacks.md."""

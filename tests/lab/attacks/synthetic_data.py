@@ -132,13 +132,9 @@ def own_task(workshop: Workshop) -> Forgery:
 
 
 ATTACKS = (
-    Attack(
-        "zhang-1", "synthetic", ZHANG, "line to a stolen model; synthetic batches with vanishing gradients", vanishing
-    ),
-    Attack(
-        "zhang-2", "synthetic", ZHANG, "line to a stolen model; one synthetic batch per segment points along", directed
-    ),
-    Attack("zhang-3", "synthetic", ZHANG, "own start next to the stolen model", near_start),
-    Attack("zhang-3-joined", "synthetic", ZHANG, "the same behind the committed start: one jump", near_start_joined),
-    Attack("own-task", "synthetic", ZHANG, "the proof of another task with data that was made to fit", own_task),
+    Attack("zhang-1", "line to a stolen model; synthetic batches with vanishing gradients", vanishing, ZHANG),
+    Attack("zhang-2", "line to a stolen model; one synthetic batch per segment points along", directed, ZHANG),
+    Attack("zhang-3", "own start next to the stolen model", near_start, ZHANG),
+    Attack("zhang-3-joined", "the same behind the committed start: one jump", near_start_joined, ZHANG),
+    Attack("own-task", "the proof of another task with data that was made to fit", own_task, ZHANG),
 )

@@ -65,10 +65,7 @@ def adamw(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), lr=2e-3)
 
 
-OPTIMIZERS: Mapping[str, Callable[[nn.Module], torch.optim.Optimizer]] = {
-    "sgd": digits.build_optimizer,
-    "adamw": adamw,
-}
+OPTIMIZERS: Mapping[str, Callable[[nn.Module], torch.optim.Optimizer]] = {"sgd": digits.build_optimizer, "adamw": adamw}
 MODELS = ("mlp", "cnn")
 
 

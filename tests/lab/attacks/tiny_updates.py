@@ -69,19 +69,7 @@ def creep(workshop: Workshop, state: State, segment: int) -> State:
 
 
 ATTACKS = (
-    Attack("infinitesimal", "tiny", FANG, "jump to a stolen model, then updates of next to nothing", infinitesimal),
-    Attack(
-        "blindfold-top-q",
-        "tiny",
-        FANG,
-        "honest where a top-q verifier looks, a line to a stolen model elsewhere",
-        top_q,
-    ),
-    Attack(
-        "dodge-top-q",
-        "tiny",
-        "Jia et al. 2021, arXiv:2103.05633",
-        "skips the 10 % of segments that move least",
-        dodging,
-    ),
+    Attack("infinitesimal", "jump to a stolen model, then updates of next to nothing", infinitesimal, FANG),
+    Attack("blindfold-top-q", "honest where a top-q verifier looks, a line to a stolen model elsewhere", top_q, FANG),
+    Attack("dodge-top-q", "skips the 10 % of segments that move least", dodging, "Jia et al. 2021, arXiv:2103.05633"),
 )

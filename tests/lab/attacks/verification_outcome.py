@@ -203,14 +203,7 @@ def _judge(store: Store, target: Target, proof: LearningProof, segment: int) -> 
 
     start, end = proof.checkpoints[segment : segment + 2]
     verdict = verify_entries(
-        store,
-        target.task,
-        start,
-        end,
-        target.executor,
-        target.thresholds,
-        second_look=target.looker,
-        compare=compare,
+        store, target.task, start, end, target.executor, target.thresholds, second_look=target.looker, compare=compare
     )
     claim, allowed = verdict.claim, limits(target)
     if claim is None:

@@ -5,7 +5,7 @@ They are the price of a tolerance; exact mode has none. Each says how far it got
 
 from __future__ import annotations
 
-import functools
+from functools import partial
 from math import isqrt
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 
 from lab.attacks.attack_loop import with_weights
 from lab.attacks.attack_target import CLASS, Floats, State, Target, numbers, words_of
-from lab.attacks.forgery import OURS, Attack, Forgery, Workshop
+from lab.attacks.forgery import Attack, Forgery, Workshop
 from pol.claims.acceptance_rule import THRESHOLD_BITS, travelled
 from pol.claims.distance import component_distances
 from pol.demo import digits
@@ -167,23 +167,15 @@ def _length(target: Target, start: State, end: State) -> float:
 
 
 ATTACKS = (
-    Attack("drift", "tolerance", OURS, "every segment pushed as far as the tolerance allows", drifting, hides=True),
-    Attack("below-grid", "tolerance", OURS, "every number moved within its cell of 2^-40", below_the_grid, hides=True),
+    Attack("drift", "every segment pushed as far as the tolerance allows", drifting, hides=True),
+    Attack("below-grid", "every number moved within its cell of 2^-40", below_the_grid, hides=True),
     Attack(
-        "back-door",
-        "tolerance",
-        OURS,
-        "Adam turns invisible averages into a trigger",
-        back_door,
-        hides=True,
-        applies=_has_dead_weights,
+        "back-door", "Adam turns invisible averages into a trigger", back_door, hides=True, applies=_has_dead_weights
     ),
     Attack(
         "back-door-plausible",
-        "tolerance",
-        OURS,
         "the same with averages that a gradient could have left",
-        functools.partial(back_door, plausible=True),
+        partial(back_door, plausible=True),
         hides=True,
         applies=_has_dead_weights,
     ),

@@ -1,6 +1,6 @@
 """The attack battery against every model, optimizer and segment length.
 
-`PYTHONPATH=tests python -m lab.benchmarks.attack_battery` writes docs/attacks.json and, from it, docs/attacks.md.
+`PYTHONPATH=tests python -m lab.benchmarks.attack_battery` writes docs/attacks.json and the tables of docs/attacks.md.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from typing import Any
 
 import torch
 
-from lab.attacks import ballast, honest_reruns, noisy_slots, scaled_slots, target_tasks
+from lab.attacks import ballast, honest_reruns, noisy_slots, target_tasks
 from lab.attacks.attack_target import Target
-from lab.attacks.battery import ATTACKS
+from lab.attacks.battery import ATTACKS, HIDING
 from lab.attacks.forgery import Attack
 from lab.attacks.stolen_work import SAME_TASK
 from lab.attacks.verification_outcome import Findings, limits, mount
 from lab.benchmarks.figure import Figure
+from lab.json_rows import json_rows
 from pol.verification.examination.screening import ranked, suspicions
 
 SIZES: Mapping[str, tuple[int, tuple[int, int]]] = {"mlp": (400, (10, 100)), "cnn": (200, (5, 50))}
 """Steps of the training of each model, and of its segments: of the shorter ones there are 40, so that 5 % are two."""
 KINKED = (("wide", "sgd"), ("wide", "adamw"), ("tuned", "adamw"))
 """Further targets for what hides in the tolerance: with a kink near in every batch, and with dead units."""
-HIDING = "tolerance"
-"""The family of attacks that are run against them."""
 SEGMENTS = 40
 SHARE = 0.05
 """Of the segments may be replayed."""
 SURE = 0.99
 HARMLESS = 0.01
 """Of the accuracy, or of the samples that a trigger reaches."""
+EXPLAINED = "## What this doesn't say\n"
+"""Begins the part of docs/attacks.md that people write."""
 Row = Mapping[str, Any]
 Measured = Mapping[str, Mapping[str, Any]]
 """By target: the spread of honest runs, the limits, and a row for each attack."""
@@ -48,7 +49,7 @@ def measure(attacks: Sequence[Attack] = (*ATTACKS, SAME_TASK), workers: int = 2)
     names = [attack.name for attack in attacks]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        hiding = [attack.name for attack in attacks if attack.family == HIDING]
+        hiding = [attack.name for attack in attacks if attack in HIDING]
         jobs = [pool.submit(_measure, *task, hiding if task in KINKED else names) for task in reversed(tasks)]
         found: dict[str, Any] = {}
         for job in reversed(jobs):
@@ -107,6 +108,11 @@ def row(target: Target, findings: Findings, scale: tuple[float, float, float]) -
     }
 
 
+def attack_figures() -> dict[str, Figure]:
+    """The battery, measured now."""
+    return figures(measure())
+
+
 def figures(measured: Measured) -> dict[str, Figure]:
     """The figures of the battery."""
     battery = {attack.name: attack for attack in ATTACKS}
@@ -163,14 +169,14 @@ def figures(measured: Measured) -> dict[str, Figure]:
 def admission_figures(seeds: Sequence[int] = range(5)) -> dict[str, Figure]:
     """How many tasks with a noisy slot are admitted as they are, and how many pushes do damage if slots are weighed."""
     found: dict[str, Figure] = {}
-    for push in scaled_slots.PUSHES:
+    for push in noisy_slots.PUSHES:
         build, interval = push.build, push.interval
         admitted, damaged, worst = 0, 0, 0.0
         for seed in seeds:
             admitted += noisy_slots.is_admitted(build, interval, seed)
-            task, profile = scaled_slots.scaled(build, interval, seed)
-            state, rejected = scaled_slots.pushed(task, profile.thresholds, push)
-            harm = max(scaled_slots.damage(task, build, state))
+            task, profile = noisy_slots.scaled(build, interval, seed)
+            state, rejected = noisy_slots.pushed(task, profile.thresholds, push)
+            harm = max(noisy_slots.damage(task, build, state))
             damaged += not rejected and harm > HARMLESS
             worst = max(worst, harm)
         found[f"{push.name}_accepted"] = Figure(
@@ -215,9 +221,10 @@ def _draws_of_many(detection: float) -> int:
     return 1 if detection == 1.0 else math.ceil(math.log(1 - SURE) / math.log(1 - detection))
 
 
-def document(measured: Measured) -> str:
-    """The text of docs/attacks.md."""
-    return "\n".join([*_head(measured), *_table(measured), *_tail(measured)]) + "\n"
+def document(measured: Measured, before: str) -> str:
+    """The text of docs/attacks.md: its tables anew, and what ``before`` says under them."""
+    tables = [*_head(measured), *_table(measured), *_tail(measured), "", ""]
+    return "\n".join(tables) + before[before.index(EXPLAINED) :]
 
 
 def _head(measured: Measured) -> list[str]:
@@ -225,8 +232,8 @@ def _head(measured: Measured) -> list[str]:
     return [
         "# Attacks",
         "",
-        "Written by `PYTHONPATH=tests python -m lab.benchmarks.attack_battery` from what it measured",
-        "([attacks.json](attacks.json)); do not edit. `pol bench attacks --json` measures again.",
+        "Tables written by `PYTHONPATH=tests python -m lab.benchmarks.attack_battery` from what it measured",
+        "([attacks.json](attacks.json)); do not edit them. `pol bench attacks --json` measures again.",
         "",
         "Each attack publishes a learning proof that is loaded and verified as any other. Targets: a perceptron and a",
         "convolutional network with batch normalisation on the digits, with SGD and with AdamW, in segments of 10 and",
@@ -297,12 +304,7 @@ def _cells(measured: Measured, name: str) -> list[str]:
 
 
 def _tail(measured: Measured) -> list[str]:
-    shown = (
-        "grinding",
-        "zhang-1",
-        "zhang-2",
-        "truncated-hash",
-    )
+    shown = ("grinding", "zhang-1", "zhang-2", "truncated-hash")
     lines = ["", "## What the cheating brings about", "", "| attack | target | measured |", "| --- | --- | --- |"]
     for name in shown:
         for key, part in measured.items():
@@ -316,7 +318,7 @@ def _tail(measured: Measured) -> list[str]:
     for key, part in measured.items():
         cells = [_three(part["honest"][way]) for way in ways]
         lines.append(f"| {key} | {_three(part['limits'])} | {' | '.join(cells)} |")
-    return [*lines, "", *TEXT.strip().splitlines()]
+    return lines
 
 
 def _hiding(measured: Measured) -> list[str]:
@@ -332,8 +334,7 @@ def _hiding(measured: Measured) -> list[str]:
         "| attack | target | cost | beyond | rejected | marked | drift | found by | damage |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    names = [attack.name for attack in ATTACKS if attack.family == HIDING]
-    for name in names:
+    for name in [attack.name for attack in HIDING]:
         for key, part in measured.items():
             row = part["attacks"].get(name)
             if row is None or row["segments"] != SEGMENTS or "marked" not in row:
@@ -350,97 +351,6 @@ def _hiding(measured: Measured) -> list[str]:
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return lines
-
-
-TEXT = """
-## What this doesn't say
-
-*Concentrated cheating.* A draw finds one cheated segment of n with probability draws / n: a single jump to a foreign
-model (`splice`) takes 99 % of the segments to find with 99 % if nothing but chance chooses. The screen finds jumps
-that are longer or go elsewhere than their neighbours; an attacker who knows it keeps to honest lengths and directions
-(`extrapolate-10%`), moves only as far as an honest segment does, and pays for all other segments. Verdicts on the
-market are about drawn segments only; whoever verifies for themselves may choose more.
-
-*One lie that saves everything.* `collapse` jumps once to a state where every gradient but that of ten numbers vanishes;
-all segments behind are true in both modes, and cost a fraction of a percent. Only the segment of the jump is false, so
-a draw finds it as rarely as any single segment: stakes have to be that much higher ([game.md](spec/game.md#solver)).
-The screen names the segment after which training stands still, and whoever evaluates the model sees that it is worth
-nothing; but no contract reads either. A solver that knows the screen may keep numbers moving that are as cheap to
-predict (weight decay moves dead weights too): the length of the jump and of what follows is then all that shows it. A
-jump to NaN would be a jump into rejection: a number without a distance is rejected in every segment.
-
-*Tolerance.* Within the threshold a solver may publish what it likes. What it injects is bounded: each segment by the
-threshold times the way that the segment went, together by the threshold times the sum of these ways (`drift`;
-tested). Training carries an injection further, as it carries rounding. These attacks cost 100 % because thresholds are
-small: at most a sixty-fourth of the way, and a few hundred-thousandths here. Before there was that cap, a bias in front
-of a group normalisation made thresholds of 0.37 to 0.48, and a solver that moved eight numbers within them collapsed
-the network with 4 to 6 % of the work, every segment accepted; a bias on the keys of attention let one steer it. Their
-tasks have no profile now.
-
-*Drift.* What a solver adds to each segment points in one direction, where rounding points anywhere: `pol verify` adds
-the directions up over all segments that it replays ([verdict.md](spec/verdict.md#drift)), and this table counts that
-as rejected. The contracts judge segment by segment, so a verdict by tolerance on the market doesn't know it. Whoever
-knows the rule stays below it: with noise of its own (`drift-in-noise`), a direction that turns, ten segments alone, or
-pushes of another sign that are next to nothing. That leaves six to eight tenths of the injection, which is bounded as
-above: no model here loses accuracy or gets a back door by it, unless Adam amplifies (`drift-across`).
-
-*Adam amplifies.* The bound on what is injected doesn't bound what becomes of it. Where a weight has no gradient at
-all (a pixel that is blank in every sample, a hidden unit that no sample reaches), Adam divides its average by epsilon
-= 1e-8, so that an average of 1e-7, far below every threshold, moves the weight by tenths. `back-door` plants a trigger
-by it and is found as drift; with noise (`back-door-in-noise`), or in ten segments (`back-door-few`), it isn't. No input
-has to be constant: `dead-unit` makes a detector of a unit that no sample reaches, and `awakening` wakes such units up
-in the last segment, at the price of accuracy. What is hidden in a checkpoint acts in the next segment: a pair of
-segments that is replayed as one ends elsewhere, and so they are all rejected ([pairs](spec/verdict.md#pairs)). The
-contracts judge segment by segment and accept them. A task whose result strangers will rely on, trained with Adam,
-should be posted in exact mode. SGD has no such amplifier: rate / (1 - momentum) is
-all (`silent-weights`).
-
-*Ballast.* Limits are relative to the way of a whole component. A submitter that adds a parameter with a constant
-gradient makes that way as long as it likes; its solver then trains nothing, or publishes another model, for 0 % of the
-work. The profile refuses such a task, as it knows the noise and the way of each tensor. Late ballast lies still while
-the profile is measured, and gets one. Each replayed segment shows it: its other tensors are off by as much as they
-should have moved ([slots](spec/verdict.md#slots)). It isn't part of this table, since its task is made for it
-(`ballast_accepted`, `late_ballast_accepted`).
-
-*Batch normalisation behind a bias, with Adam.* The bias has a gradient of nothing but rounding, which Adam scales up
-to whole steps. Honest runs then part as far as they travel: `pol profile` refuses to give a threshold. Use
-`bias=False`.
-
-*Settling averages.* Running statistics move less and less, so that rounding counts for more in late segments. A
-profile of the first two segments of the convolutional network (5 steps each, AdamW) puts the limit of the buffers at
-the floor, and an honest run of torch is then rejected in 28 of 40 segments; with four profiled ones in none. The tasks
-with buffers here are profiled over half of their segments.
-
-*Kinks.* The convolutional network has GELU. With ReLU, honest runs of it parted by up to 5e-3 (compiled, AdamW), more
-than the mildest cheats, which were then told from the canonical run but not from such honest ones: separation 0.3. See
-[litepaper.md](litepaper.md), "False rejects". The perceptron has ReLU, and had no such event in these runs. A segment
-that has a branch is allowed the length of what its reruns do (a second look,
-[ADR 0021](adr/0021-a-second-look.md)), so a mild cheat passes there that is rejected in the segments around it: in one
-of 13 segments of 10 steps, and in half of those of 100 steps, where most have a branch. If it points elsewhere than the
-reruns, the segment is marked, and several marks reject the training
-([verdict.md](spec/verdict.md#second-look)); the contracts know the length alone. A solver can make segments with a
-branch itself, by nudging each checkpoint to a kink of the next batch: `kink-ladder-tf32` has a backward pass of 11
-bits in nearly every segment, every one within its look, and too many marks. `kink-ladder-13` stays within the eight
-thresholds that no span has to explain, and has none; it costs two more steps a segment, by which the solver sees what
-a kink will excuse. Where a look is due anyway, a push along honest branches lies in their span (`along-reruns`).
-
-*Precision.* Products with 20 of 24 bits pass the tolerance: they are as exact as another order of summation. TF32 and
-bfloat16 don't.
-
-*The same task.* Somebody's proof of this very task, copied, is accepted in both modes: nothing in it is false. A
-proof says that the work was done, not by whom. On the market only the solver that won the task can commit a
-proof; a submitter who pays twice for one task document gets one training.
-
-*Undoing steps.* A step of SGD with momentum can be undone with one gradient (`retrospective`), at the price of
-training it forwards. It never arrives at the committed start: at least one segment is false. Segments that were
-undone in full count as trained, not as cheated.
-
-*Exact mode proves the result.* Whoever finds a cheaper way to the same bits isn't cheating.
-
-*By construction.* Order and content of the data, rate and schedule, precision and program are constants of the task;
-the start is committed; a draw reads nothing that the solver publishes. Attacks on them are either refused with the
-document or are training on something else, which the distance shows.
-"""
 
 
 def _least(values: Any) -> float | None:
@@ -473,5 +383,6 @@ def _three(values: Sequence[float]) -> str:
 if __name__ == "__main__":
     docs = Path("docs")
     found = measure()
-    (docs / "attacks.json").write_text(json.dumps(found, indent=1) + "\n")
-    (docs / "attacks.md").write_text(document(json.loads((docs / "attacks.json").read_text())))
+    (docs / "attacks.json").write_text(json_rows(found))
+    page = docs / "attacks.md"
+    page.write_text(document(json.loads((docs / "attacks.json").read_text()), page.read_text()))

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import os
 import subprocess
@@ -17,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.benchmarks.figure import ROOT, Figure
+from lab.benchmarks.figure import Figure, forget_peak, measured_apart, peak_memory
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.commitments.complete_state import StateEntry, complete_root, document_root
 from pol.errors import OperationalError
@@ -130,12 +128,7 @@ def _peak_of(*arguments: str | Path) -> int:
 
 def recording(way: str, folder: Path) -> dict[str, float]:
     """Bytes that one checkpoint takes beyond the training, and those of the state, in a process of its own."""
-    command = [sys.executable, "-m", "lab.benchmarks.checkpoint_memory", way, str(folder / way)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OperationalError(f"the memory of recording, {way}, wasn't measured: {done.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, float] = json.loads(measured_apart("lab.benchmarks.checkpoint_memory", way, str(folder / way)))
     return found
 
 
@@ -162,16 +155,12 @@ def _record(way: str, folder: str) -> dict[str, float]:
         first = recorder()
         first.resume()
         first.close()
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
+    forget_peak()
     step()
-    before = _peak()  # the training's own
+    before = peak_memory()  # the training's own
     if way == "resume":  # which makes no step: what a step takes for a moment is free by then
-        gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
-        before = _peak()
+        forget_peak()
+        before = peak_memory()
     recording_ = recorder()
     recording_.resume()
     if way != "resume":
@@ -179,13 +168,7 @@ def _record(way: str, folder: str) -> dict[str, float]:
         recording_.step()
     recording_.close()
     state = 2 * sum(parameter.nbytes for parameter in model.parameters())
-    return {"bytes": _peak() - before, "state": state}
-
-
-def _peak() -> float:
-    """The most memory since the mark was set, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return float(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) * 1024
+    return {"bytes": peak_memory() - before, "state": state}
 
 
 if __name__ == "__main__":

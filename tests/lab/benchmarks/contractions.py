@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from lab.benchmarks.figure import Figure
+from lab.benchmarks.figure import Figure, side_by_side, torch_threads
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution.cpu import CpuExecutor
@@ -261,25 +260,6 @@ def _input_gradient(layer: Layer, tensors: Sequence[Words]) -> Node:
     return fold(here, "nciajb", "okl", tensors, g, w)
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Median seconds of a case on both sides."""
-
-    case: Case
-    ours: float
-    peer: float
-
-    @property
-    def ratio(self) -> float:
-        """Ours over the peer's."""
-        return self.ours / self.peer
-
-    @property
-    def rate(self) -> float:
-        """Our rate in floating-point operations per nanosecond; a multiply-add is two."""
-        return 2 * self.case.work * self.case.copies / self.ours / 1e9
-
-
 def executor(case: Case, threads: int = 1) -> CpuExecutor:
     """An executor of a program that is nothing but the case."""
     nodes = case.nodes * case.copies
@@ -288,57 +268,49 @@ def executor(case: Case, threads: int = 1) -> CpuExecutor:
     return CpuExecutor(StepProgram((slot,), constants, nodes), case.operands, threads)
 
 
+@dataclass(frozen=True)
+class Timing:
+    """Median seconds of a case on both sides."""
+
+    ours: float
+    peer: float
+    rate: float
+    """Ours in floating-point operations per nanosecond; a multiply-add is two."""
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the peer's."""
+        return self.ours / self.peer
+
+
 def measure(case: Case) -> Timing:
     """Both sides alternately until the budget is spent."""
-    ours, state = executor(case), [np.zeros(case.nodes[0].type.shape, np.uint32)]
-    calls: tuple[Callable[[], object], ...] = (lambda: ours.run(state, 0), case.peer)
-    times: tuple[list[float], list[float]] = ([], [])
-    for call in calls * 3:
-        call()
-    while len(times[0]) < ROUNDS or sum(times[0]) < BUDGET:
-        for call, seconds in zip(calls, times, strict=True):
-            began = time.thread_time()
-            call()
-            seconds.append(time.thread_time() - began)
-    return Timing(case, statistics.median(times[0]), statistics.median(times[1]))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _mean_ratio(timings: Sequence[Timing]) -> float:
-    return statistics.geometric_mean(timing.ratio for timing in timings)
+    run, state = executor(case), [np.zeros(case.nodes[0].type.shape, np.uint32)]
+    ours, peer = side_by_side(lambda: run.run(state, 0), case.peer, ROUNDS, time.thread_time, 3, BUDGET)
+    return Timing(ours, peer, 2 * case.work * case.copies / ours / 1e9)
 
 
 def contraction_figures() -> dict[str, Figure]:
     """Ratios over all shapes of a kind, and the rate of every single one."""
-    with one_thread():
-        products, batched, small = (
-            [measure(case) for case in cases] for cases in (matrix_products(), batched_products(), small_products())
-        )
-        convolved = [measure(case) for layer in RESNET_LAYERS for case in convolutions(layer)]
-    geomean, worst = _mean_ratio(products), max(timing.ratio for timing in products)
-    convolution = sum(timing.ours for timing in convolved) / sum(timing.peer for timing in convolved)
-    attention, narrow = max(timing.ratio for timing in batched), max(timing.ratio for timing in small)
-    figures = {
-        "matmul_ratio_geomean": Figure(geomean, "times", PEER, geomean),
-        "matmul_ratio_worst": Figure(worst, "times", PEER, worst),
-        "conv_ratio": Figure(convolution, "times", PEER, convolution),
-        "bmm_ratio_worst": Figure(attention, "times", PEER, attention),
-        "small_matmul_ratio_worst": Figure(narrow, "times", PEER, narrow),
+    kinds: Mapping[str, Iterable[Case]] = {
+        "matmul": matrix_products(),
+        "bmm": batched_products(),
+        "small matmul": small_products(),
+        "conv": (case for layer in RESNET_LAYERS for case in convolutions(layer)),
     }
-    kinds = {"matmul": products, "bmm": batched, "small matmul": small, "conv": convolved}
-    for kind, timings in kinds.items():
-        for timing in timings:
-            figures[f"{kind} {timing.case.name}"] = Figure(timing.rate, "GFLOP/s", PEER, timing.ratio)
-    return figures
+    with torch_threads():
+        found = {kind: {case.name: measure(case) for case in cases} for kind, cases in kinds.items()}
+    ratios = {kind: [timing.ratio for timing in timings.values()] for kind, timings in found.items()}
+    convolved = found["conv"].values()
+    summary = {
+        "matmul_ratio_geomean": statistics.geometric_mean(ratios["matmul"]),
+        "matmul_ratio_worst": max(ratios["matmul"]),
+        "conv_ratio": sum(timing.ours for timing in convolved) / sum(timing.peer for timing in convolved),
+        "bmm_ratio_worst": max(ratios["bmm"]),
+        "small_matmul_ratio_worst": max(ratios["small matmul"]),
+    }
+    return {name: Figure(ratio, "times", PEER, ratio) for name, ratio in summary.items()} | {
+        f"{kind} {name}": Figure(timing.rate, "GFLOP/s", PEER, timing.ratio)
+        for kind, timings in found.items()
+        for name, timing in timings.items()
+    }

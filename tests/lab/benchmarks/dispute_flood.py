@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +12,10 @@ from typing import Any
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint, RPCResponse
 
-from lab.benchmarks.local_node import local_node
-from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena, ordered
+from anvil_node import anvil_node
+from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena
 from lab.benchmarks.role_drills import small
+from node_snapshots import order
 from pol.chain.desks.market import Matter
 from pol.chain.node.connection import Connection
 from pol.demo.cheating_parties import BaselessWhistleblower
@@ -51,8 +51,6 @@ class Flood:
     own_gas: int
     own_income: int
     """Shares of lost bonds."""
-    own_seconds: float
-    """Of this machine."""
 
     @property
     def attacker_cost(self) -> int:
@@ -93,14 +91,14 @@ class Flooder(BaselessWhistleblower):
 
 def _priced(url: str) -> Connection:
     connection = Connection(Web3(PricedProvider(url)), url)
-    ordered(connection, "anvil_setNextBlockBaseFeePerGas", hex(GAS_PRICE))
-    ordered(connection, "evm_mine")
+    order(connection, "anvil_setNextBlockBaseFeePerGas", hex(GAS_PRICE))
+    order(connection, "evm_mine")
     return connection
 
 
 def objections_flood(tasks: int, each: int, is_played: bool) -> Flood:
     """``each`` objections to the honest log of each of so many tasks, at once; abandoned unless they are played."""
-    with tempfile.TemporaryDirectory() as folder, local_node("osaka") as url:
+    with tempfile.TemporaryDirectory() as folder, anvil_node(hardfork="osaka") as url:
         place = Arena(_priced(url), Path(folder))
         submitter, solver = place.join(Submitter, "submitter"), place.join(Solver, "solver")
         ids = [submitter.submit(small(), OFFER) for _ in range(tasks)]
@@ -115,7 +113,7 @@ def objections_flood(tasks: int, each: int, is_played: bool) -> Flood:
 
 def challenges_flood(each: int) -> Flood:
     """So many challenges of an honest verdict, all of them played."""
-    with tempfile.TemporaryDirectory() as folder, local_node("osaka") as url:
+    with tempfile.TemporaryDirectory() as folder, anvil_node(hardfork="osaka") as url:
         place = Arena(_priced(url), Path(folder))
         verifier = place.join(Verifier, "verifier")
         task_id = place.challengeable(small(), OFFER, verifier)
@@ -128,7 +126,7 @@ def _flooded(
     place.join(Flooder, "flooder")
     flooder = place.join(Flooder, "flooder")
     flooder.strategy = AT_ANY_PRICE
-    ordered(place.connection, "anvil_setBalance", flooder.wallet.address, hex(10_000 * ETHER))
+    order(place.connection, "anvil_setBalance", flooder.wallet.address, hex(10_000 * ETHER))
     flooder.deposit(5_000 * ETHER)
     parties = (flooder, honest)
     before = [(role.wallet.gas_paid, role.market.vault.free(role.wallet.address)) for role in parties]
@@ -144,8 +142,7 @@ def _flooded(
             flooder.object(task_id, FalseSegment(segment, claim))
     court = place.deployment.market(place.connection).courts[matter]
     desk, game = court.desk, court.game
-    spent = [0.0]
-    processes: list[Process[Any]] = [_Timed(honest, decide, spent)]
+    processes: list[Process[Any]] = [Process(honest, decide, Mode.DEFEND)]
     if is_played:
         processes.append(Process(flooder, next_of_whistleblower, Mode.DEFEND))
     numbers = [int(event[desk.EVENTS.number]) for event in desk.events(desk.EVENTS.challenged)]
@@ -159,20 +156,4 @@ def _flooded(
         (gas[0] - was[0], gas[1] - was[1]) for gas, was in zip(after, before, strict=True)
     )
     lost = sum(game.winner(number) is not Side.ASSERTER for number in numbers)
-    return Flood(len(numbers), lost, attacker_gas, -attacker_free, own_gas, own_free, spent[0])
-
-
-class _Timed(Process[Any]):
-    """A process that defends only, and counts the seconds of its turns."""
-
-    def __init__(self, role: Role, decide: Any, spent: list[float]) -> None:
-        super().__init__(role, decide, Mode.DEFEND)
-        self._spent = spent
-
-    def turn(self) -> Any:
-        """A turn."""
-        began = time.perf_counter()
-        try:
-            return super().turn()
-        finally:
-            self._spent[0] += time.perf_counter() - began
+    return Flood(len(numbers), lost, attacker_gas, -attacker_free, own_gas, own_free)

@@ -22,9 +22,10 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from lab.benchmarks.figure import Figure
 from pol.errors import UnsupportedError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.stock_torch.stable_order import StableOrder
+from pol.execution.stock_torch.defined_results import DefinedResults
 from pol.graph.capture import Capture, Loop, capture
 
 ROWS, BATCH, STEPS, WIDTH = 16, 4, 3, 6
@@ -283,7 +284,7 @@ def _eager(step: Drawn, number: int, nudge: int | None) -> dict[str, Any]:
         floats = floats * (1 + 2.0**-21 * (2 * torch.rand(floats.shape, generator=generator) - 1))
         for p in model.parameters():
             p.data *= 1 + 2.0**-21 * (2 * torch.rand(p.shape, generator=generator) - 1)
-    with TaskRandomness(7).step(0), StableOrder():
+    with TaskRandomness(7).step(0), DefinedResults():
         for rows in order[number].reshape(loop.accumulation, -1):
             loss = functional.cross_entropy(model(floats[rows], integers[rows]), target[rows])
             (loss / loop.accumulation).backward()  # type: ignore[no-untyped-call]  # torch declares no types
@@ -336,3 +337,14 @@ def _judged(seed: int) -> tuple[Drawn, frozenset[str] | None, bool]:
     except UnsupportedError:
         return step, None, False
     return step, frozenset(node.operation for node in found.aten.nodes), is_another_training(step, found)
+
+
+def drawn_figures(count: int = COUNT) -> dict[str, Figure]:
+    """Of drawn programs, those that were captured without an error and are another training than the user's."""
+    found = outcome(count)
+    return {
+        "drawn_programs": Figure(count, "programs"),
+        "drawn_programs_captured": Figure(found.captured, "programs"),
+        "drawn_operations": Figure(len(found.operations), "operations"),
+        "silent_differences": Figure(len(found.silent), "programs"),
+    }

@@ -118,10 +118,7 @@ def _last_steps(workload: Workload) -> tuple[Callable[[], object], Callable[[], 
     program, state = captured.program, captured.state
     plain, seed = CpuExecutor(program, captured.constants, threads=2), keccak256(b"receipt")
     observing = plain.observing(receipt_nodes(seed, len(program.nodes)))
-    return (
-        lambda: execute_with_receipt(program, observing, state, 0, seed),
-        lambda: plain.advance(state, 0),
-    )
+    return (lambda: execute_with_receipt(program, observing, state, 0, seed), lambda: plain.advance(state, 0))
 
 
 def _exact_step(workload: Workload, threads: int) -> Callable[[], object]:

@@ -7,8 +7,6 @@ optimizer, with the seeds FIRST to LAST.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,9 +15,8 @@ from functools import partial
 from itertools import product
 
 from lab.benchmarks.classifier import SMALL
-from lab.benchmarks.figure import ROOT, Figure
+from lab.benchmarks.figure import Figure, measured_apart
 from lab.benchmarks.honest_runs import ENVIRONMENTS, STEPS, Tally, Tasks, publish_task
-from pol.errors import OperationalError
 from pol.training.storage.store import Store
 
 SEEDS = range(6, 11)
@@ -80,12 +77,8 @@ def tally_figures(prefix: str, tally: Tally) -> dict[str, Figure]:
 def _run_apart(url: str, network: str, optimizer: str, tasks: Tasks, place: int) -> Tally:
     variables, kinds = ENVIRONMENTS[place]
     arguments = [url, network, optimizer, json.dumps(tasks), *kinds]
-    command = [sys.executable, "-m", "lab.benchmarks.honest_runs", *arguments]
-    environment = {**os.environ, **_PASSIVE, **variables, "PYTHONPATH": str(ROOT / "tests")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OperationalError(f"honest runs ({variables}, {', '.join(kinds)}) failed: {done.stderr[-2000:]}")
-    return Tally(**json.loads(done.stdout.splitlines()[-1]))
+    printed = measured_apart("lab.benchmarks.honest_runs", *arguments, variables={**_PASSIVE, **variables})
+    return Tally(**json.loads(printed.splitlines()[-1]))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from lab.benchmarks.figure import ROOT, Figure
-from lab.benchmarks.local_node import local_node
-from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena, connect, key, ordered
+from anvil_node import anvil_node
+from lab.benchmarks.figure import ROOT, Figure, peak_memory
+from lab.benchmarks.market_processes import AT_ANY_PRICE, Arena, connect, key
+from node_snapshots import order
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.task_registry import Status
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace
@@ -44,7 +45,6 @@ from pol.training.task.task_document import LoadedTask
 INTERVAL, STEPS, TOKENS = 20, 40, 256
 STEP = 13
 """Of the drawn segment: the step that the verifier lies about."""
-ETHER = 10**18
 OFFER = Offer(STEPS, INTERVAL, draws=1, wei_per_work_unit=10**5)
 LIES: Mapping[str, tuple[str, str]] = {
     "backward_contraction": ("backward.mm", ""),
@@ -63,7 +63,7 @@ KILLED_AFTER = 2
 TURNS = 400
 
 
-def gpt2(check: bool = True) -> Capture:
+def gpt2() -> Capture:
     """Hugging Face's class at its own size, AdamW with clipping, one text of 256 tokens in a step."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
@@ -78,7 +78,7 @@ def gpt2(check: bool = True) -> Capture:
 
     order = (torch.arange(STEPS) % len(texts)).reshape(STEPS, 1)
     data = texts[:, :-1].contiguous(), texts[:, 1:].contiguous()
-    return capture(model, loss, torch.optim.AdamW(model.parameters(), 1e-4), data, order, Loop(clip_norm=1.0), 0, check)
+    return capture(model, loss, torch.optim.AdamW(model.parameters(), 1e-4), data, order, Loop(clip_norm=1.0))
 
 
 class NodeLiar(Verifier):
@@ -206,35 +206,25 @@ def _live(life: Life) -> None:
         waits = [made.until for made in taken if made.until is not None and made.result is not DecisionResult.DONE]
         good = {DecisionResult.DONE, DecisionResult.WAITED}
         problems = [f"{made.verb}: {made.why}: {made.detail}" for made in taken if made.result not in good]
-        print(json.dumps(asdict(Turn(done, waits, problems, time.monotonic() - began, _peak()))), flush=True)
+        print(json.dumps(asdict(Turn(done, waits, problems, time.monotonic() - began, peak_memory()))), flush=True)
 
 
-def _submit(life: Life, check: bool) -> None:
+def _submit(life: Life) -> None:
     """Capture the model and offer the task."""
     began = time.monotonic()
-    captured = gpt2(check)
-    seconds, peak = time.monotonic() - began, _peak()
+    captured = gpt2()
+    seconds, peak = time.monotonic() - began, peak_memory()
     submitter = Submitter(connect(life.url), Deployment.from_json(life.deployment), key("submitter"), life.store_url)
     task_id = submitter.submit(captured, OFFER)
     done = {"task": task_id.hex(), "capture_seconds": seconds, "capture_peak": peak}
-    print(json.dumps(done | {"submit_seconds": time.monotonic() - began - seconds, "submit_peak": _peak()}))
-
-
-def _peak() -> float:
-    """The most memory since the mark was set, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return float(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) * 1024
+    print(json.dumps(done | {"submit_seconds": time.monotonic() - began - seconds, "submit_peak": peak_memory()}))
 
 
 class Trial:
-    """The market with its parties, and what they did.
+    """The market with its parties, and what they did."""
 
-    Args:
-        tell: gets a line for each act, with its seconds and bytes.
-    """
-
-    def __init__(self, url: str, folder: Path, tell: Callable[[str], None]) -> None:
-        self.connection, self._folder, self._tell = connect(url), folder, tell
+    def __init__(self, url: str, folder: Path) -> None:
+        self.connection, self._folder = connect(url), folder
         self._url, self._arena = url, Arena(self.connection, folder / "store")
         for kind in (Submitter, Solver, Verifier, Whistleblower):
             self._arena.join(kind, kind.__name__.lower())
@@ -245,14 +235,13 @@ class Trial:
         places = self._arena.deployment.to_json(), self._arena.store_url, str(self._folder / kind)
         return Life(kind, self._url, *places, lie)
 
-    def submitted(self, check: bool) -> tuple[bytes, dict[str, Any]]:
-        """The task that the submitter offers, and what that took; with ``check`` the capture checks itself."""
-        with _child("submit", json.dumps(asdict(self.life("submitter"))), "checked" if check else "unchecked") as child:
+    def submitted(self) -> tuple[bytes, dict[str, Any]]:
+        """The task that the submitter offers, and what that took."""
+        with _child("submit", json.dumps(asdict(self.life("submitter")))) as child:
             out, _ = child.communicate()
         if child.returncode:
             raise OperationalError("the submitter's process failed")
         found = json.loads(out.splitlines()[-1])
-        self._tell(str(found))
         return bytes.fromhex(found["task"]), found
 
     def live(self, parties: Sequence[Party], over: Callable[[], bool], kills: bool = False) -> None:
@@ -269,17 +258,10 @@ class Trial:
     def _turn(self, party: Party, kills: bool) -> Turn:
         if kills and party.moves == KILLED_AFTER and not party.kills:
             party.killed(2.0)
-            self._tell(f"the {party.life.kind} is killed and begins anew")
         turn = party.turn()
         party.moves += turn.done.count("move")
-        for problem in turn.problems:
-            self._tell(f"{party.life.kind}: {problem}")
-        act = {"party": party.life.kind, "done": turn.done, "seconds": turn.seconds, "peak": turn.peak}
-        if turn.done or turn.seconds > 1.0:
-            self._tell(
-                f"{party.life.kind:<14} {turn.seconds:7.1f} s {turn.peak / 2**30:6.2f} GiB  {', '.join(turn.done)}"
-            )
-            self.acts.append(act)
+        if turn.done or turn.problems or turn.seconds > 1.0:
+            self.acts.append({"party": party.life.kind, **asdict(turn)})
         return turn
 
     def trained(self, task_id: bytes) -> None:
@@ -291,7 +273,7 @@ class Trial:
 
     def disputed(self, task_id: bytes, lie: str) -> dict[str, Any]:
         """A verdict with a lie, and its dispute to the settlement."""
-        before, first = ordered(self.connection, "evm_snapshot"), len(self.acts)
+        before, first = order(self.connection, "evm_snapshot"), len(self.acts)
         # What the parties know of an earlier dispute would help them in this one.
         for kind in ("verifier", "whistleblower"):
             shutil.rmtree(self._folder / kind / FOLDER, ignore_errors=True)
@@ -308,9 +290,7 @@ class Trial:
         if market.game.winner(number) is not Side.CHALLENGER or kills != [1, 1]:
             raise OperationalError(f"the lie about {lie} won, or nobody was killed: {kills}")
         sent = self._sent(block)
-        ordered(self.connection, "evm_revert", before)
-        gas = ", ".join(f"{size} bytes for {gas} gas" for size, gas in sent)
-        self._tell(f"{lie}: {seconds:.0f} s; transactions: {gas}")
+        order(self.connection, "evm_revert", before)
         return {"seconds": seconds, "acts": self.acts[first:], "sent": sent}
 
     def _sent(self, first: int) -> list[tuple[int, int]]:
@@ -323,11 +303,11 @@ class Trial:
         return found
 
 
-def gpt2_figures(tell: Callable[[str], None] = lambda line: None, check: bool = True) -> dict[str, Figure]:
+def gpt2_figures() -> dict[str, Figure]:
     """All figures; some 25 minutes and 25 GB of disk."""
-    with tempfile.TemporaryDirectory() as folder, local_node("osaka") as url:
-        trial = Trial(url, Path(folder), tell)
-        task_id, submitted = trial.submitted(check)
+    with tempfile.TemporaryDirectory() as folder, anvil_node(hardfork="osaka") as url:
+        trial = Trial(url, Path(folder))
+        task_id, submitted = trial.submitted()
         began = time.monotonic()
         trial.trained(task_id)
         trained, solving = time.monotonic() - began, list(trial.acts)
@@ -346,8 +326,7 @@ def gpt2_figures(tell: Callable[[str], None] = lambda line: None, check: bool = 
         ),
         "gpt2_peak_memory": Figure(max(act["peak"] for act in honest) / 1e9, "GB, of the honest party"),
         "gpt2_dispute_gas": Figure(
-            max(sum(gas for _, gas in found["sent"]) for found in disputes.values()),
-            "gas, challenge to settlement",
+            max(sum(gas for _, gas in found["sent"]) for found in disputes.values()), "gas, challenge to settlement"
         ),
         "gpt2_largest_move": Figure(
             max(size for found in disputes.values() for size, _ in found["sent"]), "bytes of calldata"
@@ -363,8 +342,5 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["party", life]:
             _live(Life(**json.loads(life)))
-        case ["submit", life, check]:
-            _submit(Life(**json.loads(life)), check == "checked")
-        case [file, *unchecked]:
-            figures = gpt2_figures(lambda line: print(line, file=sys.stderr, flush=True), check=not unchecked)
-            Path(file).write_text(json.dumps({name: asdict(figure) for name, figure in figures.items()}, indent=2))
+        case ["submit", life]:
+            _submit(Life(**json.loads(life)))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from lab.benchmarks.classifier import SMALL, Size, Training
-from lab.verification.rate_bounds import clopper_pearson_upper
+from lab.benchmarks.rate_bounds import clopper_pearson_upper
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import is_accepted, travelled
 from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
@@ -114,12 +114,7 @@ class Tally:
     pairs_rejected: int = 0
 
     def add(
-        self,
-        claim: SegmentClaim,
-        thresholds: Three,
-        again: SecondLooker,
-        start: Sequence[Words],
-        end: Sequence[Words],
+        self, claim: SegmentClaim, thresholds: Three, again: SecondLooker, start: Sequence[Words], end: Sequence[Words]
     ) -> None:
         """Decide one interval."""
         first = decide(claim, thresholds)

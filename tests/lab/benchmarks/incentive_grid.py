@@ -1,4 +1,4 @@
-"""Honesty on a grid of tasks, planted errors that are drawn, jackpots of split identities, and populations."""
+"""Honesty on a grid of tasks, planted errors that are drawn, jackpots of split identities."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from random import Random
 from lab.benchmarks.figure import Figure
 from lab.incentives.auction_rules import AuctionTerms
 from lab.incentives.bidding import bids, shills
-from lab.incentives.coalition_search import MOST_SHARE, SHARES, worst
-from lab.incentives.reverted_rules import reverted_found
+from lab.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
+from lab.incentives.rounds_search import REVERTED as ROUNDS_REVERTED
+from lab.incentives.rounds_search import reverted_of_rounds, worst_of_rounds
 from lab.incentives.rule_variants import REVERTED
 from lab.incentives.ticket_weights import Weights
-from lab.simulations.agents import Behavior
-from lab.simulations.population import Population, simulate
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
 from pol.incentives.amounts import UNIT
@@ -24,14 +23,13 @@ from pol.incentives.forced_errors import LARGEST_RATE, ONE, Assignment
 from pol.incentives.game.griefing import burn_ratio
 from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import Design, design
-from pol.incentives.game.payoffs import without_planted_errors
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 
 DRAWN = 100_000
+RULES_AS_THEY_WERE = len(REVERTED) + len(ROUNDS_REVERTED)
 IDENTITIES = 32
 AUCTIONS = 1_000
-TASKS = 600
 GRID = {
     "training": (1, 20, 5_000),
     "replay": (0.5, 1.0, 3.0),
@@ -51,10 +49,9 @@ def incentive_figures() -> dict[str, Figure]:
     for point in designs():
         found.count(point)
     usual = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
-    with_, without = standing_lies(usual)
     bit = biased(usual)
-    most = max(worst(usual.needs, share).found.excess for share in SHARES)
-    reverted = reverted_found(usual.needs)
+    most = max(worst_of_rounds().excess, *(worst(usual.needs, share).found.excess for share in SHARES))
+    reverted = len(reverted_found(usual.needs)) + len(reverted_of_rounds())
     return {
         "grid_points": Figure(found.points, "tasks with parameters"),
         "honest_best_response_share": Figure(found.honest / found.points, "of them, every role and deviation"),
@@ -66,12 +63,10 @@ def incentive_figures() -> dict[str, Figure]:
         "sybil_jackpot_excess_wei": Figure(sybil_excess(), f"wei, 1 to {IDENTITIES} identities"),
         "one_bit_forced_error_rate": Figure(bit[0], f"instead of {usual.game.rate:.3f}"),
         "one_bit_cheat_drawn": Figure(bit[1], f"instead of {usual.detection:.3f}"),
-        "standing_lies_with_planted_errors": Figure(with_, "of verdicts of rational parties"),
-        "standing_lies_without": Figure(without, "of verdicts of rational parties"),
         "coalition_profit_max": Figure(
-            most, f"wei a task above duty, rules as decided, up to {MOST_SHARE:.0%} of tickets"
+            most, f"wei a task or a plan of rounds above duty, rules as decided, up to {MOST_SHARE:.0%} of tickets"
         ),
-        "reverted_rules_found": Figure(len(reverted), f"of {len(REVERTED)} rules as they were: an attack"),
+        "reverted_rules_found": Figure(reverted, f"of {RULES_AS_THEY_WERE} rules as they were: an attack"),
     }
 
 
@@ -163,13 +158,3 @@ def sybil_excess() -> int:
 def biased(found: Design) -> tuple[float, float]:
     """With one bit of the beacon: how often a verifier errs that likes to, and how often a cheat is drawn."""
     return 1 - (1 - found.game.rate) ** 2, found.detection**2
-
-
-def standing_lies(found: Design) -> tuple[float, float]:
-    """Share of verdicts that are false and stand, among rational parties, with planted errors and without."""
-    setting = Population({Behavior.RATIONAL: 20}, {Behavior.RATIONAL: 10}, 10, TASKS)
-    shares = []
-    for played in (found.game, without_planted_errors(found.game)):
-        result = simulate(played, setting)
-        shares.append(result.last("lies", "seatings") - result.last("lies_caught", "seatings"))
-    return shares[0], shares[1]

@@ -14,24 +14,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-import torch
-
 from lab.benchmarks import classifier
 from lab.benchmarks.classifier import Size, Training
-from lab.benchmarks.court_arithmetic import arithmetic_gas
 from lab.benchmarks.false_rejects import SEEDS, honest_figures
-from lab.benchmarks.figure import Figure
+from lab.benchmarks.figure import Figure, torch_threads
 from lab.benchmarks.honest_runs import usual_profile
-from lab.benchmarks.verification_cost import CHEATED, CONFIDENCE, draws_needed, verification_figures
-from pol.arithmetic.primitives import Op
 from pol.claims.acceptance_rule import EXACT
-from pol.claims.sample_size import cheated_segments, detection_probability
+from pol.claims.sample_size import cheated_segments, detection_probability, draws_for
 from pol.claims.segment_draw import MAX_DRAWS, draw
 from pol.commitments.keccak import keccak256
 from pol.commitments.receipt import receipt_seed
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
-from pol.graph.step_program import StepProgram
 from pol.training.recorder.background_job import Background
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
@@ -44,6 +38,7 @@ from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome
 
 EPOCHS = 100
+CONFIDENCE, CHEATED = Fraction(99, 100), Fraction(1, 20)
 INTERVAL = 14
 """Steps between checkpoints, eight of which are in an epoch: recording and replaying cost about the same."""
 PROFILED = 1
@@ -51,10 +46,7 @@ PROFILED = 1
 LITEPAPER = 0.46
 """The overhead that the Gensyn litepaper (2022) reports for its experiment."""
 REPLICAS = 7
-BLOCK_GAS, BLOCK_SECONDS = 60_000_000, 12
-"""Gas of an Ethereum block, and how often there is one."""
 BEACON = keccak256(b"a beacon's word")
-_PRICED = {Op.FADD: "add_gas", Op.FSUB: "add_gas", Op.FMUL: "mul_gas", Op.FDIV: "div_gas", Op.FSQRT: "sqrt_gas"}
 
 
 class Stopwatch:
@@ -92,7 +84,6 @@ class Experiment:
     draws: int = 0
     rejected: int = 0
     accuracy: float = 0.0
-    program: StepProgram | None = None
 
     @property
     def plain_seconds(self) -> float:
@@ -152,37 +143,31 @@ def run_experiment(epochs: int = EPOCHS, size: Size = classifier.MEDIUM, interva
     steps = epochs * per_epoch
     result = Experiment(epochs, interval, steps // interval)
     order = digits.order(0, steps, size.batch)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            store = Store(f"file://{folder}")
-            plain, recorded = Training(size, 0, order), Training(size, 0, order)
-            with result.capture.running():
-                digest, _ = publish(store, recorded.captured(), steps=steps, interval=interval)
-            task = load(store, digest)
-            result.program = task.program
-            recording = Recording(store, task)
-            for epoch in range(epochs):
-                # Either kind goes first as often as the other.
-                for is_recorded in (epoch % 2 == 0, epoch % 2 == 1):
-                    watch = Stopwatch()
-                    with watch.running():
-                        for step in range(epoch * per_epoch, (epoch + 1) * per_epoch):
-                            if is_recorded:
-                                recorded.step(step)
-                                recording.after(recorded, step + 1)
-                            else:
-                                plain.step(step)
+    with torch_threads(), tempfile.TemporaryDirectory() as folder:
+        store = Store(f"file://{folder}")
+        plain, recorded = Training(size, 0, order), Training(size, 0, order)
+        with result.capture.running():
+            digest, _ = publish(store, recorded.captured(), steps=steps, interval=interval)
+        task = load(store, digest)
+        recording = Recording(store, task)
+        for epoch in range(epochs):
+            # Either kind goes first as often as the other.
+            for is_recorded in (epoch % 2 == 0, epoch % 2 == 1):
+                watch = Stopwatch()
+                with watch.running():
+                    for step in range(epoch * per_epoch, (epoch + 1) * per_epoch):
                         if is_recorded:
-                            recording.flush()
-                    (result.recorded if is_recorded else result.plain).append(watch)
-            with result.proof.running():
-                proof = recording.publish()
-            result.accuracy = recorded.accuracy()
-            _verify(result, store, task, proof)
-    finally:
-        torch.set_num_threads(threads)
+                            recorded.step(step)
+                            recording.after(recorded, step + 1)
+                        else:
+                            plain.step(step)
+                    if is_recorded:
+                        recording.flush()
+                (result.recorded if is_recorded else result.plain).append(watch)
+        with result.proof.running():
+            proof = recording.publish()
+        result.accuracy = recorded.accuracy()
+        _verify(result, store, task, proof)
     return result
 
 
@@ -204,15 +189,6 @@ def _verify(result: Experiment, store: Store, task: LoadedTask, digest: str) -> 
         for segment in draw(BEACON, result.segments, result.draws):
             seed = receipt_seed(BEACON, segment)
             assert verify_segment(store, task, proof, executor, segment, EXACT, receipt_seed=seed).claim is not None
-
-
-def chain_gas(program: StepProgram, gas: dict[str, float]) -> float:
-    """A lower bound of the gas of one step in a contract: its float operations alone, each at its best price."""
-    prices = {**{op: gas[name] for op, name in _PRICED.items()}, Op.FFMA: gas["chunk_fma_gas"]}
-    return sum(
-        node.type.numel * node.terms * sum(prices.get(instruction.op, 0.0) for instruction in node.body.instructions)
-        for node in program.nodes
-    )
 
 
 def overhead_figures(found: Experiment) -> dict[str, Figure]:
@@ -254,31 +230,21 @@ def overhead_figures(found: Experiment) -> dict[str, Figure]:
     }
 
 
-def chain_figures(found: Experiment) -> dict[str, Figure]:
-    """The same training executed by a contract."""
-    assert found.program is not None
-    steps = found.segments * found.interval
-    total = chain_gas(found.program, arithmetic_gas()) * steps
-    seconds = total / BLOCK_GAS * BLOCK_SECONDS
-    return {
-        "chain_gas": Figure(total, "gas, at least"),
-        "chain_years": Figure(seconds / (365.25 * 86400), "years of whole blocks"),
-        "chain_overhead": Figure(seconds / found.plain_seconds, "of plain training"),
-    }
-
-
 def cheating_found(segments: int, draws: int, confidence: Fraction) -> float:
     """The least share of cheated segments that these draws hit so surely."""
     hit = next(n for n in range(segments + 1) if detection_probability(segments, n, draws) >= confidence)
     return hit / segments
 
 
+def draws_needed(segments: int) -> int:
+    """The fewest drawn segments that hit 5 % cheated ones with 99 % confidence, by as many verifiers as it takes."""
+    return draws_for(segments, cheated_segments(segments, CHEATED), CONFIDENCE, segments)
+
+
 def litepaper_figures(epochs: int = EPOCHS) -> dict[str, Figure]:
-    """The experiment, its replication and execution on chain, false rejects, and the cost of verifying other models."""
+    """The experiment, its replication, and false rejects."""
     found = run_experiment(epochs)
     return {
         **overhead_figures(found),
-        **chain_figures(found),
         **honest_figures(SEEDS[: max(1, len(SEEDS) * epochs // EPOCHS)]),
-        **verification_figures(),
     }

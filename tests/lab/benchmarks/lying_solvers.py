@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import cached_property
-from multiprocessing.synchronize import Semaphore
 from random import Random
 
-from lab.benchmarks.market_processes import connect, party
-from pol.chain.deployments.deployment import Deployment
 from pol.demo.cheating_parties import CheatingParty
 from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuExecutor
-from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.policy import Policy
-from pol.roles.process.party_process import Process
-from pol.roles.process.process_loop import ProcessLoop
+from pol.roles.party.decisions import Action, Decision, Wait
 from pol.roles.solver.solver import OnCheckpoint, Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.training.task.learning_proof import LearningProof
@@ -84,14 +77,3 @@ def dawdling(role: Solver, task_id: bytes) -> Decision:
 
 
 OPPONENTS: dict[str, Callable[[Solver, bytes], Decision]] = {"liar": next_of_solver, "dawdler": dawdling}
-
-
-def oppose(
-    name: str, url: str, deployment: str, store_url: str, policy: Policy, block: float, ready: Semaphore
-) -> None:
-    """An opponent's process: it defends its lies until it is ended."""
-    role = party(LyingSolver, connect(url), Deployment.from_json(deployment), store_url, name)
-    role.policy = policy
-    process = Process(role, OPPONENTS[name], Mode.DEFEND, poll=block)
-    ready.release()
-    ProcessLoop(process, block, lambda message: None, threading.Event().wait).run()

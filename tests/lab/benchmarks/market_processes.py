@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from web3 import Web3
-from web3.types import RPCEndpoint, RPCResponse, Wei
+from web3.types import Wei
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.deployment_rules import RULES, GameRules, MarketRules, Settings
@@ -128,28 +127,6 @@ def live(connection: Connection, processes: Sequence[Process[Any]], over: Callab
     raise OperationalError(f"not over after {TURNS} turns; at the end {last}")
 
 
-def ordered(connection: Connection, method: str, *arguments: Any) -> Any:
-    """What a test node answers to an order.
-
-    Raises:
-        OperationalError: it refuses.
-    """
-    answer: RPCResponse = connection.web3.provider.make_request(RPCEndpoint(method), list(arguments))
-    if "error" in answer:
-        raise OperationalError(f"the node refuses {method}: {answer['error']}")
-    return answer["result"]
-
-
 def connect(url: str) -> Connection:
     """A connection to a local node."""
     return Connection(Web3(Web3.HTTPProvider(url)), url)
-
-
-@contextmanager
-def unchanged(connection: Connection) -> Iterator[None]:
-    """Afterwards the test node is where it was; who was bound to it before has to join again."""
-    before = ordered(connection, "evm_snapshot")
-    try:
-        yield
-    finally:
-        ordered(connection, "evm_revert", before)

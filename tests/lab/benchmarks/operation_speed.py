@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import json
-import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -20,17 +19,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lab.benchmarks.figure import side_by_side, torch_threads
 from lab.benchmarks.operation_calls import Call, calls
+from lab.json_rows import json_rows
 from pol.arithmetic.primitives import Words
 from pol.execution.cpu import CpuExecutor
-from pol.execution.stock_torch.torch_executor import ALLOWED, selected
+from pol.execution.stock_torch.torch_executor import ALLOWED, results_of
 from pol.graph.aten_graph import Argument, AtenGraph, AtenInput, AtenNode, AtenType, InputRole, Ref, TorchDType
 from pol.graph.capture import to_words
 from pol.graph.lowering import lower
 from pol.graph.step_program import Component, StepProgram
 
-SECONDS = 0.3
-LEAST, MOST = 3, 25
+LEAST, BUDGET = 3, 0.15
+"""Calls, and seconds of ours."""
 
 
 def type_of(tensor: Tensor) -> AtenType:
@@ -65,8 +66,7 @@ def program_of(operation: str, call: Call) -> tuple[StepProgram, list[Words], li
         *(AtenInput(InputRole.CONSTANT, f"c{i}", type_of(tensor)) for i, tensor in enumerate(tensors)),
         AtenInput(InputRole.STEP, "step", AtenType("int64", ())),
     )
-    results = ALLOWED[operation](*given, **keywords)
-    results = selected(results if isinstance(results, tuple | list) else [results], given)
+    results = results_of(operation, given, keywords)
     arguments = tuple(plain(item) for item in given)
     pairs = tuple(sorted((key, plain(value)) for key, value in keywords.items()))
     node = AtenNode(operation, arguments, pairs, tuple(map(type_of, results)), "it", "")
@@ -88,32 +88,19 @@ def ratio(operation: str, call: Call) -> float:
     keywords = call[-1] if isinstance(call[-1], dict) else {}
     given = [item for item in call if not isinstance(item, dict)]
     torchs = functools.partial(ALLOWED[operation], *given, **keywords)
-    sides: tuple[Callable[[], object], ...] = (runner(operation, call), torchs)
-    times: tuple[list[float], list[float]] = ([], [])
-    for side in sides:
-        side()
-    began = time.thread_time()
-    while len(times[0]) < LEAST or (time.thread_time() - began < SECONDS and len(times[0]) < MOST):
-        for side, seconds in zip(sides, times, strict=True):
-            start = time.thread_time()
-            side()
-            seconds.append(time.thread_time() - start)
-    return statistics.median(times[0]) / statistics.median(times[1])
+    ours, theirs = side_by_side(runner(operation, call), torchs, LEAST, time.thread_time, warm=1, budget=BUDGET)
+    return ours / theirs
 
 
 def measure(names: set[str]) -> Mapping[str, float]:
     """Ratios of these operations, or of all that have a call here."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with torch_threads():
         chosen = {name: call for name, call in calls().items() if not names or name in names}
         return {name: round(ratio(name, call), 2) for name, call in chosen.items()}
-    finally:
-        torch.set_num_threads(threads)
 
 
 if __name__ == "__main__":
     path = Path("docs/operations.json")
     document = json.loads(path.read_text())
     document["speed"] = document.get("speed", {}) | measure(set(sys.argv[1:]))
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    path.write_text(json_rows(document, sort_keys=True))

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import resource
 import statistics
-import subprocess
 import tempfile
 import time
 import uuid
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch.distributed.checkpoint.state_dict_saver import async_save
 
+from lab.benchmarks.figure import Figure
 from lab.benchmarks.measured_models import GPT, GPTSize, next_token_loss
 from pol.commitments.array import Array, ArrayType, ElementType, array_root
 from pol.training import Checkpoints
 from pol.training.recorder.recorder import Recorder
-from pol.training.state import components
 from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
@@ -109,75 +104,38 @@ def _ways(training: _Training, folder: Path) -> Mapping[str, Callable[[], None]]
         torch.save(training.state(), folder / "state.pt")
         training.run(BLOCK - BLOCK // 2)
 
-    def distributed_saved() -> None:
-        training.run(BLOCK // 2)
-        with warnings.catch_warnings():
-            # Outside of a process group it warns, on a thread of its own, that it saves in a single process.
-            warnings.simplefilter("ignore", UserWarning)
-            saving = async_save(training.state(), checkpoint_id=str(folder / "dcp"))
-            training.run(BLOCK - BLOCK // 2)
-            assert isinstance(saving, Future)
-            saving.result()
-
     return {
         "plain": lambda: training.run(BLOCK),
         "noise": lambda: training.run(BLOCK),
         "recorder": lambda: recorded(recorders["recorder"]),
         "recorder_waiting": lambda: recorded(recorders["recorder_waiting"]),
         "torch_save": torch_saved,
-        "dcp_async_save": distributed_saved,
     }
 
 
 def hashing(size: int = 1 << 28, rounds: int = 5) -> dict[str, float]:
-    """GB/s from tensor data to a root on one and two cores, and of other hashes and a copy, one after another."""
-    data = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
-    array = Array(ArrayType(ElementType.F32, (size // 4,)), data)
-    target = np.empty_like(data)
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(data.data)
-        file.flush()
-        calls: dict[str, Callable[[], object]] = {
-            "commit_1": lambda: array_root(array, 1),
-            "commit_2": lambda: array_root(array, 2),
-            "sha256sum": lambda: subprocess.run(["sha256sum", file.name], capture_output=True, check=True),
-            "sha256": lambda: hashlib.sha256(data.data).digest(),
-            "copy": lambda: np.copyto(target, data),
-            **_keccaks(data),
-            **_blake3(data),
-        }
-        seconds: dict[str, list[float]] = {name: [] for name in calls}
-        for _ in range(rounds):
-            for name, call in calls.items():
-                began = time.perf_counter()
-                call()
-                seconds[name].append(time.perf_counter() - began)
-    return {name: size / statistics.median(times) / 1e9 for name, times in seconds.items()}
-
-
-def _keccaks(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, Callable[[], object]]:
-    """keccak-256 of the Python packages that have it, as one stream."""
-    import sha3
+    """GB/s from tensor data to a root on one and two cores, and of other hashes of one stream, one after another."""
     from Crypto.Hash import keccak
 
-    return {
-        "keccak safe-pysha3": lambda: sha3.keccak_256(data).digest(),
-        "keccak pycryptodome": lambda: keccak.new(digest_bits=256, data=data.data).digest(),
+    data = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+    array = Array(ArrayType(ElementType.F32, (size // 4,)), data)
+    calls: dict[str, Callable[[], object]] = {
+        "commit_1": lambda: array_root(array, 1),
+        "commit_2": lambda: array_root(array, 2),
+        "sha256": lambda: hashlib.sha256(data.data).digest(),
+        "keccak": lambda: keccak.new(digest_bits=256, data=data.data).digest(),
     }
-
-
-def _blake3(data: np.ndarray[Any, np.dtype[np.uint8]]) -> dict[str, Callable[[], object]]:
-    try:
+    with suppress(ImportError):  # a peer, not a dependency
         import blake3
-    except ImportError:  # a peer, not a dependency
-        return {}
-    return {"blake3": lambda: blake3.blake3(data.data, max_threads=1).digest()}
 
-
-def memory(size: int = 3 << 29) -> float:
-    """Bytes beyond the state itself that a root over `size` bytes of tensors takes, as a share of the state."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_memory, (size,))
+        calls["blake3"] = lambda: blake3.blake3(data.data, max_threads=1).digest()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: size / statistics.median(times) / 1e9 for name, times in seconds.items()}
 
 
 def update_bytes(checkpoints: int = 30, every: int = 10) -> dict[str, float]:
@@ -212,8 +170,29 @@ def update_bytes(checkpoints: int = 30, every: int = 10) -> dict[str, float]:
     return {"all": stored.total() / full.total(), **shares}
 
 
-def _memory(size: int) -> float:
-    state = {"parameters": {str(i): torch.ones(size // 64) for i in range(16)}}
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert len(components.encode(state).root) == 32
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / size
+def record_figures() -> dict[str, Figure]:
+    """Shares of time, throughput, and bytes of updates."""
+    speeds = hashing()
+    ours = speeds["commit_1"]
+    shares = overheads()
+    updates = update_bytes()
+    return {
+        "recorder_overhead": Figure(shares["recorder"], "of the time of 50 steps"),
+        **{
+            f"{name}_overhead": Figure(share, "of the time of 50 steps")
+            for name, share in shares.items()
+            if name != "recorder"
+        },
+        "commit_throughput": Figure(ours, "GB/s, one core"),
+        "commit_throughput_two_cores": Figure(speeds["commit_2"], "GB/s", "one core", speeds["commit_2"] / ours),
+        **{
+            f"commit_vs_{peer}": Figure(ours / speeds[peer], "times", f"{peer}, one core", ours / speeds[peer])
+            for peer in ("keccak", "sha256", "blake3")
+            if peer in speeds
+        },
+        "updates_vs_full": Figure(updates.pop("all"), "of the bytes of full checkpoints"),
+        **{
+            f"updates_vs_full_{component}": Figure(share, "of the bytes of full checkpoints")
+            for component, share in updates.items()
+        },
+    }

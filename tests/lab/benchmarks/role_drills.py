@@ -14,10 +14,11 @@ from typing import Any
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint, RPCResponse
 
+from anvil_node import anvil_node
 from lab.benchmarks.figure import Figure
 from lab.benchmarks.killed_processes import Life, Nursery
-from lab.benchmarks.local_node import local_node
-from lab.benchmarks.market_processes import Arena, connect, live, ordered, unchanged
+from lab.benchmarks.market_processes import Arena, connect, live
+from node_snapshots import order, unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
@@ -74,7 +75,7 @@ def arena() -> Iterator[Arena]:
     Raises:
         OperationalError: anvil isn't installed, or doesn't start.
     """
-    with tempfile.TemporaryDirectory() as folder, local_node("osaka") as url:
+    with tempfile.TemporaryDirectory() as folder, anvil_node(hardfork="osaka") as url:
         yield Arena(connect(url), Path(folder))
 
 
@@ -311,7 +312,7 @@ def transformer() -> Capture:
 
 def end_to_end() -> EndToEnd:
     """A lying verdict on a task of a small transformer, with blocks of one second: both sides are processes."""
-    with tempfile.TemporaryDirectory() as folder, local_node("osaka") as url:
+    with tempfile.TemporaryDirectory() as folder, anvil_node(hardfork="osaka") as url:
         provider = TimedProvider(url)
         place = Arena(Connection(Web3(provider), url), Path(folder))
         liar = place.join(LyingVerifier, "liar", 7)
@@ -319,8 +320,8 @@ def end_to_end() -> EndToEnd:
             transformer(), Offer(2, 1, draws=1, margin=TOLERANT, rerun_count=1, profiled=1, looks=0), liar
         )
         whistleblower = place.join(Whistleblower, "whistleblower")
-        ordered(place.connection, "evm_setAutomine", False)
-        ordered(place.connection, "evm_setIntervalMining", 1)
+        order(place.connection, "evm_setAutomine", False)
+        order(place.connection, "evm_setIntervalMining", 1)
         sent = len(whistleblower.wallet.receipts) + len(liar.wallet.receipts)
         began, requests, waiting = time.perf_counter(), provider.requests, provider.waiting
         parties: list[Process[Any]] = [Process(whistleblower, next_of_whistleblower), Process(liar, next_of_verifier)]

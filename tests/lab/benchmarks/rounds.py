@@ -1,124 +1,125 @@
-"""Trainings of many workers: what proofs cost, what workers send, what models learn, and which lies are found."""
+"""DiLoCo with two workers: what proofs cost, what workers send, what the model learns; and honest rounds at random."""
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import torch
+from torch import nn
+from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
+
 from lab.benchmarks.figure import Figure
-from lab.rounds.system_figures import system_figures
+from lab.rounds.membership_drill import MembershipDrill
+from pol.arithmetic.primitives import Words
+from pol.decentralised.diloco import MERGE, DiLoCo, data_order, diloco_plan, diloco_round
+from pol.decentralised.parts import small_gpt
+from pol.decentralised.processes.local_processes import local_key, run_workers
+from pol.decentralised.processes.round_worker import RoundWorker
+from pol.rounds.auditing.claim_replay import load_end, load_phase
+from pol.rounds.claim_author import ClaimAuthor
+from pol.rounds.log.logged_rounds import read_rounds
+from pol.rounds.log.rounds_log import load_head
+from pol.rounds.plan.source_rules import ClaimPlace
+from pol.training.storage.store import Store
 
-MeasuredSystem = Callable[[Path], dict[str, Figure]]
-"""Figures of a system in an empty folder, those of `system_figures`, and others of its own."""
+OPTIONS = DiLoCo(rounds=4, steps=100, seats=2, sizes=(2,), batch=16, shape=small_gpt.Shape(3, 64, 4, 32))
+DRILLED = 1000
+"""Rounds."""
 
-ALONE = frozenset({"late_joiner_root_equal", "honest_accused_in_1000_rounds"})
-"""Names that stand without a system's."""
+
+class TimedAuthor(ClaimAuthor):
+    """Counts the processor time of its programs; all else that a worker does is what proofs and messages cost."""
+
+    seconds = 0.0
+
+    def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
+        """The end, as ever."""
+        began = time.process_time()
+        end = super().run(place, start, first_step, steps)
+        self.seconds += time.process_time() - began
+        return end
 
 
 def rounds_figures() -> dict[str, Figure]:
-    """The figures of all systems, ``NAME_overhead`` and so on."""
-    figures: dict[str, Figure] = {}
-    for name, measure in SYSTEMS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            found = measure(Path(folder))
-            figures |= {what if what in ALONE else f"{name}_{what}": figure for what, figure in found.items()}
-    return figures
+    """A share of a round's processor time, bytes of a worker and a round, losses; whom honest rounds accuse."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, seats = Path(name), OPTIONS.seats
+        store = Store(f"file://{folder}/store")
+        plan = diloco_plan(store, OPTIONS, local_key(-1).name, bytes(32))
+        run_workers(folder, plan, partial(_noted, name), seats, dict.fromkeys(range(seats), TimedAuthor))
+        costs = [_cost(folder / f"cost-{local_key(number).name}") for number in range(seats)]
+        rounds = read_rounds(store, *load_head(store))
+        merges = [e for e in rounds.claims.values() if plan.phases[e.claim.phase].name == MERGE]
+        last = max(merges, key=lambda entry: entry.claim.place)
+        names = load_phase(store, plan.phases[last.claim.phase]).names.slots
+        weights = {
+            names[slot]: torch.from_numpy(words.view(np.float32)) for slot, words in load_end(rounds, last).items()
+        }
+    trained = small_gpt.small_gpt(OPTIONS.shape)
+    trained.load_state_dict({name: weights[name] for name, _ in trained.named_parameters()})
+    loss, plain, sent = _loss(trained), _loss(_plainly_trained()), max(sent for _, _, sent in costs)
+    parameters = sum(parameter.numel() for parameter in trained.parameters())
+    ring = OPTIONS.steps * 2 * (seats - 1) / seats * 4 * parameters
+    overhead = max(1 - programs / seconds for seconds, programs, _ in costs)
+    return {
+        "diloco_overhead": Figure(overhead, "of the processor time of a round"),
+        "diloco_bytes_vs_ddp": Figure(
+            sent, "bytes of a worker and a round", "all-reduced float32 gradients", sent / ring
+        ),
+        "diloco_loss_vs_plain": Figure(loss, "nats, text not seen", "plain AdamW on the same rows", loss / plain),
+        **drill_figures(),
+    }
 
 
-def _diloco(folder: Path) -> dict[str, Figure]:
-    from lab.rounds.diloco_cheats import Magnifier
-    from lab.rounds.measured_rounds import ddp_bytes, final_weights, found_share, gpt_loss, plain_loss, timed, trained
-    from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, DiLoCo, data_order, diloco_plan, diloco_round
-    from pol.decentralised.parts.small_gpt import Shape
-    from pol.demo.cheating_workers import Sandbagger
-    from pol.rounds.plan.rounds_plan import RoundsPlan
-    from pol.training.storage.store import Store
-
-    options = DiLoCo(rounds=4, steps=100, seats=2, sizes=(2,), batch=16, shape=Shape(3, 64, 4, 32))
-    small = DiLoCo(rounds=3, steps=5, seats=3, sizes=(3,))
-
-    def plan_of(store: Store, coordinator: str, nonce: bytes) -> RoundsPlan:
-        return diloco_plan(store, options, coordinator, nonce)
-
-    rounds, costs = timed(folder / "honest", plan_of, diloco_round, options.seats)
-    weights = final_weights(rounds, MERGE)
-    parameters = sum(weight.numel() for name, weight in weights.items() if name != "momentum")
-    lying = trained(
-        folder / "lying",
-        lambda *given: diloco_plan(given[0], small, *given[1:]),
-        diloco_round,
-        small.seats,
-        {1: Sandbagger, 2: Magnifier},
-    )
-    orders = [data_order(options, seat) for seat in range(options.seats)]
-    return system_figures(
-        max(1 - cost.program_seconds / cost.seconds for cost in costs),
-        max(cost.sent for cost in costs),
-        ddp_bytes(parameters, options.seats, options.steps),
-        gpt_loss(options.shape, options.rows, weights),
-        plain_loss(options.shape, options.rows, orders, options.rate),
-        found_share(lying, {1: LOCAL, 2: MESSAGE}),
-    )
+def _noted(folder: str, worker: RoundWorker) -> None:
+    """A round whose start is written down: processor time so far, that of programs, bytes sent."""
+    programs = worker.author.seconds if isinstance(worker.author, TimedAuthor) else 0.0
+    with open(f"{folder}/cost-{worker.author.name}", "a") as file:
+        file.write(json.dumps([time.process_time(), programs, worker.exchange.sent]) + "\n")
+    diloco_round(worker)
 
 
-def _distro(folder: Path) -> dict[str, Figure]:
-    from lab.rounds.distro_figures import distro_figures
-
-    return distro_figures(folder)
-
-
-def _decoupled(folder: Path) -> dict[str, Figure]:
-    from lab.rounds.decoupled_figures import decoupled_figures
-
-    return decoupled_figures(folder)
+def _cost(file: Path) -> tuple[float, ...]:
+    """The mean of a round, without the first one, in which kernels are made, and the last one, which has no end."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()][1:]
+    return tuple((last - first) / (len(lines) - 1) for first, last in zip(lines[0], lines[-1], strict=True))
 
 
-def _private(folder: Path) -> dict[str, Figure]:
-    from lab.rounds.private_figures import private_figures
-
-    return private_figures(folder)
-
-
-def _relative(name: str) -> MeasuredSystem:
-    """A system of `lab.benchmarks.diloco_relatives`."""
-
-    def measure(folder: Path) -> dict[str, Figure]:
-        from lab.benchmarks import diloco_relatives
-
-        measured: MeasuredSystem = getattr(diloco_relatives, f"{name}_figures")
-        return measured(folder)
-
-    return measure
+def _plainly_trained() -> nn.Module:
+    """Plain AdamW on the same rows: each step takes those of all workers as one batch."""
+    model = small_gpt.small_gpt(OPTIONS.shape)
+    text, following = small_gpt.text_rows(OPTIONS.rows, OPTIONS.shape.length, seed=1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=OPTIONS.rate)
+    for chosen in torch.cat([data_order(OPTIONS, seat) for seat in range(OPTIONS.seats)], 1):
+        optimizer.zero_grad()
+        loss = small_gpt.loss(model(text[chosen]), following[chosen])
+        loss.backward()  # type: ignore[no-untyped-call]  # torch declares no types
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model
 
 
-def _of_stages(name: str) -> MeasuredSystem:
-    """A system of `lab.benchmarks.pipeline_costs`."""
-
-    def measure(folder: Path) -> dict[str, Figure]:
-        from lab.benchmarks import pipeline_costs
-
-        measured: MeasuredSystem = getattr(pipeline_costs, f"{name}_figures")
-        return measured(folder)
-
-    return measure
+def _loss(model: nn.Module) -> float:
+    text, following = small_gpt.text_rows(OPTIONS.rows, OPTIONS.shape.length, seed=2)
+    with torch.no_grad():
+        return float(small_gpt.loss(model(text), following))
 
 
-def _placement(folder: Path) -> dict[str, Figure]:
-    from lab.rounds.placement_runs import placement_figures
-
-    return placement_figures(folder)
-
-
-SYSTEMS: dict[str, MeasuredSystem] = {
-    "diloco": _diloco,
-    "elastic": _relative("elastic"),
-    "lofi": _relative("lofi"),
-    "noloco": _relative("noloco"),
-    "drill": _relative("drill"),
-    "distro": _distro,
-    "decoupled": _decoupled,
-    "private": _private,
-    "placement": _placement,
-    **{name: _of_stages(name) for name in ("swarm", "aq_sgd", "protocol_models", "dipaco", "oobleck", "checkfree")},
-}
+def drill_figures() -> dict[str, Figure]:
+    """Joins, leaves, deaths and delays of honest workers: whom roots, receipts and replays of all claims accuse."""
+    with tempfile.TemporaryDirectory() as folder:
+        drill = MembershipDrill.of(Store(f"file://{folder}"), HashStore(), DRILLED, seed=1)
+        drill.play()
+        accused = {finding.worker for finding in drill.findings()}
+        return {
+            f"honest_accused_in_{DRILLED}_rounds": Figure(len(accused), "workers and coordinators"),
+            "drill_claims": Figure(len(drill.rounds().claims), "claims"),
+            "drill_deaths": Figure(drill.happened["dies"] + drill.happened["dies and is back"], "deaths"),
+            "drill_joins": Figure(drill.happened["joins"], "joins"),
+        }

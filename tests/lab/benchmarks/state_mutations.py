@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from lab.benchmarks.figure import Figure
 from pol.commitments.array import Array, ElementType, array_root
 from pol.commitments.complete_state import CompleteState, StateEntry, complete_root, document_root
 from pol.training.state import components
@@ -45,7 +46,7 @@ def trained() -> dict[str, object]:
     parts: dict[str, Stateful] = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
     state = TrainerState(model, parts, random, gradients=True)
     loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 4, (64,))), batch_size=8, shuffle=True)
-    for number, (inputs, targets) in enumerate(state.cursor.batches(loader)):
+    for number, (inputs, targets) in enumerate(state.data.batches(loader)):
         optimizer.zero_grad()
         scaler.scale(nn.functional.cross_entropy(model(inputs), targets)).backward()  # type: ignore[no-untyped-call]  # torch declares no types
         scaler.step(optimizer)
@@ -135,3 +136,12 @@ def _document(name: str, value: object) -> StateEntry:
 
 def _with(entries: Mapping[str, StateEntry], changed: StateEntry) -> list[StateEntry]:
     return [changed if entry.name == changed.name else entry for entry in entries.values()]
+
+
+def mutation_figures() -> dict[str, Figure]:
+    """Whether every byte of a state is in its root."""
+    mutations = mutate(trained(), count=11_000, seed=1)
+    return {
+        "mutations": Figure(sum(mutations.made.values()), "changes"),
+        "mutations_missed": Figure(len(mutations.missed), "changes"),
+    }

@@ -1,23 +1,13 @@
-"""Whole training steps: the canonical replay beside eager torch, the hashing of a step's trace, and large captures."""
+"""Whole training steps: the canonical replay beside eager torch, and the hashing of a step's trace."""
 
 from __future__ import annotations
 
-import os
-import resource
-import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from lab.benchmarks.figure import ROOT, Figure
-from pol.errors import OperationalError
+from lab.benchmarks.figure import Figure, side_by_side, torch_threads
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -150,106 +140,5 @@ def _replay(captured: Capture, threads: int) -> Callable[[], object]:
 
 def interleaved(ours: Callable[[], object], peer: Callable[[], object], threads: int) -> tuple[float, float]:
     """Median seconds of both, called in turn; of one thread its own time, of several the wall clock's."""
-    import torch
-
-    clock = time.thread_time if threads == 1 else time.perf_counter
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        times: tuple[list[float], list[float]] = ([], [])
-        for round_ in range(ROUNDS + 2):
-            for call, seconds in zip((ours, peer), times, strict=True):
-                began = clock()
-                call()
-                if round_ >= 2:
-                    seconds.append(clock() - began)
-        return statistics.median(times[0]), statistics.median(times[1])
-    finally:
-        torch.set_num_threads(before)
-
-
-def capture_figures() -> dict[str, Figure]:
-    """A GPT-2 of 124 million parameters: capture, program file, memory of a replayed step beside an eager one."""
-    with tempfile.TemporaryDirectory() as folder:
-        seconds, nodes = _child("capture", folder)
-        checked, most = _child("self_check", folder)
-        program = Path(folder, "program.bin")
-        load, replay = _child("replay", folder)
-        _, eager = _child("eager", folder)
-        return {
-            "gpt2_capture": Figure(seconds, "s"),
-            "gpt2_self_check": Figure(checked, "s", "a capture without it", checked / seconds),
-            "gpt2_self_check_memory": Figure(most, "MiB"),
-            "gpt2_nodes": Figure(nodes, "nodes"),
-            "gpt2_program": Figure(program.stat().st_size / 1024, "kB"),
-            "gpt2_load": Figure(load, "s"),
-            "gpt2_replay_memory": Figure(replay, "MiB", "an eager step", replay / eager),
-        }
-
-
-def gpt2() -> Workload:
-    """A GPT-2 of 124 million parameters on 512 tokens."""
-    return gpt(layers=12, width=768, heads=12, tokens=512, batch=1, vocabulary=50257)
-
-
-def _child(part: str, folder: str) -> tuple[float, float]:
-    """Run a part in a process of its own, whose memory is then its own too."""
-    command = [sys.executable, "-m", "lab.benchmarks.training_steps", part, folder]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OperationalError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
-    first, second = done.stdout.split()[-2:]
-    return float(first), float(second)
-
-
-def _capture_part(folder: Path) -> tuple[float, float]:
-    workload = gpt2()
-    began = time.monotonic()
-    captured = workload.captured()
-    seconds = time.monotonic() - began
-    (folder / "program.bin").write_bytes(captured.program.to_bytes())
-    for what, tensors in (("constants", captured.constants), ("state", captured.state)):
-        for index, words in enumerate(tensors):
-            np.save(folder / f"{what}.{index}.npy", words)
-    return seconds, len(captured.program.nodes)
-
-
-def _self_check_part(_folder: Path) -> tuple[float, float]:
-    """Seconds of a capture with its self-check, and the most memory of the process in MiB."""
-    workload = gpt2()
-    began = time.monotonic()
-    workload.captured(check=True)
-    return time.monotonic() - began, _peak_memory()
-
-
-def _replay_part(folder: Path) -> tuple[float, float]:
-    from pol.execution.cpu import CpuExecutor
-    from pol.graph.step_program import StepProgram
-
-    began = time.monotonic()
-    program = StepProgram.from_bytes((folder / "program.bin").read_bytes())
-    seconds = time.monotonic() - began
-    constants = [np.load(folder / f"constants.{index}.npy") for index in range(len(program.constants))]
-    executor = CpuExecutor(program, constants, 0)
-    state = [np.load(folder / f"state.{index}.npy") for index in range(len(program.slots))]
-    for step in range(2):
-        state, _ = executor.advance(state, step)
-    return seconds, _peak_memory()
-
-
-def _eager_part(_folder: Path) -> tuple[float, float]:
-    step = gpt2().eager_step()
-    for _ in range(2):
-        step()
-    return 0.0, _peak_memory()
-
-
-def _peak_memory() -> float:
-    """In MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-if __name__ == "__main__":
-    _PARTS = {"capture": _capture_part, "self_check": _self_check_part, "replay": _replay_part, "eager": _eager_part}
-    print(*_PARTS[sys.argv[1]](Path(sys.argv[2])))
+    with torch_threads(threads):
+        return side_by_side(ours, peer, ROUNDS, time.thread_time if threads == 1 else time.perf_counter, warm=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 from eth_abi.abi import encode as abi_encode
 from web3 import Web3
 
-from lab.benchmarks.local_node import local_node
-from lab.disputes.dispute_match import Match, play
-from lab.disputes.known_traces import KnownTraces
+from anvil_node import anvil_node
+from lab.benchmarks.figure import Figure
+from lab.disputes.dispute_match import KnownTraces, Match, play
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Builder
 from pol.chain.artifacts import artifact
@@ -114,14 +113,14 @@ class FarLiar(LyingTrace):
         return keccak256((b"liar" if step > STEP else b"") + step.to_bytes(8, "big"))
 
 
-def dispute_figures() -> dict[str, float]:
+def dispute_figures() -> dict[str, Figure]:
     """Gas and transactions of whole disputes, of their dearest answer and of their proofs, by the rules of Osaka.
 
     Raises:
         OperationalError: anvil isn't installed, or doesn't start.
     """
     found: dict[str, float] = {}
-    with local_node("osaka") as url:
+    with anvil_node(hardfork="osaka") as url:
         for bits, prefix in ((4, ""), (5, "wide_")):
             court = Court(url, bits)
             parties = _parties(REAL)
@@ -133,7 +132,7 @@ def dispute_figures() -> dict[str, float]:
         court = Court(url, HASH_BITS)
         found["chunk_step_gas"] = _dispute(court, *_parties(TWENTY)).gas[-1]
         found["one_step_gas"] = _dispute(court, *_parties(replace(TWENTY, strided=True))).gas[-1]
-    return found
+    return {n: Figure(value, "transactions" if n.endswith("moves") else "gas") for n, value in found.items()}
 
 
 def _parties(size: Size) -> tuple[FarTrace, FarLiar]:
@@ -161,39 +160,10 @@ def _dispute(court: Court, honest: FarTrace, liar: FarLiar, published: KnownTrac
     raise OperationalError("no proof decides the benchmark's dispute")
 
 
-def gpt_dispute_seconds() -> tuple[float, float]:
-    """A step of a GPT-2 of 124 million parameters with a wrong bit, from claim to decision: seconds and gas.
-
-    Both sides' executions and hashes are counted, on all cores, and everything on the node; not the capture, nor
-    starting the node.
-    """
-    from lab.benchmarks.training_steps import gpt2
-
-    captured = gpt2().captured()
-    with local_node("osaka") as url:
-        court = Court(url, HASH_BITS)
-        began = time.monotonic()
-        executor = CpuExecutor(captured.program, captured.constants, threads=0)
-        honest = SegmentTrace(captured.program, captured.constants, executor, captured.state, 0, 1)
-        nodes = captured.program.nodes
-        folds = [number for number, node in enumerate(nodes) if node.terms >= 512 and node.type.numel > 10_000]
-        number = folds[len(folds) // 2]
-        lie = Lie(0, number, nodes[number].type.numel // 3, nodes[number].terms // 2, 0, 22)
-        liar = LyingTrace(honest, lie, threads=0)
-        header = ProgramCommitment.of(captured.program).header
-        constants = constants_root(captured.program.constants, captured.constants)
-        about = (ZERO, ProgramCommitment.of(captured.program).hash, constants, 0, 1, honest.state_root(0))
-        played = court.play(ReplayClaim(*about, liar.state_root(1)), header, ReplayPlayer(liar), ReplayPlayer(honest))
-        seconds = time.monotonic() - began
-        if played.match.winner is not Side.CHALLENGER:
-            raise OperationalError(f"the liar won: {played.match.detail}")
-        return seconds, played.start_gas + sum(played.gas)
-
-
 def _figures(played: Played, prefix: str) -> dict[str, float]:
     kinds = [type(move).__name__ for _, move, _ in played.match.record.walk()]
     answers = [gas for kind, gas in zip(kinds, played.gas, strict=True) if kind == "Answer"]
-    found: dict[str, float] = {
+    return {
         f"{prefix}dispute_gas": played.start_gas + sum(played.gas),
         f"{prefix}dispute_moves": played.match.transactions,
         f"{prefix}move_gas": max(answers),
@@ -202,7 +172,6 @@ def _figures(played: Played, prefix: str) -> dict[str, float]:
         f"{prefix}unfold_gas": played.gas[kinds.index("Unfold")],
         f"{prefix}proof_gas": played.gas[-1],
     }
-    return found
 
 
 def _claim(honest: SegmentTrace, end: bytes) -> ReplayClaim:
@@ -232,13 +201,7 @@ class Court:
         self.game = self._deploy("DisputeGame", self.market, one_step.address, starts.address, bits, *GRACES)
         self.disputes = 0
 
-    def play(
-        self,
-        claim: ReplayClaim,
-        header: bytes,
-        asserter: ReplayPlayer,
-        challenger: ReplayPlayer,
-    ) -> Played:
+    def play(self, claim: ReplayClaim, header: bytes, asserter: ReplayPlayer, challenger: ReplayPlayer) -> Played:
         """A dispute, move by move in transactions."""
         self.disputes += 1
         sides = (self.asserter, self.challenger, claim.program, claim.constants, int(ClaimKind.REPLAY), 0)

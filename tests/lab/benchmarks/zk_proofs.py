@@ -12,8 +12,8 @@ from eth_abi.abi import encode
 from hexbytes import HexBytes
 from web3.types import Wei
 
+from anvil_node import anvil_node
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.local_node import local_node
 from pol.chain.account.wallet import Wallet
 from pol.chain.court.step_verifiers import StepVerifier, deploy_exact, deploy_generated
 from pol.chain.node.connection import Connection
@@ -100,15 +100,12 @@ def _circuit_figures(shown: str, keys: Keys, proven: ezkl_prover.ProvenStep) -> 
 
 def _generated_figures(prefix: str, keys: Keys, proof: GradientProof) -> dict[str, Figure]:
     code, size = bytecode(keys, compiler())
-    with local_node("prague") as url:
+    with anvil_node() as url:
         wallet = _funded(Connection.to(url))
         generated, _ = deploy_generated(wallet, code)
         arguments = encode(["bytes", "uint256[]"], [proof.proof, proof.instances])
         receipt = wallet.send_data(generated, _VERIFY + arguments, "verifyProof")
-    return {
-        f"{prefix}verify_gas": Figure(receipt["gasUsed"], "gas"),
-        f"{prefix}verifier_bytes": Figure(size, "bytes"),
-    }
+    return {f"{prefix}verify_gas": Figure(receipt["gasUsed"], "gas"), f"{prefix}verifier_bytes": Figure(size, "bytes")}
 
 
 def _exact_figures(cache: Path, name: str, prefix: str) -> dict[str, Figure]:
@@ -120,7 +117,7 @@ def _exact_figures(cache: Path, name: str, prefix: str) -> dict[str, Figure]:
     contexts = [bytes([integer_step]) * 32 for integer_step in range(CHAINED)]
     run = exact_prover.prove(keys, first, data, contexts)
     gas = []
-    with local_node("prague") as url:
+    with anvil_node() as url:
         connection = Connection.to(url)
         wallet = _funded(connection)
         verifier = StepVerifier(connection, deploy_exact(wallet, keys.verifying_key.encode()))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pol.commitments.merkle import tree
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim
 from pol.dispute.moves import DisputeEnded, IllegalMove, Move
 from pol.dispute.openings import WrongInclusionProof
+from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import NothingToDispute, Player
+from pol.dispute.play.published_trace import leaves_of, leaves_place, published_leaves
 from pol.dispute.position import HASH_BITS, Position, Side
 from pol.dispute.rules import apply
+from pol.graph.step_program import StepProgram
 
 
 @dataclass(frozen=True)
@@ -75,3 +80,27 @@ def play(
             record = DisputeRecord(claim, header, payload, tuple(moves), bits)
             return Match(record, after.winner, position, True, None, after.detail)
         position = after
+
+
+class KnownTraces:
+    """The traces of all steps of these executions; with the leaf hashes of their outputs if ``with_leaves``."""
+
+    def __init__(self, *published: SegmentTrace, with_leaves: bool) -> None:
+        self._rows: dict[bytes, Sequence[bytes]] = {}
+        self._leaves: dict[bytes, bytes] = {}
+        for trace in published:
+            for step in range(trace.first_step, trace.first_step + trace.steps):
+                row = list(trace.node_roots(step))
+                self._rows[tree(row)] = row
+                if with_leaves:
+                    self._leaves[tree(row)] = b"".join(published_leaves(trace, step))
+
+    def row(self, trace: bytes, nodes: int) -> Sequence[bytes] | None:
+        """As `PublishedTraces.row`."""
+        return self._rows.get(trace)
+
+    def leaves(self, trace: bytes, program: StepProgram, number: int, row: Sequence[bytes]) -> bytes | None:
+        """As `PublishedTraces.leaves`."""
+        place = leaves_place(program, number)
+        joined = self._leaves.get(trace, b"")[place.start : place.stop]
+        return leaves_of(joined, program.nodes[number].type, row[number]) if place else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from lab.incentives.coalition import CoalitionStrategy, best, coalitions
 from lab.incentives.coalition_moves import Coalition
-from lab.incentives.rule_variants import RULES, RuleVariant
+from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
 from pol.incentives.game.game_inputs import Stakes, Threat
 from pol.incentives.game.needs import Needs
@@ -81,3 +81,12 @@ def _least_stakes(chance: JackpotRules, share: int, draws: int, rules: RuleVaria
     solver = -(-chance.tax(reserved) * WHOLE // kept) + 2
     verifier = rules.verifier_stake(chance, reserved)
     return Stakes(1, 0, solver, verifier, -(-verifier // 16), reserved, draws, draws)
+
+
+def reverted_found(needs: Needs, share: float = MOST_SHARE) -> dict[str, CoalitionAttack]:
+    """For each rule that is put back as it was, an attack that it admits."""
+    found = {
+        name: next((attack for attack in attacks(needs, share, rules) if attack.found.excess > 0), None)
+        for name, rules in REVERTED.items()
+    }
+    return {name: attack for name, attack in found.items() if attack is not None}

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lab.benchmarks.training_bits import MODELS
-from lab.kernels.device_nodes import contraction, table_gradient
 from lab.kernels.drawn_descriptors import DescriptorDraw
 from lab.kernels.drawn_forms import FormDraw
 from lab.kernels.machine_code import MachineCode, disassembled, violations
+from lab.kernels.operation_nodes import contraction, drawn_table_gradient
 from pol.arithmetic.primitives import ARITY, Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution.device.contraction_source import TILES, contraction_kernel, contraction_of
@@ -89,7 +89,7 @@ def drawn(count: int) -> Iterator[Audited]:
     """Products and convolutions, rows and maps, keyed folds, and arbitrary programs of all primitives."""
     for kind in ("product", "sum", "map"):
         yield from of_nodes(FormDraw(seed).drawn(kind).node for seed in range(count))
-    yield from of_nodes(table_gradient(seed)[0] for seed in range(count // 4 + 1))
+    yield from of_nodes(drawn_table_gradient(seed)[0] for seed in range(count // 4 + 1))
     yield from of_nodes(DescriptorDraw(seed).node() for seed in range(count))
 
 

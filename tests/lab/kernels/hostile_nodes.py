@@ -71,8 +71,7 @@ class Hostile:
             0,
             TensorType(DType.F32, (batch, channels, height, width)),
             Affine(
-                -pad * (width + 1),
-                (0, channels * plane, 0, apart * width, apart, plane, dilation * width, dilation),
+                -pad * (width + 1), (0, channels * plane, 0, apart * width, apart, plane, dilation * width, dilation)
             ),
             choose([0, 0, 0, 0x80000000, 0x7F800000]),
             (

@@ -48,7 +48,6 @@ class MachineCode:
 
     name: str
     registers: int
-    shared_bytes: int
     local_bytes: int
     main: tuple[Instruction, ...]
     subroutines: dict[str, tuple[Instruction, ...]]
@@ -85,15 +84,7 @@ def disassembled(cubin: bytes) -> dict[str, MachineCode]:
     for text in done.stdout.split(_SECTION)[1:]:
         name = text.split(None, 1)[0]
         parts, labels = _parts(name, text)
-        kernels[name] = MachineCode(
-            name,
-            registers[name],
-            elf.sizes.get(f".nv.shared.{name}", 0),
-            frames[name],
-            parts.pop(name),
-            parts,
-            labels,
-        )
+        kernels[name] = MachineCode(name, registers[name], frames[name], parts.pop(name), parts, labels)
     return kernels
 
 
@@ -180,7 +171,6 @@ class _Elf:
 
         self._data = data
         self._sections = {text(names, header[0]): header for header in headers}
-        self.sizes = {name: header[5] for name, header in self._sections.items()}
         symbols = self._section(".symtab")
         strings = self._sections[".symtab"][6]
         self._symbols = [text(strings, struct.unpack_from("<I", symbols, at)[0]) for at in range(0, len(symbols), 24)]
@@ -206,7 +196,7 @@ def _disassembler() -> str:
     try:
         from cuda.pathfinder import find_nvidia_binary_utility
     except ModuleNotFoundError as error:
-        raise OperationalError("there is no disassembler: pip install 'pol[dev]'") from error
+        raise OperationalError("there is no disassembler: pip install 'proof-of-learning[dev]'") from error
     path = find_nvidia_binary_utility("nvdisasm")
     if path is None or not Path(path).is_file():
         raise OperationalError("there is no disassembler: pip install nvidia-cuda-nvdisasm")

@@ -8,20 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lab.benchmarks.figure import Figure
-from pol.decentralised.placement import (
-    BEST_EXCHANGE,
-    COST,
-    Network,
-    cost_of,
-    favors_somebody,
-    find_placement,
-    network,
-    placement_plan,
-)
+from pol.decentralised.placement import BEST_EXCHANGE, COST, Network, network, placement_plan
 from pol.decentralised.processes.local_processes import local_key
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.auditing.claim_replay import findings_by_replay, load_end
+from pol.rounds.auditing.claim_replay import load_end
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import RosterEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
@@ -68,21 +58,3 @@ def end_of(rounds: LoggedRounds) -> dict[str, Tensor]:
     (entry,) = rounds.claims.values()
     held = load_end(rounds, entry)
     return {name: torch.from_numpy(held[slot].view(np.int32)) for slot, name in ((1, COST), (2, BEST_EXCHANGE))}
-
-
-def placement_figures(folder: Path) -> dict[str, Figure]:
-    """The cost of found placements beside random ones, of eight networks, and the share of lies that show."""
-    ratios, found = [], []
-    for seed in range(8):
-        net = drawn_network(seed, 2, 4)
-        generator = torch.Generator().manual_seed(seed)
-        drawn = [torch.randperm(8, generator=generator).view(2, 4) for _ in range(20)]
-        random = sum(cost_of(net, assignment) for assignment in drawn) / len(drawn)
-        ratios.append(random / cost_of(net, find_placement(net)))
-        rounds = announced(folder / str(seed), net, drawn[0], lied_cost=1)
-        found.append(bool(list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))))
-        found.append(favors_somebody(end_of(announced(folder / f"{seed}-favored", net, torch.arange(8).view(2, 4)))))
-    return {
-        "cost_ratio": Figure(sum(ratios) / len(ratios), "times as long", "the found placement, of random ones"),
-        "lie_found_when_drawn": Figure(sum(found) / len(found), "of lies"),
-    }

@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from lab.benchmarks.local_node import local_node
+from anvil_node import anvil_node
 
 NAME = "public-run"
 
@@ -24,7 +24,7 @@ NAME = "public-run"
 def make(folder: Path, seed: int = 0) -> list[Path]:
     """Make a run, and pack it; the files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch, local_node("prague") as url:
+    with tempfile.TemporaryDirectory() as scratch, anvil_node() as url:
         run = Path(scratch) / NAME
         verb = [sys.executable, "-m", "pol.cli.main", "demo", "--decentralised", "--seed", str(seed), "--rpc", url]
         subprocess.run([*verb, "--out", NAME], cwd=scratch, check=True)

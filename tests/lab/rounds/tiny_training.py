@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from pol.arithmetic.primitives import Words
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
+from pol.graph.captured_step import Capture
 from pol.rounds.auditing.round_audit import Finding, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
@@ -18,6 +22,7 @@ from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.log.rounds_log import LogKeeper, load_head, require_whole
 from pol.rounds.plan.plan_builder import From, PlanBuilder
 from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Member, Roster
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
@@ -31,38 +36,41 @@ def key(number: int) -> WorkerKey:
     return WorkerKey(bytes([number + 1]) * 32)
 
 
-def tiny_plan(store: Store, sizes: Sequence[int] = (1, 2, 3), seats: int = SEATS) -> RoundsPlan:
-    """Work: momentum descent towards the seat's target, three steps a round. Merge: the mean of the members."""
+@cache
+def _work(seats: int) -> tuple[Capture, list[list[Words]]]:
+    """Momentum descent towards the seat's target, and the targets."""
 
     def work(state: dict[str, Tensor], constants: dict[str, Tensor], _: Tensor) -> dict[str, Tensor]:
         moved = 0.5 * state["speed"] + (state["theta"] - constants["target"])
         return {"speed": moved, "theta": state["theta"] - 0.1 * moved}
 
-    def merge(members: int) -> None:
-        def step(state: dict[str, Tensor], _: dict[str, Tensor], __: Tensor) -> dict[str, Tensor]:
-            total = state["from.0"]
-            for k in range(1, members):
-                total = total + state[f"from.{k}"]
-            return {"theta": total * (1 / members)}
-
-        vectors = {f"from.{k}": torch.zeros(SIZE) for k in range(members)}
-        capture = capture_function(step, {"theta": torch.zeros(SIZE), **vectors})
-        sources = {f"from.{k}": From("work", "theta", f"member:{k}") for k in range(members)}
-        own = {"theta": From("merge", "theta", lag=1, starts=True, inherits=True)}
-        builder.phase("merge", capture, {**own, **sources}, members=members)
-
     targets = [torch.full((SIZE,), float(seat)) for seat in range(seats)]
     zeros = torch.zeros(SIZE)
     capture = capture_function(work, {"theta": zeros, "speed": zeros + 0.25}, {"target": targets[0]})
+    return capture, [[to_words("target", target)] for target in targets]
+
+
+@cache
+def _merge(members: int) -> Capture:
+    def step(state: dict[str, Tensor], _: dict[str, Tensor], __: Tensor) -> dict[str, Tensor]:
+        total = state["from.0"]
+        for k in range(1, members):
+            total = total + state[f"from.{k}"]
+        return {"theta": total * (1 / members)}
+
+    vectors = {f"from.{k}": torch.zeros(SIZE) for k in range(members)}
+    return capture_function(step, {"theta": torch.zeros(SIZE), **vectors})
+
+
+def tiny_plan(store: Store, sizes: Sequence[int] = (1, 2, 3), seats: int = SEATS) -> RoundsPlan:
+    """Work: momentum descent towards the seat's target, three steps a round. Merge: the mean of the members."""
+    work, data = _work(seats)
     builder = PlanBuilder(store)
-    sources = {
-        "theta": From("merge", "theta", lag=1, starts=True, inherits=True),
-        "speed": From("work", "speed", lag=1, starts=True),
-    }
-    data = [[to_words("target", target)] for target in targets]
-    builder.phase("work", capture, sources, data=data, steps=3)
+    own = {"theta": From("merge", "theta", lag=1, starts=True, inherits=True)}
+    builder.phase("work", work, {**own, "speed": From("work", "speed", lag=1, starts=True)}, data=data, steps=3)
     for members in sizes:
-        merge(members)
+        sources = {f"from.{k}": From("work", "theta", f"member:{k}") for k in range(members)}
+        builder.phase("merge", _merge(members), {**own, **sources}, members=members)
     return builder.build("tiny", COORDINATOR.name, bytes(32), ROUNDS)
 
 
@@ -140,3 +148,28 @@ class TinyTraining:
         if self.entries:
             self.publish()
         return list(findings_by_roots(self.read()))
+
+
+LIAR = 1
+
+
+class Liar(ClaimAuthor):
+    """Changes one word of its end."""
+
+    def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
+        """The end, but for a bit."""
+        end = super().run(place, start, first_step, steps)
+        if (place.round, place.phase) == (1, 0):
+            end[0] = end[0].copy()
+            end[0][5] ^= 1 << 20
+        return end
+
+
+def lying_run(folder: Path, first: Sequence[int] = (0, LIAR, 2)) -> Path:
+    """Three rounds of three workers in a folder, of which `LIAR` lies in round 1; ``first`` are members of round 0."""
+    training = TinyTraining.of(Store(f"file://{folder}/store"))
+    training.author(LIAR, Liar)
+    for round_ in range(3):
+        training.play(round_, (0, LIAR, 2) if round_ else first)
+        training.publish(round_)
+    return folder

@@ -76,15 +76,9 @@ class Repeater(ReplayWorker):
 
 
 KINDS: dict[str, type[ReplayWorker]] = {
-    "honest": ReplayWorker,
-    "lazy": Lazy,
-    "accuser": Accuser,
-    "blind": Blind,
-    "silent": Silent,
-    "dying": Dying,
-    "forger": Forger,
-    "repeater": Repeater,
-}
+    "honest": ReplayWorker, "lazy": Lazy, "accuser": Accuser, "blind": Blind, "silent": Silent, "dying": Dying,
+    "forger": Forger, "repeater": Repeater,
+}  # fmt: skip
 
 if __name__ == "__main__":
     kind, url, key = sys.argv[1:]

@@ -64,6 +64,7 @@ def test_arguments_of_their_own_and_one_for_another_shell(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ssh"]
 
 
+@pytest.mark.long
 def test_a_command_that_ends_before_its_job(case: ExactCase, tmp_path: Path) -> None:
     """As `kubectl create job`; results and jobs lie elsewhere than the tensors."""
     jobs = case.jobs(case.honest, 4)
@@ -76,6 +77,7 @@ def test_a_command_that_ends_before_its_job(case: ExactCase, tmp_path: Path) -> 
     assert len(names) == 2
 
 
+@pytest.mark.long
 def test_a_command_that_fails_is_run_again(case: ExactCase, tmp_path: Path) -> None:
     jobs = case.jobs(case.honest, 4)
     script = 'echo x >> "$0"; [ $(wc -l < "$0") = 3 ] || { echo no node is free; exit 7; }; exec "$@"'
@@ -86,6 +88,7 @@ def test_a_command_that_fails_is_run_again(case: ExactCase, tmp_path: Path) -> N
     assert found.verdict.detail.endswith("ended 3 times: sh ended with 7: no node is free")
 
 
+@pytest.mark.long
 def test_a_command_that_takes_too_long_is_ended(case: ExactCase, tmp_path: Path) -> None:
     """It and all that it has started."""
     jobs = case.jobs(case.honest, 4)
@@ -96,6 +99,7 @@ def test_a_command_that_takes_too_long_is_ended(case: ExactCase, tmp_path: Path)
     assert _all_gone(tmp_path / "pids")
 
 
+@pytest.mark.long
 def test_nobody_wants_the_rest(case: ExactCase, tmp_path: Path) -> None:
     """An interrupted verification leaves no command behind."""
     script = 'echo x >> "$0"; [ $(wc -l < "$0") = 1 ] && exec "$@"; echo $$ > "$0.pids"; exec sleep 600'
@@ -113,7 +117,7 @@ def _all_gone(pids: Path) -> bool:
 
 
 def _is_gone(pid: int) -> bool:
-    for _ in range(100):
+    for _ in range(6_000):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except FileNotFoundError:
@@ -124,6 +128,7 @@ def _is_gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_a_result_of_another_job_is_none(case: ExactCase) -> None:
     """The machines are trusted, a file that lies in the wrong place isn't."""
     first, second = case.jobs(case.honest, 4, 5)
@@ -162,15 +167,8 @@ def test_values_stay_arguments(case: ExactCase) -> None:
     command = JobCommand.of_text("run --mem={memory}M --name {name} --json '{\"a\": 1}' {store} {job}")
     digest = "ab" * 32
     assert command.arguments(job, job.store, digest, 2) == [
-        "run",
-        "--mem=512M",
-        "--name",
-        "pol-abababababababab-2",
-        "--json",
-        '{"a": 1}',
-        job.store,
-        digest,
-    ]
+        "run", "--mem=512M", "--name", "pol-abababababababab-2", "--json", '{"a": 1}', job.store, digest,
+    ]  # fmt: skip
     shell = JobCommand.of_text("ssh host {shell}").arguments(job, "file:///q", digest, 1, 2, "cuda")[-1]
     assert shlex.split(shell) == [
         "pol", "worker", job.store, "--job", digest, "--threads", "2", "--device", "cuda", "--queue", "file:///q",

@@ -24,6 +24,8 @@ from pol.verification.engines.replay_job_document import PostedJob
 from pol.verification.engines.replay_result_document import are_equal, are_same_replay, decode_result, encode_result
 from pol.verification.verdict.verdict import Outcome, Reason
 
+pytestmark = pytest.mark.rules
+
 NONCE = b"n" * 32
 LIMITS = (1 << 40, 1 << 40, 1 << 40)
 TIGHT = (1, 1, 1)
@@ -77,22 +79,14 @@ def change(data: bytes, edit: Callable[[dict[str, Any]], object]) -> bytes:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda d: d.update(kind="pol/other"),
-        lambda d: d.update(version=2),
-        lambda d: d.update(more=1),
-        lambda d: d.update(segments=2),
-        lambda d: d.update(segments=0),
-        lambda d: d.update(thresholds=["0", "0"]),
-        lambda d: d.update(thresholds=["0", "0", str(1 << 64)]),
-        lambda d: d.update(looks=65),
-        lambda d: d.update(sketched="00"),
-        lambda d: d.update(nonce="00"),
-        lambda d: d.update(recipient="00"),
-        lambda d: d["end"].update(index=d["start"]["index"]),
-        lambda d: d["end"].update(step=0),
-        lambda d: d["start"].update(object="../../etc"),
+        lambda d: d.update(kind="pol/other"), lambda d: d.update(version=2), lambda d: d.update(more=1),
+        lambda d: d.update(segments=2), lambda d: d.update(segments=0),
+        lambda d: d.update(thresholds=["0", "0"]), lambda d: d.update(thresholds=["0", "0", str(1 << 64)]),
+        lambda d: d.update(looks=65), lambda d: d.update(sketched="00"), lambda d: d.update(nonce="00"),
+        lambda d: d.update(recipient="00"), lambda d: d["end"].update(index=d["start"]["index"]),
+        lambda d: d["end"].update(step=0), lambda d: d["start"].update(object="../../etc"),
     ],
-)
+)  # fmt: skip
 def test_a_job_that_is_none(jobs: list[ReplayJob], edit: Callable[[dict[str, Any]], object]) -> None:
     with pytest.raises(ProtocolError):
         PostedJob.decode(change(PostedJob(jobs[0], NONCE).encode(), edit), jobs[0].store)

@@ -136,7 +136,7 @@ def _of_optimizer(optimizer: object, loop: Loop) -> Iterator[str]:
     if not isinstance(optimizer, Optimizer):
         yield f"the optimizer is a {type(optimizer).__name__}: use one of torch.optim, or a list of them"
         return
-    attached = "step" in vars(optimizer) or any("initial_lr" in group for group in optimizer.param_groups)
+    attached = "step" in vars(optimizer)  # torch wraps it, while `initial_lr` may be the optimizer's own
     if attached and not any(scheduler.optimizer is optimizer for scheduler in loop.schedulers):
         yield (
             "a learning-rate scheduler is attached to the optimizer: give it to the capture, loop=Loop(scheduler=...), "

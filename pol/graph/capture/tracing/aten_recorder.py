@@ -48,14 +48,16 @@ PLACEMENT = frozenset({"device", "layout", "pin_memory", "memory_format", "non_b
 """Arguments about the memory of a tensor, not about its numbers."""
 
 
-BATCH_NORMS = frozenset(
-    f"aten.{name}"
-    for name in (
-        "_native_batch_norm_legit_functional.default", "_native_batch_norm_legit.no_stats",
-        "native_batch_norm_backward.default",
-    )
-)  # fmt: skip
-"""Their first result has the type of the batch, the others that of the statistics."""
+BATCH_OF_NORM = {
+    "aten._native_batch_norm_legit_functional.default": 0,
+    "aten._native_batch_norm_legit.no_stats": 0,
+    "aten.native_layer_norm.default": 0,
+    "aten.native_group_norm.default": 0,
+    "aten.native_batch_norm_backward.default": 1,
+    "aten.native_layer_norm_backward.default": 1,
+    "aten.native_group_norm_backward.default": 1,
+}
+"""The place of the batch: their first result has its type, the others that of the statistics."""
 
 
 class AtenRecorder:
@@ -166,8 +168,8 @@ class AtenRecorder:
         outputs = tuple(
             reported_type(f"{source_line} -- the result of {operation}", tensor, report) for tensor in tensors
         )
-        if operation in BATCH_NORMS:
-            outputs = _with_statistics(outputs, node)
+        if operation in BATCH_OF_NORM:
+            outputs = _of_norm(outputs, node, BATCH_OF_NORM[operation])
         keywords = {key: value for key, value in node.kwargs.items() if key not in PLACEMENT}
         pairs = tuple(sorted((key, self._argument(value)) for key, value in keywords.items()))
         self.nodes.append(AtenNode(operation, arguments, pairs, outputs, "", source_line))
@@ -251,13 +253,13 @@ def data_dependent(line: str, cause: str) -> UnsupportedError:
     )
 
 
-def _with_statistics(outputs: tuple[AtenType, ...], node: FxNode) -> tuple[AtenType, ...]:
-    """Correct the trace: statistics of a bfloat16 batch are binary32 where weights or running statistics are."""
-    given = [item.meta["val"].dtype for item in node.args if isinstance(item, FxNode)]
-    if torch.float32 not in given:
+def _of_norm(outputs: tuple[AtenType, ...], node: FxNode, batch: int) -> tuple[AtenType, ...]:
+    """Correct the trace: statistics and their gradients are binary32 as soon as one of the operands is."""
+    given = [str(item.meta["val"].dtype)[6:] for item in node.args if isinstance(item, FxNode)]
+    if given[batch] not in {"float32", "bfloat16"}:
         return outputs
-    result, *statistics = outputs
-    return (result, *(AtenType("float32", type_.shape) for type_ in statistics))
+    dtypes = [given[batch], *["float32" if "float32" in given else given[batch]] * (len(outputs) - 1)]
+    return tuple(AtenType(dtype, type_.shape) for dtype, type_ in zip(dtypes, outputs, strict=True))
 
 
 def _is_static(tensor: Tensor) -> bool:

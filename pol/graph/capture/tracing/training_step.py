@@ -131,8 +131,10 @@ class TrainingStep:
         """Mean loss of the micro-batches, and its gradients, added up one after another; buffers change."""
         total: Tensor | None = None
         gradients: dict[str, Tensor] = {}
+        with fx_traceback.annotate({PHASE: "forward", SOURCE: "number of micro-batches or items"}), torch.no_grad():
+            parts = phase.objective.parts(self._loop, batches)
         for batch in batches:
-            value, found = self._micro_batch(phase, leaves, buffers, updated, batch, len(batches), randomness)
+            value, found = self._micro_batch(phase, leaves, buffers, updated, batch, parts, randomness)
             # torch's annotation leaves out that `allow_unused` gives None.
             pairs: list[tuple[str, Tensor | None]] = list(zip(updated, found, strict=True))
             with fx_traceback.annotate({PHASE: "backward"}), torch.no_grad():
@@ -152,7 +154,7 @@ class TrainingStep:
         buffers: dict[str, Tensor],
         updated: Sequence[str],
         batch: list[Tensor],
-        parts: int,
+        parts: int | Tensor,
         randomness: CounterRandomness,
     ) -> tuple[Tensor, Sequence[Tensor | None]]:
         """The loss of a micro-batch and its gradients; buffers change."""
@@ -161,10 +163,9 @@ class TrainingStep:
             # The backward pass draws too: checkpointing repeats draws there.
             with randomness:
                 with fx_traceback.annotate({PHASE: "forward"}):
-                    value = self._forward(phase, batch)
-                    if parts > 1:
-                        with fx_traceback.annotate({SOURCE: f"loss / {parts} micro-batches"}):
-                            value = value / parts
+                    value = self._forward(phase, batch, parts)
+                    with fx_traceback.annotate({SOURCE: f"loss / {parts if isinstance(parts, int) else 'items'}"}):
+                        value = phase.objective.share(value, parts)
                 setup_stacktrace_preservation_hooks_from_tensors([value])
                 with fx_traceback.annotate({PHASE: "backward"}):
                     return value, torch.autograd.grad(value, [leaves[name] for name in updated], allow_unused=True)
@@ -178,9 +179,9 @@ class TrainingStep:
         buffers.update({name: current[f"model.{name}"] for name in buffers})
         return found
 
-    def _forward(self, phase: Phase, batch: list[Tensor]) -> Tensor:
+    def _forward(self, phase: Phase, batch: list[Tensor], parts: int | Tensor) -> Tensor:
         with self.lines, self.lines.modules(self._module, phase.objective.loss), self._loop.forward_precision():
-            value: object = phase.objective(self._module.model, batch)
+            value: object = phase.objective(self._module.model, batch, parts)
         if value is None and phase.objective.loss is None:
             raise UnsupportedError(
                 "the model gives no loss for this batch: put its labels into the data set under the name that the "

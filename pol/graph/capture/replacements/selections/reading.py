@@ -10,12 +10,7 @@ import torch
 from torch import Tensor
 
 from pol.graph.capture.replacements.selections.copied_views import copied
-from pol.graph.capture.replacements.selections.functions import (
-    has_selected_rows,
-    of_rows,
-    of_selected_rows,
-    refused,
-)
+from pol.graph.capture.replacements.selections.functions import has_selected_rows, of_rows, of_selected_rows, refused
 from pol.graph.capture.replacements.selections.known_masks import known_places
 from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection, first_rows, selection_of
 from pol.graph.capture.replacements.table import replaces_function

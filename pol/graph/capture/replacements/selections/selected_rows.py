@@ -124,7 +124,7 @@ class SelectedRows(Tensor):
 
     def wide_mask(self) -> Tensor:
         """Which rows are selected, for a choice among the elements."""
-        return self.selection.wide(_rank(self.rows), self.dim_of_rows)
+        return self.selection.wide(self.rows.dim(), self.dim_of_rows)
 
     def in_order(self) -> SelectedRows:
         """The same rows, the selected ones first."""
@@ -152,10 +152,6 @@ class SelectedRows(Tensor):
     ) -> Any:
         """The function of selected rows."""
         return cls.run(func, args, kwargs or {})
-
-
-def _rank(tensor: Tensor) -> int:
-    return tensor.dim()
 
 
 _NOTHING = torch.empty(0)

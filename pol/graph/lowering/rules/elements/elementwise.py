@@ -254,19 +254,14 @@ def _to_copy(call: Call) -> Value:
     return call.emitter.map(value.shape, call.dtype, [value], to_float if call.dtype is DType.F32 else to_word)
 
 
+GATES: Mapping[str, Callable[..., Word]] = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+
+
 @lowers("aten.logical_and.default", defines="AND of x != 0")
-def _logical_and(call: Call) -> Value:
-    return elementwise(call, [_truth(call, 0), _truth(call, 1)], operator.and_)
-
-
 @lowers("aten.logical_or.default", defines="OR of x != 0")
-def _logical_or(call: Call) -> Value:
-    return elementwise(call, [_truth(call, 0), _truth(call, 1)], operator.or_)
-
-
 @lowers("aten.logical_xor.default", defines="XOR of x != 0")
-def _logical_xor(call: Call) -> Value:
-    return elementwise(call, [_truth(call, 0), _truth(call, 1)], operator.xor)
+def _logical(call: Call) -> Value:
+    return elementwise(call, [_truth(call, 0), _truth(call, 1)], GATES[call.node.operation[13:].split(".")[0]])
 
 
 def _truth(call: Call, position: int) -> Value:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 
 from pol.arithmetic.registers import Float, Word, high_product, moved, nearest, select, shifted_with_sign
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.remainders import MOST_ROUNDS, exact_rest, floor_quotient, floor_rest, rounds_for
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.elements.elementwise import elementwise
+from pol.graph.lowering.rules.elements.elementwise import GATES, elementwise
 from pol.graph.lowering.values import Value
 from pol.graph.tensor_type import DType
 
@@ -52,28 +51,16 @@ def without_fraction(x: Float) -> Float:
     return select(x < 0.0, rounded_up(x), rounded_down(x))
 
 
+_ROUNDINGS = {"floor": rounded_down, "ceil": rounded_up, "trunc": without_fraction, "round": nearest}
+
+
 @lowers("aten.floor.default", defines="FRINT, less 1 where that is above x")
-def _floor(call: Call) -> Value:
-    return _rounded(call, rounded_down)
-
-
 @lowers("aten.ceil.default", defines="-floor(-x)")
-def _ceil(call: Call) -> Value:
-    return _rounded(call, rounded_up)
-
-
 @lowers("aten.trunc.default", defines="ceil below 0, else floor")
-def _trunc(call: Call) -> Value:
-    return _rounded(call, without_fraction)
-
-
 @lowers("aten.round.default", defines="FRINT; no decimals")
-def _round(call: Call) -> Value:
-    return _rounded(call, nearest)
-
-
-def _rounded(call: Call, formula: Callable[[Float], Float]) -> Value:
+def _rounded(call: Call) -> Value:
     """Integers stay as they are."""
+    formula = _ROUNDINGS[call.node.operation.split(".")[1]]
     return elementwise(call, [call.tensor(0)], formula) if call.dtype is DType.F32 else call.tensor(0)
 
 
@@ -145,26 +132,19 @@ def _divide_in_mode(call: Call) -> Value:
     return elementwise(call, [call.operand(0), call.operand(1)], formula)
 
 
+_BITWISE = {**GATES, "left_shift": operator.lshift, "right_shift": shifted_with_sign}
+
+
 @lowers("aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar", defines="AND; booleans and integers")
-def _bitwise_and(call: Call) -> Value:
-    return _bitwise(call, operator.and_)
-
-
 @lowers("aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar", defines="OR; booleans and integers")
-def _bitwise_or(call: Call) -> Value:
-    return _bitwise(call, operator.or_)
-
-
 @lowers("aten.bitwise_xor.Tensor", defines="XOR; booleans and integers")
-def _bitwise_xor(call: Call) -> Value:
-    return _bitwise(call, operator.xor)
-
-
-def _bitwise(call: Call, operation: Callable[[Word, Word], Word]) -> Value:
+@lowers("aten.bitwise_left_shift.Tensor", defines="SHL; integers")
+@lowers("aten.bitwise_right_shift.Tensor", defines="SAR; integers")
+def _bitwise(call: Call) -> Value:
     """Bit by bit; of booleans that is the logical operation."""
     if call.dtype is DType.F32:
         raise call.unsupported("the operands must be booleans or integers; compare with zero first")
-    return elementwise(call, [call.operand(0), call.operand(1)], operation)
+    return elementwise(call, [call.operand(0), call.operand(1)], _BITWISE[call.node.operation[13:].split(".")[0]])
 
 
 @lowers("aten.bitwise_not.default", defines="XOR with all bits; booleans: with 1")
@@ -173,13 +153,3 @@ def _bitwise_not(call: Call) -> Value:
         raise call.unsupported("the operand must be boolean or an integer; compare with zero first")
     mask = 1 if call.torch_dtype(0) == "bool" else -1
     return elementwise(call, [call.tensor(0)], lambda x: x ^ mask)
-
-
-@lowers("aten.bitwise_left_shift.Tensor", defines="SHL; integers")
-def _shifted_left(call: Call) -> Value:
-    return _bitwise(call, operator.lshift)
-
-
-@lowers("aten.bitwise_right_shift.Tensor", defines="SAR; integers")
-def _shifted_right(call: Call) -> Value:
-    return _bitwise(call, shifted_with_sign)

@@ -86,8 +86,8 @@ def _statistics(call: Call, value: Value, axes: Sequence[int], epsilon: float) -
     return _Statistics(mean, total, _map(call, total.shape, [total], rstd, "rstd"))
 
 
-def _optional(call: Call, position: int) -> Value | None:
-    return call.tensor(position) if isinstance(call.argument(position), Ref) else None
+def _optional(call: Call, position: int, shape: Sequence[int]) -> Value | None:
+    return call.shaped(position, shape) if isinstance(call.argument(position), Ref) else None
 
 
 def _small(value: View, shape: Sequence[int]) -> View:
@@ -124,7 +124,8 @@ def _layer_norm(call: Call) -> tuple[Value, ...]:
         raise ProtocolError(f"{normalized} are not the last dimensions of {value.shape}")
     found = _statistics(call, value, axes, call.number(4))
     mean, rstd = restored(found.mean, axes, rank), restored(found.rstd, axes, rank)
-    return _normalized(call, value, mean, rstd, _optional(call, 2), _optional(call, 3)), mean, rstd
+    affine = (_optional(call, position, normalized) for position in (2, 3))
+    return _normalized(call, value, mean, rstd, *affine), mean, rstd
 
 
 @lowers(
@@ -133,12 +134,12 @@ def _layer_norm(call: Call) -> tuple[Value, ...]:
     "sum(FFMA(g, c * rstd, ...)); sum(g)",
 )
 def _layer_norm_backward(call: Call) -> tuple[Value, ...]:
-    gradient, value, normalized = call.tensor(0), call.tensor(1), call.integers(2)
-    mean, rstd, weight = call.tensor(3), call.tensor(4), _optional(call, 5)
-    if weight is None:
-        weight = _ones(*normalized)
+    value, normalized = call.tensor(1), call.integers(2)
+    gradient, weight = call.shaped(0, value.shape), _optional(call, 5, normalized) or _ones(*normalized)
     rank = len(value.shape)
     axes, rows = tuple(range(rank - len(normalized), rank)), tuple(range(rank - len(normalized)))
+    of_rows = (*value.shape[: len(rows)], *[1] * len(axes))
+    mean, rstd = call.shaped(3, of_rows), call.shaped(4, of_rows)
     inner = _input_gradient(call, gradient, value, mean, rstd, weight, axes)
 
     def add(total: Float, g: Float, x: Float, mean: Float, rstd: Float) -> Float:
@@ -199,8 +200,8 @@ def _batch_norm(call: Call) -> tuple[Value, ...]:
         result,
         found.mean,
         found.rstd,
-        _map(call, shape, [call.tensor(3), found.mean], running_mean, "running_mean"),
-        _map(call, shape, [call.tensor(4), found.squares], running_variance, "running_variance"),
+        _map(call, shape, [call.shaped(3, shape), found.mean], running_mean, "running_mean"),
+        _map(call, shape, [call.shaped(4, shape), found.squares], running_variance, "running_variance"),
     )
 
 
@@ -212,12 +213,13 @@ def _batch_norm_without_running(call: Call) -> tuple[Value, ...]:
 
 def _of_batch(call: Call, first: int) -> tuple[_Statistics, View]:
     """Statistics of the batch and what is normalized by them; `first` is the place of training, momentum, eps."""
-    value, weight, bias = call.tensor(0), _optional(call, 1), _optional(call, 2)
+    value = call.tensor(0)
     if not call.flag(first) or len(value.shape) < 2:
         raise call.unsupported("only statistics of the batch are taken here")
     rank = len(value.shape)
     found = _statistics(call, value, (0, *range(2, rank)), call.number(first + 2))
-    parts = [None if part is None else _channel(part, rank) for part in (weight, bias)]
+    affine = (_optional(call, position, value.shape[1:2]) for position in (1, 2))
+    parts = [None if part is None else _channel(part, rank) for part in affine]
     return found, _normalized(call, value, _channel(found.mean, rank), _channel(found.rstd, rank), *parts)
 
 
@@ -226,14 +228,15 @@ def _of_batch(call: Call, first: int) -> tuple[_Statistics, View]:
     defines="w = rstd * sum(FFMA(g, c, ...)): (weight * rstd) * (g - FFMA(c, rstd * (w / n), sum(g) / n)); w; sum(g)",
 )
 def _batch_norm_backward(call: Call) -> tuple[Value, ...]:
-    gradient, value, weight = call.tensor(0), call.tensor(1), _optional(call, 2)
+    value, channels = call.tensor(1), call.tensor(1).shape[1:2]
+    gradient, weight = call.shaped(0, value.shape), _optional(call, 2, channels)
     if not call.flag(7):
         raise call.unsupported("only statistics of the batch are differentiated here")
     rank = len(value.shape)
     axes = (0, *range(2, rank))
     n = _terms(value, axes)
-    rstd = call.tensor(6)
-    mean = _channel(call.tensor(5), rank)
+    rstd = call.shaped(6, channels)
+    mean = _channel(call.shaped(5, channels), rank)
     total = reduce(call.emitter, gradient, axes, FLOAT_SUM, "bias")
     products = _folded(call, [gradient, value, mean], axes, _add_centered, "product")
     shape = products.shape
@@ -274,7 +277,7 @@ def _group_norm(call: Call) -> tuple[Value, ...]:
     value = call.emitter.reshaped(call.tensor(0), sizes)
     found = _statistics(call, value, (2, 3), call.number(7))
     mean, rstd = (restored(part, (2, 3), 4) for part in (found.mean, found.rstd))
-    affine = (_optional(call, 1), _optional(call, 2))
+    affine = (_optional(call, position, (sizes[1] * sizes[2],)) for position in (1, 2))
     parts = [None if part is None else _by_channel(call, part, sizes[1]) for part in affine]
     return _small(_normalized(call, value, mean, rstd, *parts), call.output.shape), found.mean, found.rstd
 
@@ -289,8 +292,8 @@ def _group_norm_backward(call: Call) -> tuple[Value, ...]:
     samples, groups, channels, positions = sizes
     gradient, value = (call.emitter.reshaped(call.tensor(position), sizes) for position in (0, 1))
     mean, rstd = (call.emitter.reshaped(call.tensor(position), (samples, groups, 1, 1)) for position in (2, 3))
-    weight = _optional(call, 4)
-    factor = _by_channel(call, _ones(groups * channels) if weight is None else weight, groups)
+    weight = _optional(call, 4, (groups * channels,)) or _ones(groups * channels)
+    factor = _by_channel(call, weight, groups)
     sums = restored(reduce(call.emitter, gradient, (3,), FLOAT_SUM, "sum"), (3,), 4)
     products = restored(_folded(call, [gradient, value, mean], (3,), _add_centered, "product"), (3,), 4)
     n = channels * positions

@@ -77,64 +77,46 @@ def _product(call: Call) -> Value:
     return _reduced(call, *of_words(call, FLOAT_PRODUCT, INTEGER_PRODUCT))
 
 
-def _extreme(call: Call, floating: Monoid, integer: Monoid) -> Value:
-    value = call.tensor(0)
-    return _reduced(call, value, floating if value.dtype is DType.F32 else integer)
+def extreme_of(call: Call, value: Value) -> Monoid:
+    """The maximum or the minimum of words, as the name of the operation says."""
+    if "max" in call.node.operation:
+        return MAXIMUM if value.dtype is DType.F32 else INTEGER_MAXIMUM
+    return MINIMUM if value.dtype is DType.F32 else INTEGER_MINIMUM
 
 
 @lowers("aten.amax.default", defines="FMAX from -infinity; the greatest integer", is_exact=True)
 @lowers("aten.max.default", defines="FMAX from -infinity; the greatest integer")
-def _greatest(call: Call) -> Value:
-    return _extreme(call, MAXIMUM, INTEGER_MAXIMUM)
-
-
 @lowers("aten.amin.default", defines="FMIN from +infinity; the least integer", is_exact=True)
 @lowers("aten.min.default", defines="FMIN from +infinity; the least integer")
-def _least(call: Call) -> Value:
-    return _extreme(call, MINIMUM, INTEGER_MINIMUM)
+def _extreme(call: Call) -> Value:
+    value = call.tensor(0)
+    return _reduced(call, value, extreme_of(call, value))
 
 
 @lowers("aten.max.dim", defines="as amax, and the first place of the extreme, or of a NaN")
-def _greatest_and_place(call: Call) -> tuple[Value, ...]:
-    return _with_place(call, MAXIMUM, INTEGER_MAXIMUM)
-
-
 @lowers("aten.min.dim", defines="as amin, and the first place of the extreme, or of a NaN")
-def _least_and_place(call: Call) -> tuple[Value, ...]:
-    return _with_place(call, MINIMUM, INTEGER_MINIMUM)
-
-
-def _with_place(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, ...]:
+def _with_place(call: Call) -> tuple[Value, ...]:
     value, axis = call.tensor(0), call.integer(1)
-    extreme, place = _extreme_and_place(call, value, axis, floating, integer)
+    extreme, place = _extreme_and_place(call, value, axis)
     if call.flag(2, "keepdim"):
         return restored(extreme, [axis], len(value.shape)), restored(place, [axis], len(value.shape))
     return extreme, place
 
 
-@lowers("aten.argmax.default", defines="the first place of the extreme, or of a NaN")
-def _place_of_greatest(call: Call) -> Value:
-    return _place(call, MAXIMUM, INTEGER_MAXIMUM)
-
-
-@lowers("aten.argmin.default", defines="the first place of the extreme, or of a NaN")
-def _place_of_least(call: Call) -> Value:
-    return _place(call, MINIMUM, INTEGER_MINIMUM)
-
-
-def _place(call: Call, floating: Monoid, integer: Monoid) -> Value:
+@lowers("aten.argmax.default", "aten.argmin.default", defines="the first place of the extreme, or of a NaN")
+def _place(call: Call) -> Value:
     value = call.tensor(0)
     if call.argument(1, "dim") is None:
         flat = call.emitter.reshaped(value, [-1])
-        place = _extreme_and_place(call, flat, 0, floating, integer)[1]
+        place = _extreme_and_place(call, flat, 0)[1]
         return expand(place, call.output.shape) if call.output.shape else place
     axis = call.integer(1, "dim")
-    place = _extreme_and_place(call, value, axis, floating, integer)[1]
+    place = _extreme_and_place(call, value, axis)[1]
     return restored(place, [axis], len(value.shape)) if call.flag(2, "keepdim") else place
 
 
-def _extreme_and_place(call: Call, value: Value, axis: int, floating: Monoid, integer: Monoid) -> tuple[Value, Value]:
-    extreme = reduce(call.emitter, value, [axis], floating if value.dtype is DType.F32 else integer, "extreme")
+def _extreme_and_place(call: Call, value: Value, axis: int) -> tuple[Value, Value]:
+    extreme = reduce(call.emitter, value, [axis], extreme_of(call, value), "extreme")
     rank = len(value.shape)
     if not rank:
         return extreme, call.emitter.map((), DType.I32, [extreme], lambda extreme: extreme.word(0))

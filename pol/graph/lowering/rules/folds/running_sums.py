@@ -10,15 +10,13 @@ from pol.graph.lowering.folds import (
     FLOAT_PRODUCT,
     FLOAT_SUM,
     INTEGER_MAXIMUM,
-    INTEGER_MINIMUM,
     INTEGER_PRODUCT,
     INTEGER_SUM,
     MAXIMUM,
-    MINIMUM,
     Monoid,
 )
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.folds.reductions import of_words
+from pol.graph.lowering.rules.folds.reductions import extreme_of, of_words
 from pol.graph.lowering.values import Value, View, axis_index, cut, permute, squeeze, view_of
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import DType, TensorType
@@ -40,16 +38,6 @@ def _cumulative_product(call: Call) -> Value:
     return _along(call, *of_words(call, FLOAT_PRODUCT, INTEGER_PRODUCT))
 
 
-@lowers("aten.cummax.default", defines="as cumsum, with FMAX, and the last place of the maximum so far", is_exact=True)
-def _cumulative_maximum(call: Call) -> tuple[Value, ...]:
-    return _extremes(call, MAXIMUM, INTEGER_MAXIMUM)
-
-
-@lowers("aten.cummin.default", defines="as cumsum, with FMIN, and the last place of the minimum so far", is_exact=True)
-def _cumulative_minimum(call: Call) -> tuple[Value, ...]:
-    return _extremes(call, MINIMUM, INTEGER_MINIMUM)
-
-
 @lowers("aten.logcumsumexp.default", defines="as cumsum, with m + log1p(exp(l - m)), m = FMAX, l = FMIN")
 def _log_of_cumulative_sum(call: Call) -> Value:
     value = call.tensor(0)
@@ -69,10 +57,12 @@ def _log_of_sum(a: Float, b: Float) -> Float:
 _LOG_SUM = Monoid(_log_of_sum, MAXIMUM.neutral, DType.F32)
 
 
-def _extremes(call: Call, floating: Monoid, integer: Monoid) -> tuple[Value, ...]:
+@lowers("aten.cummax.default", defines="as cumsum, with FMAX, and the last place of the maximum so far", is_exact=True)
+@lowers("aten.cummin.default", defines="as cumsum, with FMIN, and the last place of the minimum so far", is_exact=True)
+def _extremes(call: Call) -> tuple[Value, ...]:
     """The running extreme, and the place where it was met last; a NaN stays."""
     value = call.tensor(0)
-    result = _along(call, value, floating if value.dtype is DType.F32 else integer)
+    result = _along(call, value, extreme_of(call, value))
     if not value.shape:
         return result, call.emitter.map((), DType.I32, [value], lambda x: x.word(0), "place")
 

@@ -70,7 +70,8 @@ def log_of_sum(call: Call, value: Value, axes: Sequence[int], finite: bool = Fal
 def _log_softmax_backward(call: Call) -> Value:
     # dy_j / dx_i = [i = j] - softmax(x)_i, and softmax(x) = exp(y):
     # sum over j of g_j * dy_j / dx_i is g_i - exp(y_i) * sum(g).
-    gradient, output, axis = call.tensor(0), call.tensor(1), call.integer(2)
+    gradient, axis = call.tensor(0), call.integer(2)
+    output = call.shaped(1, gradient.shape)
     total = restored(reduce(call.emitter, gradient, [axis], FLOAT_SUM, "sum"), [axis], len(gradient.shape))
 
     def formula(g: Float, y: Float, sum_g: Float) -> Float:
@@ -83,7 +84,8 @@ def _log_softmax_backward(call: Call) -> Value:
 def _softmax_backward(call: Call) -> Value:
     # dy_j / dx_i = y_j * ([i = j] - y_i):
     # sum over j of g_j * dy_j / dx_i is y_i * (g_i - sum(g * y)).
-    gradient, output, axis = call.tensor(0), call.tensor(1), call.integer(2)
+    gradient, axis = call.tensor(0), call.integer(2)
+    output = call.shaped(1, gradient.shape)
 
     def add(total: Float, g: Float, y: Float) -> Float:
         return fma(g, y, total)

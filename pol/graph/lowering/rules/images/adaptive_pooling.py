@@ -103,7 +103,7 @@ def _pooled_rank(call: Call) -> int:
 )
 def _adaptive(call: Call) -> Value:
     source, rank = call.floats(0), _pooled_rank(call)
-    parts = [Parts(*sizes) for sizes in zip(source.shape[-rank:], call.output.shape[-rank:], strict=True)]
+    parts = [Parts(*sizes) for sizes in zip(source.shape[-rank:], call.integers(1), strict=True)]
     return _means(call, _sums(call, source, parts, "sum"), parts, "")
 
 
@@ -114,6 +114,7 @@ def _adaptive(call: Call) -> Value:
 def _adaptive_backward(call: Call) -> Value:
     # y[o] = sum of x[i] over part o / count[o]: a position gets g[o] / count[o] of every part that holds it.
     gradient, rank = call.floats(0), _pooled_rank(call)
+    call.shaped(1, (*gradient.shape[:-rank], *call.output.shape[-rank:]))
     sizes = list(zip(call.output.shape[-rank:], gradient.shape[-rank:], strict=True))
     share = _means(call, gradient, [Parts(*pair) for pair in sizes], "share")
     return _sums(call, share, [Parts(coarse, fine) for fine, coarse in sizes], "")

@@ -42,8 +42,8 @@ class Pool:
         strides = _each(call, first + 1, rank, 0)
         stride = kernel if call.argument(first + 1) in (None, ()) else strides
         dilation = _each(call, first + 3, rank, 1) if dilated else (1,) * rank
-        if len(source) != len(result) or len(source) < rank:
-            raise ProtocolError("the tensors of a pooling have different ranks")
+        if source[:-rank] != result[:-rank] or len(source) < rank:
+            raise ProtocolError("the tensors of a pooling have different dimensions before the windows")
         numbers = zip(source[-rank:], kernel, stride, padding, dilation, result[-rank:], strict=True)
         return cls(tuple(source[:-rank]), tuple(Window(*window) for window in numbers))
 
@@ -163,7 +163,8 @@ def _outputs(grid: Grid, pool: Pool) -> list[WindowPosition]:
 )
 def _max_pool_backward(call: Call) -> Value:
     # y[o] = x[index[o]]: a position gets g[o] of every window whose index it is.
-    gradient, index = call.floats(0), call.emitter.view(call.tensor(7))
+    gradient = call.floats(0)
+    index = call.emitter.view(call.shaped(7, gradient.shape))
     pool = Pool.of(call, call.tensor(1).shape, gradient.shape, 2, dilated=True)
     return pool.gradient(call, [gradient, index], [0, NOWHERE], by_index=True)
 

@@ -68,7 +68,9 @@ class Ratio:
 
 def _ratios(call: Call, sizes: Sequence[int], outputs: Sequence[int], first: int, kind: str) -> list[Ratio]:
     """From the optional scale factors that begin at argument `first`."""
-    ratios = []
+    is_backward, ratios = "backward" in call.node.operation, list[Ratio]()
+    if call.integers(1) != tuple(outputs) or (is_backward and call.integers(2)[2:] != tuple(sizes)):
+        raise ProtocolError(f"{call.node.operation}: the sizes aren't those of the tensors")
     for number, (size, output) in enumerate(zip(sizes, outputs, strict=True)):
         given = call.argument(first + number)
         scale = 1.0 / float(given) if isinstance(given, int | float) and given > 0 else size / output

@@ -23,18 +23,7 @@ from pol.graph.lowering.folds import (
 )
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.rules.places.index_lists import common_shape, dimensions_before, indices_of, wrapped
-from pol.graph.lowering.values import (
-    Fill,
-    Value,
-    View,
-    axis_index,
-    cut,
-    expand,
-    permute,
-    scalar,
-    unsqueeze,
-    view_of,
-)
+from pol.graph.lowering.values import Fill, Value, View, axis_index, cut, expand, permute, scalar, unsqueeze, view_of
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType
 
@@ -43,22 +32,14 @@ NOWHERE = 0xFFFFFFFF
 
 
 @lowers("aten.scatter_add.default", defines="self + (sum of the source words whose index is the coordinate, ascending)")
-def _scatter_sums(call: Call) -> Value:
-    return _scatter(call, is_sum=True)
-
-
 @lowers(
     *("aten.scatter.src", "aten.scatter.value"),
     defines="the last source word whose index is the coordinate, or else self",
 )
-def _scatter_words(call: Call) -> Value:
-    return _scatter(call, is_sum=False)
-
-
-def _scatter(call: Call, is_sum: bool) -> Value:
+def _scatter(call: Call) -> Value:
     """Position c along the dimension gets the source words whose index is c."""
     start, terms, key, source = _scattered(call)
-    return _collected(call, start, terms, [key], source, is_sum)
+    return _collected(call, start, terms, [key], source, "add" in call.node.operation)
 
 
 def _scattered(call: Call) -> tuple[Value, tuple[int, ...], tuple[Argument, int], Argument]:
@@ -144,16 +125,8 @@ def _extended(value: Value, shape: tuple[int, ...], fill: int, repeated: int) ->
 
 
 @lowers("aten.index_add.default", defines="self + (sum of the source rows whose index is the row, ascending)")
-def _add_rows(call: Call) -> Value:
-    return _index_into(call, is_sum=True)
-
-
 @lowers("aten.index_copy.default", defines="the last source row whose index is the row, or else self")
-def _copy_rows(call: Call) -> Value:
-    return _index_into(call, is_sum=False)
-
-
-def _index_into(call: Call, is_sum: bool) -> Value:
+def _index_into(call: Call) -> Value:
     """Rows of the source into the rows that a list of numbers names."""
     start, axis, index, source = call.tensor(0), call.integer(1), call.tensor(2), call.tensor(3)
     if not start.shape or len(index.shape) != 1:
@@ -165,7 +138,9 @@ def _index_into(call: Call, is_sum: bool) -> Value:
     order = [position for position in range(len(start.shape)) if position != place]
     over = (*start.shape, index.shape[0])
     rows = expand(unsqueeze(permute(source, [*order, place]), place), over)
-    return _collected(call, start, over[-1:], [(view_of(expand(index, over)), place)], rows, is_sum)
+    return _collected(
+        call, start, over[-1:], [(view_of(expand(index, over)), place)], rows, "add" in call.node.operation
+    )
 
 
 @lowers(

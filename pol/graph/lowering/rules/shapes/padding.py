@@ -90,6 +90,7 @@ def _reflection_pad_backward(call: Call) -> Value:
             pieces += [Piece(1, before, before, -1)] if before else []
             pieces += [Piece(size - 1 - after, after, 2 * (size - 1) + before, -1)] if after else []
             view = _joined(call, view, axis, size, pieces, _sum, f"dimension_{axis}")
+    call.shaped(1, view.shape)
     return view
 
 

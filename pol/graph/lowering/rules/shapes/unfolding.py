@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from operator import add
 
-from pol.errors import ProtocolError
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.rule_table import lowers
 from pol.graph.lowering.values import Value, axis_index, permute
@@ -24,9 +23,8 @@ def _unfold_backward(call: Call) -> Value:
         return call.emitter.reshaped(gradient, ())
     axis = axis_index(call.integer(2), len(shape))
     others = [place for place in range(len(shape)) if place != axis]
-    if len(gradient.shape) != len(shape) + 1 or any(gradient.shape[place] != shape[place] for place in others):
-        raise ProtocolError(f"parts of shape {gradient.shape} do not come from {shape}")
-    cover = Cover.of(Window(shape[axis], size, step, 0, 1, gradient.shape[axis]))
+    cover = Cover.of(Window(shape[axis], size, step, 0, 1, (shape[axis] - size) // max(step, 1) + 1))
+    call.shaped(0, (*shape[:axis], cover.window.outputs, *shape[axis + 1 :], size))
     grid = Grid()
     places = {place: grid.along(shape[place]) for place in others}
     q, r = grid.along(cover.quotients), grid.along(cover.window.stride)

@@ -157,17 +157,13 @@ def _flip(call: Call) -> Value:
 
 @lowers("aten.full.default", "aten.full_like.default", defines="one number repeated", is_exact=True)
 def _full(call: Call) -> Value:
-    return expand(scalar(call.number(1), call.dtype), call.output.shape)
+    shape = call.tensor(0).shape if "like" in call.node.operation else call.integers(0)
+    return expand(scalar(call.number(1), call.dtype), shape)
 
 
-@lowers("aten.ones.default", defines="one number repeated", is_exact=True)
-def _ones(call: Call) -> Value:
-    return expand(scalar(1, call.dtype), call.output.shape)
-
-
-@lowers("aten.zeros.default", defines="one number repeated", is_exact=True)
-def _zeros(call: Call) -> Value:
-    return expand(scalar(0, call.dtype), call.output.shape)
+@lowers("aten.ones.default", "aten.zeros.default", defines="one number repeated", is_exact=True)
+def _ones_or_zeros(call: Call) -> Value:
+    return expand(scalar("ones" in call.node.operation, call.dtype), call.integers(0))
 
 
 @lowers("aten.scalar_tensor.default", defines="one number repeated", is_exact=True)
@@ -183,7 +179,7 @@ def _scalar_tensor(call: Call) -> Value:
     is_exact=True,
 )
 def _arange(call: Call) -> Value:
-    start = call.number(0) if call.node.operation != "aten.arange.default" else 0
+    start, end = (0, call.number(0)) if "default" in call.node.operation else (call.number(0), call.number(1))
     step = call.number(2, "step", 1)
 
     def formula(place: Word) -> Register:
@@ -191,4 +187,4 @@ def _arange(call: Call) -> Value:
             return fma(to_float(place), step, start)
         return place * int(step) + int(start)
 
-    return call.emitter.map(call.output.shape, call.dtype, [Coordinate(0)], formula)
+    return call.emitter.map((math.ceil((end - start) / step),), call.dtype, [Coordinate(0)], formula)

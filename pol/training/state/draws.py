@@ -1,0 +1,55 @@
+"""What the loaders of a training share while batches are drawn: which are open, and who is asked before a draw."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from pol.errors import ProtocolError
+from pol.training.state.random_state import RandomSources
+
+
+class Draws:
+    """The draws from all loaders of a training.
+
+    ``before_draw`` is called before a batch of a loader is drawn, or a new epoch of it begins; its result is called if
+    there is a batch. ``arrived`` is called where the loop draws for the first time after the checkpoint.
+    """
+
+    def __init__(self, random: RandomSources) -> None:
+        self.random = random
+        self.open: list[str] = []
+        """Loaders whose iteration isn't over, in the order in which they were begun."""
+        self.drawing = self.awaited = ""
+        self.resumed: int | None = None
+        """The epoch that was resumed, until the first step."""
+        self.allows_other, self.until_due = False, 1
+        self.before_draw: Callable[[str, bool], Callable[[], None] | None] = lambda name, begins: None
+        self.arrived: Callable[[], None] = lambda: None
+        self.thread = threading.get_ident()
+
+    def arrive(self, name: str) -> bool:
+        """A loader is drawn from after a resumption; whether the checkpoint was taken there."""
+        if not name or self.awaited != name:
+            return False
+        self.arrived()
+        self.awaited = ""  # loading the state again has set it
+        return True
+
+    def ask(self, name: str, begins: bool) -> Callable[[], None]:
+        """The loop asks for a batch; the result is called if there is one.
+
+        Raises:
+            ProtocolError: it asks in another thread than the steps are taken in.
+        """
+        if threading.get_ident() != self.thread:
+            raise ProtocolError(
+                "recorder.batches(...) is drawn from in another thread than the steps are taken in, so nobody can know "
+                "which batches are used: give the recorder what the thread makes, as in "
+                "recorder.batches(prefetching(loader))"
+            )
+        self.drawing = name
+        try:
+            return self.before_draw(name, begins) or (lambda: None)
+        finally:
+            self.drawing = ""

@@ -1,1 +1,0 @@
-"""Files of each release that later ones have to read (docs/spec/compatibility.md)."""

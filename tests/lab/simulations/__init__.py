@@ -1,1 +1,0 @@
-"""Simulations at deployed contracts."""

@@ -1,1 +1,0 @@
-"""Instruments of zero-knowledge proofs."""

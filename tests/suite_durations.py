@@ -1,0 +1,57 @@
+"""How long the tests of each directory take: kept in durations.json, and what has grown since is printed.
+
+`POL_WRITE_DURATIONS=1 pytest -n 3`, with `-m` for another tier than the default one, writes what it measures: on an
+idle machine, please. Seconds are sums over test processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+FILE = Path(__file__).with_name("durations.json")
+GROWN = 1.1
+LEAST = 5.0
+"""Seconds below which a directory's growth says nothing."""
+
+_sums: Counter[str] = Counter()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Adds set-up, call and tear-down of a test to its directory."""
+    parts = Path(report.nodeid.partition("::")[0]).parts
+    _sums["/".join(parts[:2])] += report.duration
+
+
+def grown(before: dict[str, float], now: dict[str, float]) -> dict[str, tuple[float, float]]:
+    """Seconds before and now of directories that grew by more than a tenth.
+
+    Machines differ: the times of before are scaled by the median ratio of all directories.
+    """
+    pairs = {name: (seconds, now[name]) for name, seconds in before.items() if now.get(name, 0) > LEAST < seconds}
+    speed = median(new / old for old, new in pairs.values()) if pairs else 1.0
+    return {
+        name: (old * speed, new)
+        for name, (old, new) in sorted(pairs.items(), key=lambda row: row[1][0] / row[1][1])
+        if new > old * speed * GROWN
+    }
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Writes or compares, after a run of a whole tier."""
+    whole = config.args in ([], ["tests"]) and not config.option.keyword and not config.option.collectonly
+    if "PYTEST_XDIST_WORKER" in os.environ or not whole:
+        return
+    expression = config.option.markexpr
+    tier = "default" if expression.startswith("not") else expression.strip("()").split()[0].strip(")")
+    kept = json.loads(FILE.read_text()) if FILE.exists() else {}
+    now = {name: round(seconds, 1) for name, seconds in sorted(_sums.items())}
+    if "POL_WRITE_DURATIONS" in os.environ:
+        FILE.write_text(json.dumps({**kept, tier: now}, indent=0, sort_keys=True) + "\n")
+    for name, (before, seconds) in grown(kept.get(tier, {}), now).items():
+        terminalreporter.write_line(f"{name}: {seconds:.0f} s, {before:.0f} s when durations.json was written")

@@ -1,0 +1,215 @@
+"""Loops as people write them, killed at each kind of place: the resumption is equal to the whole run, or refused."""
+
+import itertools
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import chosen_rows
+from lab.benchmarks import resumed_loops
+from lab.benchmarks.resumed_loops import Kill, MadeLate, Points, Training, loader
+from pol import Recorder, Values
+from pol.errors import ProtocolError
+from pol.training.state.environment import Environment
+
+FEW = [[Kill(3)], [Kill(6, "end"), Kill(7), Kill(9)]]  # `pol bench resume` has all places of a kill
+OFTEN = ["plain", "moves by numpy", "break by enumerate", "zip", "validation", "told epochs", "stream", "values"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    chosen_rows.named(sorted(resumed_loops.LOOPS.keys() - resumed_loops.REFUSED), *OFTEN, others=pytest.mark.long),
+)
+def test_a_killed_loop_is_equal_or_refused(name: str, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a loop that the recorder changes, as persistent workers
+        whole = resumed_loops.launch(name, f"file://{tmp_path}/whole")
+    for number, cuts in enumerate(FEW):
+        found = resumed_loops.outcome(name, cuts, f"file://{tmp_path}/{number}", whole).partition(":")[0]
+        allowed = {"equal", "not reached"} | ({"refused", "warned"} if name in resumed_loops.PARTLY else set())
+        assert found in allowed, cuts
+
+
+@pytest.mark.parametrize(("name", "reason"), [("held outside", "holds batches back"), ("thread outside", "thread")])
+def test_what_holds_batches_back_is_refused_at_once(name: str, reason: str) -> None:
+    with pytest.raises(ProtocolError, match=reason):
+        resumed_loops.launch(name, f"memory://{name}")
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (lambda: loader(batch_size=3), "had 6 batches and has 8"),
+        (lambda: loader(Points(count=40)), "had 6 batches and has 10"),
+        (lambda: loader(Points(lambda: 1.0)), "isn't the one that was used"),
+        (lambda: loader(shuffle=False), "isn't the one that was used"),
+    ],
+    ids=["batch size", "longer", "moved", "order"],
+)
+@pytest.mark.parametrize("step", [3, 7, 9])
+def test_other_data_is_refused_and_may_be_allowed(tmp_path: Path, other: Any, reason: str, step: int) -> None:
+    url = f"file://{tmp_path}"
+    assert resumed_loops.launch("plain", url, Kill(step)) is None
+    made = other()
+
+    def go_on(allow: str = "") -> None:
+        t = Training(url)
+        recorder = t.record()
+        recorder.resume(allow)
+        t.step(next(recorder.batches(made)))
+
+    with pytest.raises(ProtocolError, match=reason):
+        go_on()
+    go_on("other data")
+    with pytest.raises(ProtocolError, match="'other data' or nothing"):
+        go_on("all")
+
+
+def recorder_of(parts: dict[str, Any], store: str, model: nn.Module | None = None) -> Recorder:
+    return Recorder(store, model or nn.Linear(2, 2), every=1, parts=parts)
+
+
+class Forgetful:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def state_dict(self) -> dict[str, int]:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.value = state["value"] + 1
+
+
+def test_an_object_that_restores_another_state_is_refused(tmp_path: Path) -> None:
+    first = recorder_of({"average": Forgetful(3)}, f"file://{tmp_path}")
+    first.resume()
+    first.flush()
+    again = recorder_of({"average": Forgetful(3)}, f"file://{tmp_path}")
+    with pytest.raises(ProtocolError, match="average/state/value isn't what the checkpoint of step 0 commits to"):
+        again.resume()
+
+
+def test_what_changes_before_the_first_batch_is_put_back(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}"
+    resumed_loops.launch("plain", url, Kill(3))
+    t = Training(url)
+    recorder = t.record()
+    recorder.resume()
+    weight = t.model[0].weight.detach().clone()
+    nn.init.zeros_(t.model[0].weight)
+    with pytest.warns(UserWarning, match=r"parameters/0.weight had changed between resume\(\)"):
+        next(recorder.batches(loader()))
+    assert torch.equal(weight, t.model[0].weight)
+
+
+def test_values_are_read_and_set_as_attributes(tmp_path: Path) -> None:
+    values = Values(best=0.0, bad=0)
+    recorder = recorder_of({"values": values}, f"file://{tmp_path}")
+    recorder.resume()
+    values.best, values.bad = 0.5, 3
+    recorder.step()
+    recorder.close()
+    again = Values(best=0.0, bad=0)
+    recorder_of({"values": again}, f"file://{tmp_path}").resume()
+    assert (again.best, again.bad) == (0.5, 3)
+    with pytest.raises(AttributeError, match="no value worst: name it"):
+        _ = again.worst
+
+
+def test_steps_that_share_a_batch_have_no_checkpoint_between_them(tmp_path: Path) -> None:
+    t = Training(f"file://{tmp_path}")
+    recorder = t.record(every=3)
+    recorder.resume()
+    first, second = itertools.islice(recorder.batches(made := loader()), 2)
+    drawn = recorder.batches(made)
+    for batch in (first, first, next(drawn)):
+        t.step(batch)
+    with pytest.raises(ProtocolError, match="steps 3 and 4 were taken with one batch"):
+        t.step(second)
+
+
+def test_one_loader_has_one_name(tmp_path: Path) -> None:
+    t = Training(f"file://{tmp_path}")
+    recorder = t.record()
+    recorder.resume()
+    one, other = loader(), loader()
+    recorder.batches(one)
+    with pytest.raises(ProtocolError, match="two loaders are called 'data'"):
+        recorder.batches(other)
+    twice: Iterator[Any] = zip(recorder.batches(one), recorder.batches(one), strict=True)
+    with pytest.raises(ProtocolError, match="two iterations over the loader 'data'"):
+        list(twice)
+
+
+def test_a_generator_of_the_loader_has_its_own_name(tmp_path: Path) -> None:
+    t = Training(f"file://{tmp_path}")
+    recorder = t.record()
+    recorder.resume()
+    made = loader(Points(np.random.default_rng(1).random), generator=torch.Generator())
+    next(recorder.batches(made))
+    assert set(recorder.state.random.named) == {"data.generator", "data.dataset.move.self"}
+
+
+def test_a_generator_that_is_made_by_the_first_draw_is_recorded_from_there(tmp_path: Path) -> None:
+    """Else the states of a resumed epoch, which draws its batches again, have an entry more."""
+    t = Training(f"file://{tmp_path}")
+    recorder = t.record()
+    recorder.resume()
+    next(recorder.batches(loader(shuffle=False, sampler=MadeLate(counts=False))))
+    assert set(recorder.state.random.named) == {"data.sampler.generator"}
+
+
+MODES: dict[str, Any] = {
+    "flush_denormal": (torch.set_flush_denormal, True, False),
+    "deterministic_warn_only": (lambda on: torch.use_deterministic_algorithms(on, warn_only=on), True, False),
+    "mkldnn": (torch._C._set_mkldnn_enabled, False, True),
+    "fp32_precision": (lambda p: setattr(torch.backends.cuda.matmul, "fp32_precision", p), "tf32", "none"),
+    "float32_matmul_precision": (torch.set_float32_matmul_precision, "high", "highest"),
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_the_environment_holds_modes_that_change_bits(name: str) -> None:
+    """Also when switches were set by both of torch's interfaces, which then refuses to read the older one."""
+    change, other, usual = MODES[name]
+    before = Environment([]).state()["modes"]
+    try:
+        change(other)
+        now = Environment([]).state()["modes"]
+        assert name in {mode for mode, value in now.items() if before[mode] != value}
+        torch.backends.cuda.matmul.fp32_precision = "ieee"
+        Environment([]).state()
+    finally:
+        change(usual)
+        torch.backends.cuda.matmul.fp32_precision = "none"
+
+
+def test_data_that_the_loop_changes_is_named(tmp_path: Path) -> None:
+    """Once, in the epoch and behind it; what drawing itself changes isn't."""
+    t = Training(f"file://{tmp_path}")
+    recorder = t.record()
+    recorder.resume()
+    made = loader(data := Points())
+    for _ in range(2):
+        t.step(next(iter(recorder.batches(made))))
+    data.x.mul_(2)
+    with pytest.warns(UserWarning, match=r"the loop has changed dataset.x\[0\] of the loader 'data'"):
+        t.step(next(iter(recorder.batches(made))))
+    data.x.mul_(2)
+    t.step(next(iter(recorder.batches(made))))
+
+
+def test_a_loader_that_is_cycled_beside_another_one_is_named(tmp_path: Path) -> None:
+    t = Training(f"file://{tmp_path}")
+    recorder = t.record()
+    recorder.resume()
+    short = itertools.cycle(recorder.batches(loader(Points(count=8)), name="short"))
+    both = zip(recorder.batches(loader()), short, strict=False)
+    with pytest.warns(UserWarning, match="after short has ended: batches that itertools.cycle keeps are lost"):
+        _ = [t.step(torch.cat(batches)) for batches in both]
