@@ -79,7 +79,7 @@ def forge_test(*arguments: str, profile: str = "default") -> int:
     return int(passed)
 
 
-@pytest.mark.timeout(1500)  # the last of it waits for the compiler, which is not native
+@pytest.mark.timeout(3600)  # it waits for the compiler, which is not native, beside all other work
 def test_contracts() -> None:
     """Unit, fuzz and invariant tests; their number is not zero."""
     said = contract_results()
@@ -145,7 +145,7 @@ def test_contract_artefacts_are_those_of_the_sources() -> None:
     run(sys.executable, ".ci/artifacts.py", "--check")
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3600)
 def test_no_call_became_dearer(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(contract_results())
     run(sys.executable, ".ci/gas.py", tmp_path / "results.json")
