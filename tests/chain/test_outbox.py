@@ -250,7 +250,7 @@ def test_too_little_for_a_replacement_leaves_the_last_attempt() -> None:
     with pool() as node:
         wallet = node.wallet()
         node.steps = [
-            lambda: node.order("anvil_setBalance", wallet.address, hex(60_000 * 3 * GWEI)),
+            lambda: node.order("anvil_setBalance", wallet.address, hex(160_000 * 3 * GWEI)),
             *[node.crowd] * 8,
         ]
         count(wallet)

@@ -32,9 +32,14 @@ MOST_POSTED = 16
 """Transactions under way at once: nodes keep few of one account."""
 
 
+NEW_WORDS = 5 * 22_100
+"""Gas of five words that storage has newly: a checkpoint of the second of the last block is changed, one of the next
+second is a new one, and a call may write some of them."""
+
+
 def with_margin(gas: int, block: int) -> int:
-    """An estimate with a quarter more, if it has room in a transaction and in a block: the next may need more gas."""
-    return min([gas * 5 // 4, *(most for most in (TRANSACTION_GAS, block) if gas <= most)])
+    """An estimate and what the next block may need beyond, if it has room in a transaction and in a block."""
+    return min([gas + max(gas // 4, NEW_WORDS), *(most for most in (TRANSACTION_GAS, block) if gas <= most)])
 
 
 class Outbox:
