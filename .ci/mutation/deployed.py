@@ -66,10 +66,7 @@ LOG = Stage(
 )
 VAULT = Stage(
     ("contracts/incentives/StakeVault.sol:StakeVault",),
-    tuple(
-        f"incentives/Vault{name}.t.sol"
-        for name in ("Lock", "Exit", "Forfeit", "Pay", "Deposit", "Withdraw", "Token", "Relay", "Wire")
-    ),
+    tuple(f"incentives/Vault{name}.t.sol" for name in ("Duty", "Money", "Token", "Relay", "Deployment")),
 )
 AUCTION = Stage(
     ("contracts/incentives/Auction.sol:Auction",),
@@ -80,7 +77,6 @@ AUCTION = Stage(
             "AuctionConclude",
             "AuctionBid",
             "AuctionOpen",
-            "AuctionForfeit",
             "ThroughputLimit",
             "AuctionVectors",
         )
@@ -109,7 +105,7 @@ FILES = {
     FOLDER + "Descriptor.sol": (harness("dispute/Descriptor", "DescriptorHarness"), STEP, GAME, PUBLISHED),
     FOLDER + "DisputeStorage.sol": (GAME,),
     FOLDER + "DisputeGame.sol": (GAME,),
-    FOLDER + "Distance.sol": (harness("dispute/Distance", "DistanceHarness", "dispute/DistanceVectors"), STEP),
+    FOLDER + "Distance.sol": (harness("dispute/DistanceVectors", "DistanceHarness"), STEP),
     FOLDER + "FrameHash.sol": (FRAMES, PUBLISHED),
     FOLDER + "OneStep.sol": (STEP,),
     FOLDER + "Opening.sol": (STEP, OPENING),

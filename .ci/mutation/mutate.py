@@ -45,16 +45,16 @@ TESTS = {
     "contracts/dispute/Clock.sol": ("proofs/ClockLaws.t.sol",),
     "contracts/dispute/ClockExpiry.sol": ("proofs/DisputesLaws.t.sol",),
     "contracts/dispute/DisputeStorage.sol": ("proofs/DisputesLaws.t.sol",),
-    "contracts/dispute/Distance.sol": ("dispute/Distance.t.sol", "proofs/DistanceLaws.t.sol"),
+    "contracts/dispute/Distance.sol": ("dispute/DistanceVectors.t.sol", "proofs/DistanceLaws.t.sol"),
     "contracts/dispute/FrameHash.sol": ("dispute/FrameHash.t.sol",),
     "contracts/dispute/OpeningSize.sol": ("dispute/OpeningSize.t.sol",),
-    "contracts/incentives/Auction.sol": ("incentives/AuctionDeployment.t.sol",),
+    "contracts/incentives/Auction.sol": ("incentives/AuctionOpen.t.sol",),
     "contracts/incentives/ForcedErrors.sol": ("incentives/ForcedErrors.t.sol",),
     "contracts/incentives/Jackpot.sol": ("incentives/LotteryDeployment.t.sol",),
     "contracts/incentives/Ranks.sol": ("incentives/Ranks.t.sol",),
     "contracts/incentives/Sortition.sol": ("incentives/LotteryDeployment.t.sol",),
     "contracts/incentives/StakeVault.sol": ("incentives/VaultDeployment.t.sol",),
-    "contracts/incentives/ThroughputLimit.sol": ("incentives/AuctionDeployment.t.sol",),
+    "contracts/incentives/ThroughputLimit.sol": ("incentives/AuctionOpen.t.sol",),
 }
 
 

@@ -1,7 +1,7 @@
 """Hashes, trees, tensors, lists and a program, as docs/spec/commitments.md says; forge reads the same file.
 
-The file is computed by the plain implementation below, which shares no code with the package. Run this module to write
-it anew.
+The file is computed by the plain implementation here and in `test_merkle`, which shares no code with the package. Run
+this module to write it anew.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sha3
+from test_merkle import PAD, H, plain_levels, plain_tensor_leaves
 
 import instruction_sets
 from lab.json_rows import json_rows
@@ -49,42 +49,16 @@ LISTS = [[0], [3, 4], [1, 5, 9], [8, 7, 6, 5, 4], list(range(17)), list(range(32
 # --- the specification once more --------------------------------------------------------------------------------------
 
 
-def H(data: bytes) -> bytes:  # noqa: N802 - the specification's name
-    return bytes(sha3.keccak_256(data).digest())
-
-
-def padded(leaves: list[bytes]) -> list[bytes]:
-    size = 1
-    while size < len(leaves):
-        size *= 2
-    return leaves + [H(b"pol/pad/1")] * (size - len(leaves))
-
-
 def tree(leaves: list[bytes]) -> bytes:
-    row = padded(leaves)
-    if len(row) == 1:
-        return row[0]
-    half = len(row) // 2
-    return H(b"\x01" + tree(row[:half]) + tree(row[half:]))
+    return plain_levels(leaves)[-1][0]
 
 
 def branch(leaves: list[bytes], index: int) -> list[bytes]:
-    row = padded(leaves)
-    if len(row) == 1:
-        return []
-    half = len(row) // 2
-    left, right = row[:half], row[half:]
-    return [*branch(left, index), tree(right)] if index < half else [*branch(right, index - half), tree(left)]
+    return [level[index >> height ^ 1] for height, level in enumerate(plain_levels(leaves)[:-1])]
 
 
 def descriptor(dtype: int, shape: tuple[int, ...]) -> bytes:
     return struct.pack(f">BB{len(shape)}I", dtype, len(shape), *shape)
-
-
-def leaf_hashes(words: list[int]) -> list[bytes]:
-    data = struct.pack(f"<{len(words)}I", *words)
-    data += bytes(-len(data) % 256)
-    return [H(b"\x00" + data[i : i + 256]) for i in range(0, len(data), 256)]
 
 
 def list_hash(tag: int, roots: list[bytes]) -> bytes:
@@ -109,7 +83,8 @@ def tensors() -> list[dict[str, Any]]:
     for shape in SHAPES:
         for dtype in (1, 2):
             words = [source.getrandbits(32) for _ in range(prod(shape))]
-            leaves, type_ = leaf_hashes(words), descriptor(dtype, shape)
+            leaves = plain_tensor_leaves(struct.pack(f"<{len(words)}I", *words))
+            type_ = descriptor(dtype, shape)
             result.append(
                 {
                     "dtype": dtype,
@@ -143,7 +118,7 @@ def vectors() -> dict[str, Any]:
     import toy_program
 
     source = random.Random("commitments")
-    pad = [H(b"pol/pad/1")]
+    pad = [PAD]
     while len(pad) < 9:
         pad.append(H(b"\x01" + pad[-1] + pad[-1]))
     pairs = [(bytes(32), bytes(32)), (bytes(32), pad[0]), (pad[0], bytes(32))]

@@ -116,13 +116,6 @@ def test_what_is_no_tree_or_branch_is_refused() -> None:
         merkle.depth(0)
 
 
-def test_pad_roots() -> None:
-    expected = PAD
-    for height in range(6):
-        assert merkle.pad_root(height) == expected
-        expected = H(b"\x01" + expected + expected)
-
-
 def plain_tensor_leaves(data: bytes) -> list[bytes]:
     data += bytes(-len(data) % 256)
     return [H(b"\x00" + data[i : i + 256]) for i in range(0, len(data), 256)]

@@ -1,6 +1,7 @@
 """Every small game on an EVM: each shape, place of a lie, side and way to play; whoever tells the truth wins.
 
 Where neither side tells it there is nobody to be right, but there is an end: within the bound, with one winner.
+Against the clock a move counts up to the last second, and not one second later, for either side.
 
 An opening shows whole levels of a binary tree (design.md, section 5), so that it commits to what lies open by a root;
 its arity is a power of two. Three parts can't lie open but at the end of a list; two and four, played here, are the
@@ -16,6 +17,7 @@ from itertools import product
 from random import Random
 
 import pytest
+from timed_disputes import ClockedCourt, Pace, Timed, clocked_court
 from tiny_programs import Contradicting, Silent, every_lie, honest_trace
 
 from dispute_harness import Court, court, replay_claim
@@ -30,6 +32,8 @@ from pol.dispute.position import Side
 
 SHAPES = list(product((1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3)))
 """Nodes, terms of the fold, steps."""
+SIDES = (Side.ASSERTER, Side.CHALLENGER)
+PROMPT, LAST_SECOND = Pace(), Pace(last_second=True)
 
 
 @pytest.fixture(scope="module", params=[1, 2])
@@ -127,3 +131,67 @@ def test_small_games_without_truth_end(small_court: Court) -> None:
 @pytest.mark.timeout(3600)
 def test_small_games_of_every_shape_without_truth_end(small_court: Court) -> None:
     assert clash_all(small_court, SHAPES, every=1, share=0.25)["games"] > 10_000
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def clocked(request: pytest.FixtureRequest) -> Iterator[ClockedCourt]:
+    with clocked_court(request.param) as found:
+        yield found
+
+
+def timed(
+    court: ClockedCourt, honest: SegmentTrace, traces: dict[Side, SegmentTrace], paces: dict[Side, Pace]
+) -> Timed:
+    players = {side: ReplayPlayer(trace) for side, trace in traces.items()}
+    header = ProgramCommitment.of(honest.program).header
+    return court.play_timed(replay_claim(honest, traces[Side.ASSERTER]), header, players, paces)
+
+
+def liars(honest: SegmentTrace) -> list[LyingTrace]:
+    """Whose lies show in what is claimed."""
+    end = honest.first_step + honest.steps
+    found = [LyingTrace(honest, lie) for lie in every_lie(honest)]
+    return [liar for liar in found if liar.state_root(end) != honest.state_root(end)]
+
+
+def race(court: ClockedCourt, honest: SegmentTrace, liar: LyingTrace, side: Side) -> int:
+    """The games about one lie in which somebody is late; how many."""
+    traces: dict[Side, SegmentTrace] = {side: liar, side.other: honest}
+    for mine, yours in ((LAST_SECOND, PROMPT), (PROMPT, LAST_SECOND), (LAST_SECOND, LAST_SECOND)):
+        found = timed(court, honest, traces, {side: mine, side.other: yours})
+        assert (found.winner, found.late) == (side.other, Side.NONE), "the last second counts"
+    games, moves = 3, found.match.record.moves
+    # The asserter makes the first move, and they take turns.
+    for number in range(len(moves)):
+        late = SIDES[number % 2]
+        paces = {late: Pace(last_second=True, too_late=number // 2), late.other: PROMPT}
+        found = timed(court, honest, traces, paces)
+        assert (found.winner, found.late) == (late.other, late), "one second later, even the truth loses"
+        games += 1
+    return games
+
+
+def test_the_last_second_counts_and_the_next_one_does_not(clocked: ClockedCourt) -> None:
+    honest = honest_trace(2, 2, 2)
+    lies = liars(honest)
+    assert sum(race(clocked, honest, lies[i], side) for i, side in zip((0, -1), SIDES, strict=True)) > 12
+
+
+def test_two_liars_who_take_all_their_time_still_end(clocked: ClockedCourt) -> None:
+    honest = honest_trace(2, 3, 2)
+    mine, *_, yours = liars(honest)
+    for paces in product((LAST_SECOND, PROMPT), repeat=2):
+        found = timed(
+            clocked, honest, dict(zip(SIDES, (mine, yours), strict=True)), dict(zip(SIDES, paces, strict=True))
+        )
+        assert (found.winner, found.late) == (found.match.winner, Side.NONE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_small_lie_against_the_clock(clocked: ClockedCourt) -> None:
+    games = 0
+    for shape in product((1, 3), (1, 3), (1, 2)):
+        honest = honest_trace(*shape)
+        games += sum(race(clocked, honest, liar, side) for liar, side in product(liars(honest), SIDES))
+    assert games > 500

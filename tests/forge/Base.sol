@@ -79,7 +79,6 @@ interface Vm {
     function prank(address sender) external;
     function prevrandao(uint256 value) external;
     function readFile(string calldata path) external view returns (string memory);
-    function readFileBinary(string calldata path) external view returns (bytes memory);
     function recordLogs() external;
     function resumeGasMetering() external;
     function revertToState(uint256 snapshot) external returns (bool done);

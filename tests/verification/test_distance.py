@@ -1,13 +1,12 @@
 """Exact distances against a definition in Fractions."""
 
-import math
 import struct
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_distance_vectors import F32, distance
 
 from pol.claims.distance import (
     INFINITE,
@@ -38,32 +37,13 @@ F32_WORD = st.one_of(
 )  # fmt: skip
 
 
-def fixed_point(word: int) -> int | None:
-    """fix(x) of the specification: None if x isn't finite or too large."""
-    x = struct.unpack("<f", struct.pack("<I", word))[0]
-    if not math.isfinite(x):
-        return None
-    exact = Fraction(x)
-    if abs(exact) >= 2**23:
-        return None
-    scaled = exact * 2**40
-    return int(scaled)  # int() of a Fraction truncates toward zero
-
-
-def definition(x: int, y: int) -> int:
-    a, b = fixed_point(x), fixed_point(y)
-    if x == y and x & 0x7FFFFFFF <= 0x7F800000:
-        return 0
-    return INFINITE if a is None or b is None else (a - b) ** 2
-
-
 def word_distance(dtype: DType, x: int, y: int) -> int:
     return tensor_distance(dtype, np.array([x], np.uint32), np.array([y], np.uint32))
 
 
 @given(F32_WORD, F32_WORD)
 def test_two_floats(x: int, y: int) -> None:
-    assert word_distance(DType.F32, x, y) == definition(x, y)
+    assert word_distance(DType.F32, x, y) == distance(F32, x, y)
 
 
 @given(WORD, WORD)
@@ -88,7 +68,9 @@ def test_the_farthest_floats_of_a_component_are_less_than_one_integer() -> None:
 @given(st.lists(st.tuples(F32_WORD, F32_WORD), min_size=1, max_size=300))
 def test_leaves_and_tensors_add_up(pairs: list[tuple[int, int]]) -> None:
     x, y = (np.array(words, np.uint32) for words in zip(*pairs, strict=True))
-    expected = [saturating_sum(definition(a, b) for a, b in pairs[low : low + 64]) for low in range(0, len(pairs), 64)]
+    expected = [
+        saturating_sum(distance(F32, a, b) for a, b in pairs[low : low + 64]) for low in range(0, len(pairs), 64)
+    ]
     assert leaf_distances(DType.F32, x, y) == expected
     assert tensor_distance(DType.F32, x, y) == saturating_sum(expected)
 
@@ -97,7 +79,7 @@ def test_the_largest_finite_distance_is_exact_over_many_elements() -> None:
     count = (1 << 18) + 77  # more than one block, and a last leaf that isn't full
     x = np.full(count, 0x4AFFFFFF, np.uint32)  # the largest binary32 below 2^23
     y = np.full(count, 0xCAFFFFFF, np.uint32)
-    one = definition(0x4AFFFFFF, 0xCAFFFFFF)
+    one = distance(F32, 0x4AFFFFFF, 0xCAFFFFFF)
     assert one < 2**128
     assert tensor_distance(DType.F32, x, y) == count * one
     leaves = leaf_distances(DType.F32, x, y)
@@ -112,7 +94,7 @@ def test_random_tensors_in_any_order() -> None:
     d = tensor_distance(DType.F32, x.view(np.uint32), y.view(np.uint32))
     order = random.permutation(5000)
     assert tensor_distance(DType.F32, x[order].view(np.uint32), y[order].view(np.uint32)) == d
-    assert d == sum(definition(int(a), int(b)) for a, b in zip(x.view(np.uint32), y.view(np.uint32), strict=True))
+    assert d == sum(distance(F32, int(a), int(b)) for a, b in zip(x.view(np.uint32), y.view(np.uint32), strict=True))
 
 
 @pytest.mark.parametrize("bad", [0x7FC00000, 0x7F800000, 0xFF800000, 0x4B000000])

@@ -1,9 +1,8 @@
 """Leaves, ratios, thresholds and whole profiles, as docs/spec/profile.md says; forge reads the same file.
 
-The file is computed below from the definitions, in Fractions, eth_abi and hashlib. Run this module to write it anew.
+The file is computed below from the definitions, in Fractions and eth_abi. Run this module to write it anew.
 """
 
-import hashlib
 import json
 import random
 from fractions import Fraction
@@ -14,6 +13,7 @@ import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from commitments.test_log import audit_path, tree_hash
 from lab.json_rows import json_rows
 from pol.claims.segment_claim import Rerun, Three
 from pol.errors import UnsupportedError
@@ -55,24 +55,6 @@ def demanded_of(distance: int, reference: int, margin: int) -> int | None:
 
 def leaf_of(end: bytes, distances: list[int]) -> bytes:
     return keccak(encode(["(bytes32,uint256[3])"], [(end, distances)]))
-
-
-def log_root(entries: list[bytes]) -> bytes:
-    """RFC 9162, 2.1.1."""
-    if len(entries) == 1:
-        return hashlib.sha256(b"\0" + entries[0]).digest()
-    split = 1 << (len(entries) - 1).bit_length() - 1
-    return hashlib.sha256(b"\1" + log_root(entries[:split]) + log_root(entries[split:])).digest()
-
-
-def log_path(entries: list[bytes], index: int) -> list[bytes]:
-    """RFC 9162, 2.1.3.1."""
-    if len(entries) == 1:
-        return []
-    split = 1 << (len(entries) - 1).bit_length() - 1
-    if index < split:
-        return [*log_path(entries[:split], index), log_root(entries[split:])]
-    return [*log_path(entries[split:], index - split), log_root(entries[:split])]
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------
@@ -172,10 +154,10 @@ def profile_vector(
         "portions": [{"end": "0x" + end.hex(), "references": [str(x) for x in row]} for end, row in portions],
         "reruns": [{"end": "0x" + end.hex(), "distances": [str(x) for x in row]} for end, row in reruns],
         "leaves": ["0x" + leaf.hex() for leaf in leaves],
-        "root": "0x" + log_root(leaves).hex(),
+        "root": "0x" + tree_hash(leaves).hex(),
         "ratios": [[maybe("ratio", value) for value in row] for row in ratios],
         "witnesses": witnesses,
-        "paths": [["0x" + node.hex() for node in log_path(leaves, witness)] for witness in witnesses],
+        "paths": [["0x" + node.hex() for node in audit_path(witness, leaves)] for witness in witnesses],
         "exists": exists,
         "thresholds": [str(value if exists else 0) for value in thresholds],
     }

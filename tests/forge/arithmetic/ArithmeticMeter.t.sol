@@ -14,7 +14,7 @@ interface IArithmeticGas {
 }
 
 /// @notice What is measured is the operation, of all words: results go into a digest. How much gas it is:
-/// tests/arithmetic/test_court_gas.py.
+/// tests/arithmetic/test_court_arithmetic.py.
 contract ArithmeticMeterTest is Base {
     /// @dev By name: the contract is compiled with settings of its own.
     IArithmeticGas private meter = IArithmeticGas(vm.deployCode("ArithmeticGas.sol:ArithmeticGas"));

@@ -29,6 +29,8 @@ contract RecordDemandsTest is LearningLogBase {
         Demand memory d = _demand(uint64(bound(index, 0, 2)), position, leaf);
         Chunk memory c = _chunk(d);
         vm.assertEq(logs.runOf(id).open, 1);
+        // It is about the log as it was.
+        _post(4);
         vm.warp(d.deadline);
         vm.expectEmit(address(logs));
         emit ILearningLog.Answered(
@@ -40,6 +42,7 @@ contract RecordDemandsTest is LearningLogBase {
         vm.assertEq(logs.credits(demander), 0);
         vm.assertEq(logs.runOf(id).open, 0);
         vm.assertEq(address(logs).balance, STAKE + BOND);
+        _expectBooks();
         vm.prank(publisher);
         vm.expectRevert(abi.encodeWithSelector(ILearningLog.NoSuchDemand.selector, _key(d)));
         logs.answer(d, c);
@@ -85,6 +88,7 @@ contract RecordDemandsTest is LearningLogBase {
         vm.warp(half + 1);
         _answer(stranger, d);
         vm.assertEq(logs.credits(stranger), BOND);
+        _expectBooks();
     }
 
     function test_an_answer_in_the_last_second_and_one_after_it() public {
@@ -176,6 +180,7 @@ contract RecordDemandsTest is LearningLogBase {
         vm.assertEq(r.stake, 0);
         vm.assertEq(r.open, 1);
         vm.assertEq(address(logs).balance, 2 * BOND + STAKE / 4);
+        _expectBooks();
         // Every further demand that expires gives its bond back, and nothing more: nobody is told of a stake once more.
         vm.recordLogs();
         logs.expire(later);
@@ -247,6 +252,7 @@ contract RecordDemandsTest is LearningLogBase {
         emit ILearningLog.Closed(id, STAKE);
         logs.close(id);
         vm.assertEq(logs.runOf(id).stake, 0);
+        _expectBooks();
         bytes memory refusal = abi.encodeWithSelector(ILearningLog.NotOpen.selector, id, RunStatus.Closed);
         vm.expectRevert(refusal);
         logs.close(id);
@@ -313,6 +319,13 @@ contract RecordDemandsTest is LearningLogBase {
         }
         vm.assertEq(demander.balance, 100 ether - 20 * BOND);
         vm.assertEq(logs.credits(publisher), 20 * BOND);
+    }
+
+    /// @dev Every wei held is somebody's: credited, the stake, or the bond of an open demand.
+    function _expectBooks() private view {
+        uint256 credits = logs.credits(publisher) + logs.credits(demander) + logs.credits(stranger);
+        Run memory r = logs.runOf(id);
+        vm.assertEq(address(logs).balance, credits + r.stake + r.open * BOND);
     }
 
     function _copy(Demand memory d) private pure returns (Demand memory) {

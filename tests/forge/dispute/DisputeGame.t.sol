@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Level} from "../../../contracts/dispute/Position.sol";
 import {GameTest} from "./GameTest.sol";
 
 /// @notice Whole games: whoever says what is true wins, as the asserter and as the challenger.
@@ -52,15 +51,6 @@ contract DisputeGameTest is GameTest {
             _finish(i == 0);
             vm.assertEq(facts.step, FIRST_STEP + 9);
         }
-    }
-
-    /// @dev The liar executes honestly and claims a state that its own trace does not yield.
-    function lieAboutState(uint256 slot, bool asserterLies) external {
-        states[_key(1, FIRST_STEP + 2)][slot][0] ^= 1;
-        _cast(asserterLies);
-        _start(_replay(2));
-        _finish(asserterLies);
-        vm.assertTrue(p.level == Level.STATE);
     }
 
     function lieAboutSum(uint8 component, uint256 slot, bool asserterLies) external {

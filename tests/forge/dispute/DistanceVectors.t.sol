@@ -4,7 +4,20 @@ pragma solidity 0.8.37;
 import {LEAF_BYTES} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
 import {Base} from "../Base.sol";
-import {DistanceHarness} from "./Distance.t.sol";
+
+contract DistanceHarness {
+    function add(uint256 a, uint256 b) external pure returns (uint256) {
+        return Distance.add(a, b);
+    }
+
+    function ofLeaves(bytes calldata x, bytes calldata y, uint256 words, uint256 dtype, uint256 scale)
+        external
+        pure
+        returns (uint256)
+    {
+        return Distance.ofLeaves(x, y, words, dtype, scale);
+    }
+}
 
 /// @notice The cheatcode that reads records; a type description names the keys and orders the fields.
 interface IJsonRecords {
@@ -87,7 +100,7 @@ contract DistanceVectorsTest is Base {
         for (uint256 i = 0; i < sums.length; ++i) {
             uint256 total = 0;
             for (uint256 j = 0; j < sums[i].parts.length; ++j) {
-                total = Distance.add(total, sums[i].parts[j]);
+                total = harness.add(total, sums[i].parts[j]);
             }
             vm.assertEq(total, sums[i].sum);
         }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IAuction} from "../../../contracts/incentives/IAuction.sol";
+import {AuctionTerms, IAuction} from "../../../contracts/incentives/IAuction.sol";
 import {AuctionBase} from "./AuctionBase.sol";
 
-/// @notice Ends of a round: a winner and its price, nobody, or a desk that sleeps.
+/// @notice Ends of a round: a winner and its price, nobody, or a desk that sleeps; and bids that nobody reveals.
 contract AuctionConcludeTest is AuctionBase {
+    uint256 private constant LOST = 0.3125 ether + 1;
+
     function setUp() public override {
         super.setUp();
         _open();
@@ -79,5 +81,78 @@ contract AuctionConcludeTest is AuctionBase {
         vm.warp(_revealUntil() + WINDOW + 1);
         auction.expire(id);
         vm.assertTrue(auction.round(id).closed);
+    }
+
+    function test_only_after_the_time_for_revealing_and_once() public {
+        _bid(ada, 2 ether, 1 hours);
+        uint256 last = _revealUntil();
+        vm.warp(last);
+        vm.expectRevert(abi.encodeWithSelector(IAuction.TooEarly.selector, last));
+        auction.forfeit(id, ada);
+        vm.warp(last + 1);
+        auction.forfeit(id, ada);
+        bytes memory none = abi.encodeWithSelector(IAuction.NoSealedBid.selector, ada);
+        vm.expectRevert(none);
+        auction.forfeit(id, ada);
+        vm.expectRevert(none);
+        auction.forfeit("another round", ada);
+    }
+
+    function test_leader_and_losers_forfeit_nothing() public {
+        _bid(ada, 2 ether, 1 hours);
+        _bid(bob, 3 ether, 1 hours);
+        _toReveals();
+        _reveal(ada, 2 ether, 1 hours);
+        _reveal(bob, 3 ether, 1 hours);
+        _toEnd();
+        address[2] memory revealed = [ada, bob];
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(IAuction.NoSealedBid.selector, revealed[i]));
+            auction.forfeit(id, revealed[i]);
+        }
+    }
+
+    /// @dev Many bids that are never revealed hinder nobody: they are settled one by one, before or after the round is
+    /// concluded.
+    function test_a_crowd_of_sealed_bids_blocks_nothing() public {
+        for (uint256 i = 0; i < 50; ++i) {
+            vm.deal(address(this), STAKE);
+            vault.deposit{value: STAKE}(address(uint160(0x1000 + i)), STAKE);
+            _bid(address(uint160(0x1000 + i)), 1, 60);
+        }
+        _bid(ada, 2 ether, 1 hours);
+        _toReveals();
+        _reveal(ada, 2 ether, 1 hours);
+        vm.expectRevert(abi.encodeWithSelector(IAuction.TooEarly.selector, _revealUntil()));
+        desk.conclude(TASK);
+        _toEnd();
+        auction.forfeit(id, address(0x1000));
+        (address winner, uint128 price,) = desk.conclude(TASK);
+        vm.assertEq(winner, ada);
+        vm.assertEq(price, 6.4 ether);
+        bytes32 first = id;
+        desk.release(TASK, ada);
+        _open();
+        for (uint256 i = 1; i < 50; ++i) {
+            auction.forfeit(first, address(uint160(0x1000 + i)));
+        }
+        vm.assertEq(vault.pot(address(fund), FUND_KEY), 50 * LOST);
+    }
+
+    function test_the_part_is_rounded_up() public {
+        uint128[5] memory stakes = [uint128(1), 15, 16, 17, 32];
+        uint256[5] memory lost = [uint256(1), 1, 1, 2, 2];
+        desk.cancel(TASK);
+        for (uint256 i = 0; i < stakes.length; ++i) {
+            AuctionTerms memory t = _terms();
+            t.solverStake = stakes[i];
+            id = desk.open(TASK, t);
+            _bid(ada, 2 ether, 1 hours);
+            _toEnd();
+            uint256 before = vault.pot(address(fund), FUND_KEY);
+            auction.forfeit(id, ada);
+            vm.assertEq(vault.pot(address(fund), FUND_KEY) - before, lost[i]);
+            desk.conclude(TASK);
+        }
     }
 }

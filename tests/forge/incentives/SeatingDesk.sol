@@ -128,10 +128,6 @@ contract SeatingDesk is ISeatings, Desk {
         jackpot.release(taskId);
     }
 
-    function claimOf(bytes32 taskId, uint32 number, uint256 index) external view returns (Claim memory) {
-        return _claims[taskId][number][index];
-    }
-
     function seating(bytes32 taskId) external view returns (uint32, uint64, bytes32, uint64) {
         uint32 number = paths[taskId].number;
         Seating storage s = seats[taskId][number];

@@ -35,26 +35,6 @@ contract VaultRelayTest is VaultBase, Relaying {
         vm.assertEq(bob.balance, 100 ether - BROUGHT + 2 ether);
     }
 
-    function test_what_is_relayed_counts_once() public {
-        ERC2771Forwarder.ForwardRequestData memory request =
-            _request(forwarder, KEY_OF_CAROL, address(vault), 0, _withdrawal(bob, 2 ether));
-        forwarder.execute(request);
-        vm.expectPartialRevert(ERC2771Forwarder.ERC2771ForwarderInvalidSigner.selector);
-        forwarder.execute(request);
-        _expectFree(carol, 3 ether);
-    }
-
-    function test_another_amount_or_receiver_is_not_signed() public {
-        ERC2771Forwarder.ForwardRequestData memory request =
-            _request(forwarder, KEY_OF_CAROL, address(vault), 0, _withdrawal(bob, 2 ether));
-        request.data = _withdrawal(mallory, 2 ether);
-        vm.expectPartialRevert(ERC2771Forwarder.ERC2771ForwarderInvalidSigner.selector);
-        forwarder.execute(request);
-        request.data = _withdrawal(bob, 3 ether);
-        vm.expectPartialRevert(ERC2771Forwarder.ERC2771ForwarderInvalidSigner.selector);
-        forwarder.execute(request);
-    }
-
     function test_a_deposit_is_relayed_with_its_value() public {
         bytes memory data = abi.encodeCall(IStakeVault.deposit, (carol, 1 ether));
         ERC2771Forwarder.ForwardRequestData memory request =

@@ -78,6 +78,7 @@ contract ConcurrentTest is MarketBase {
         vm.expectEmit(address(challenges));
         emit IChallenges.DisputeMoot(id, 2, first);
         challenges.settleDispute(first);
+        game.report(first, false);
         game.report(third, true);
         vm.expectEmit(address(challenges));
         emit IChallenges.DisputeMoot(id, 2, third);
@@ -205,6 +206,43 @@ contract ConcurrentTest is MarketBase {
         vm.assertLe(now_, Split.bondOf(bond, stake, uint256(earlier) + 1));
         vm.assertEq(Split.bondOf(bond, stake, 3), stake / 2);
         vm.assertEq(Split.bondOf(bond, stake, 0), bond);
+    }
+
+    /// @dev Stakes leave with the settlement: never while a dispute could take them.
+    function test_attack_exit_that_outruns_a_dispute() public {
+        _toContested(true);
+        _pass(20 minutes);
+        _challenge();
+        _pass(1_000 days);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.DisputesOpen.selector, uint32(1)));
+        settlement.settle(id);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
+        settlement.claimSeatDefault(id);
+        vm.assertEq(vault.locked(address(seats), id, verifier), 4 ether);
+        // Resigning frees no stake of a seat, and the bond of the tickets only later.
+        vm.prank(verifier);
+        sortition.resign(2);
+        vm.assertEq(vault.locked(address(seats), id, verifier), 4 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
+        _finish(false);
+        vm.assertEq(_gain(challenger), 2 ether);
+        vm.assertEq(_gain(verifier), -3 ether);
+    }
+
+    /// @dev What one end costs does not grow with the number of disputes.
+    function test_attack_a_resolution_that_exceeds_a_block() public {
+        _toContested(true);
+        uint256[2] memory used;
+        for (uint256 i = 0; i < 300; ++i) {
+            _challenge();
+        }
+        _end(1, true);
+        used[0] = vm.lastCallGas().gasTotalUsed;
+        _end(300, false);
+        used[1] = vm.lastCallGas().gasTotalUsed;
+        vm.assertLt(used[0], 400_000);
+        vm.assertLt(used[1], 600_000);
+        _expectStatus(Status.Committed);
     }
 
     function _nextContested() private {

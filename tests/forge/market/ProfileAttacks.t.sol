@@ -11,42 +11,6 @@ import {ProfileBase} from "./ProfileBase.sol";
 
 /// @notice How a liar gets away, is paid twice, or harms the honest: none of it works.
 contract ProfileAttacksTest is ProfileBase {
-    /// @dev Whoever lied loses to a friend before others do: half of the stake is gone.
-    function test_attack_self_dispute_costs_half_of_the_stake() public {
-        _chargePortion(challenger);
-        _finishProfile(false);
-        vm.assertEq(_gain(challenger) + _gain(verifier), -2 ether);
-    }
-
-    /// @dev The friend loses on purpose, to keep the task from being accepted: half of every bond is gone.
-    function test_attack_delaying_costs_half_of_every_bond() public {
-        for (uint256 i = 0; i < 4; ++i) {
-            _chargePortion(challenger);
-        }
-        for (uint256 number = 1; number <= 4; ++number) {
-            _endProfile(number, true);
-        }
-        int256 bonds = 1 ether + 3 * 2 ether;
-        vm.assertEq(_gain(challenger), -bonds);
-        vm.assertEq(_gain(verifier), -4 ether + bonds / 2);
-    }
-
-    /// @dev While somebody may still challenge, or has, neither the profiler goes nor the task.
-    function test_attack_exit_that_outruns_a_challenge() public {
-        uint64 deadline = profiles.profile(id).deadline;
-        _expectNoExit(abi.encodeWithSelector(IProfiles.Contestable.selector, deadline), deadline);
-        vm.warp(deadline);
-        _expectNoExit(abi.encodeWithSelector(IProfiles.Contestable.selector, deadline), deadline);
-        _chargePortion(challenger);
-        _pass(1_000 days);
-        _expectNoExit(abi.encodeWithSelector(IProfiles.DisputesOpen.selector, 1), deadline);
-        _finishProfile(true);
-        profiles.conclude(id);
-        vm.assertEq(_gain(verifier), 1 ether + 0.5 ether);
-        vm.prank(submitter);
-        registry.cancel(id);
-    }
-
     /// @dev A zero state, an integer that differs, a sum that is infinite: no dispute could be about the first, and no
     /// threshold follows from the others. They are in the root, but no witness shows them.
     function test_attack_reruns_from_which_nothing_follows() public {
@@ -80,19 +44,6 @@ contract ProfileAttacksTest is ProfileBase {
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
         profiles.convict(id, _portions(), hidden, 2);
-    }
-
-    /// @dev Two are right: one stake is all there is to take, the second gets its bond back.
-    function test_attack_convicting_twice() public {
-        _chargePortion(challenger);
-        _chargePortion(solver);
-        _endProfile(1, false);
-        _endProfile(2, false);
-        vm.assertEq(_gain(solver), 0);
-        _expectVoid(challenger);
-        profileGame.report(1, false);
-        profileGame.report(2, true);
-        _expectVoid(challenger);
     }
 
     /// @dev Who convicts at once is paid, and the dispute that was open is moot.
@@ -190,15 +141,5 @@ contract ProfileAttacksTest is ProfileBase {
         _endProfile(100, false);
         vm.assertLt(vm.lastCallGas().gasTotalUsed, 250_000);
         _expectStatus(Status.Profiling);
-    }
-
-    function _expectNoExit(bytes memory reason, uint64 deadline) private {
-        vm.expectRevert(reason);
-        profiles.conclude(id);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        settlement.claimSeatDefault(id);
-        vm.prank(submitter);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.Contestable.selector, deadline));
-        registry.cancel(id);
     }
 }

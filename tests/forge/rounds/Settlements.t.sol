@@ -91,6 +91,18 @@ contract SettlementsTest is RoundsBase {
         vm.assertEq(vault.free(_party(2)), BROUGHT - STAKE + uint256(PAY) / 2);
     }
 
+    /// @notice A demand is made once in a second, for no more than its demander has said.
+    function test_what_is_demanded_twice_or_for_too_much() public {
+        SignedClaim memory signed = _signed(1, 0, "end");
+        vm.startPrank(_party(3));
+        bytes32 key = demands.demandRoster(id, signed, 1 ether);
+        vm.expectRevert(abi.encodeWithSelector(TimedDemands.AlreadyDemanded.selector, key));
+        demands.demandRoster(id, signed, 1 ether);
+        uint256 bond = demands.rosterBondOf(id);
+        vm.expectRevert(abi.encodeWithSelector(RoundDesk.BondTooHigh.selector, bond));
+        demands.demandRoster(id, signed, bond - 1);
+    }
+
     /// @notice Who is slashed behind its payment keeps that, and its units stay; more of it goes to the treasury.
     function test_what_a_paid_worker_would_get_besides_goes_to_the_treasury() public {
         _open();

@@ -3,12 +3,48 @@ pragma solidity 0.8.37;
 
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
+import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Hostile} from "./Hostile.sol";
 import {PlainDesk} from "./PlainDesk.sol";
 import {VaultBase} from "./VaultBase.sol";
 
-/// @notice The native currency goes out.
-contract VaultWithdrawTest is VaultBase {
+/// @notice The native currency comes in and goes out; how tokens do is in VaultToken.t.sol.
+contract VaultMoneyTest is VaultBase {
+    function test_another_amount_than_the_value_is_refused() public {
+        vm.startPrank(alice);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, 2 ether, 1 ether));
+        vault.deposit{value: 1 ether}(alice, 2 ether);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, 1 ether, 2 ether));
+        vault.deposit{value: 2 ether}(alice, 1 ether);
+    }
+
+    function test_nothing_comes_in_and_nobody_gets_it() public {
+        vm.startPrank(alice);
+        vm.expectRevert(IStakeVault.Zero.selector);
+        vault.deposit{value: 0}(alice, 0);
+        vm.expectRevert(IStakeVault.Zero.selector);
+        vault.deposit{value: 1}(address(0), 1);
+    }
+
+    function test_nothing_comes_before_the_desks_are_named() public {
+        StakeVault bare = new StakeVault(address(0), EXIT_DELAY, address(forwarder), address(this));
+        vm.prank(alice);
+        vm.expectRevert(IStakeVault.NotWired.selector);
+        bare.deposit{value: 1}(alice, 1);
+    }
+
+    function test_a_permit_of_the_native_currency_is_refused() public {
+        vm.prank(alice);
+        vm.expectRevert(abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, 1, 0));
+        vault.depositWithPermit(alice, 1, type(uint256).max, 27, 0, 0);
+    }
+
+    function test_plain_ether_is_refused() public {
+        vm.prank(alice);
+        (bool taken,) = address(vault).call{value: 1}("");
+        vm.assertFalse(taken);
+    }
+
     function test_free_money_goes_out_at_once() public {
         vm.expectEmit(address(vault));
         emit IStakeVault.Withdrawn(alice, mallory, 4 ether);
@@ -22,7 +58,7 @@ contract VaultWithdrawTest is VaultBase {
         _expectFree(alice, 0);
     }
 
-    function test_nothing_and_nobody_are_refused() public {
+    function test_nothing_goes_out_and_nobody_takes_it() public {
         vm.startPrank(alice);
         vm.expectRevert(IStakeVault.Zero.selector);
         vault.withdraw(alice, 0);
