@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 
@@ -14,12 +15,13 @@ from pol.collectives.rank_order import OPERATIONS, ORDERS
 from pol.collectives.slice_exchange import SliceExchange
 from pol.errors import ProtocolError, UnsupportedError
 
-VERSION = 1
+VERSION = 2
 COLLECTIVES = ("ordered_all_reduce", "ordered_reduce_scatter", "integer_all_reduce")
 TRANSPORTS = ("slices", "all_reduce")
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 BITS = range(3, 25)
 RESIDUALS = ("fitting ones", "others")
+SUBNORMALS = ("kept", "flushed to zero")
 FIELDS = (
     "version",
     "collective",
@@ -33,6 +35,7 @@ FIELDS = (
     "transport",
     "digest of the roster",
     "residuals",
+    "subnormal numbers",
 )
 """What a header of int64 says, in this order; numbers of names count from 1, and 0 is none or an unknown one."""
 
@@ -50,11 +53,11 @@ def agree(
     residuals: Sequence[Tensor] = (),
     check: bool = True,
 ) -> None:
-    """Compares a header of 96 bytes with those of all processes, unless ``check`` is false.
+    """Compares a header of 104 bytes with those of all processes, unless ``check`` is false.
 
     Raises, on all processes:
         ProtocolError: the processes give different tensors or options, or options that don't exist, or residuals that
-            don't have the shapes of the tensors.
+            don't have the shapes of the tensors, or processors that flush subnormal numbers to zero.
         UnsupportedError: elements of a type that has no definition.
     """
     types = {tensor.dtype for tensor in tensors}
@@ -72,6 +75,7 @@ def agree(
         _number(transport, TRANSPORTS),
         _digest(roster or range(exchange.ranks)),
         2 - ([rest.shape for rest in residuals] == [tensor.shape for tensor in tensors]) if residuals else 0,
+        1 + (_flushes(1) or _pool_flushes(torch.get_num_threads())),
     ]
     if check:
         _compare(exchange, header, tensors)
@@ -80,6 +84,11 @@ def agree(
     if not header[6] or (order and not header[7]) or (transport and not header[9]):
         known = f"{', '.join(OPERATIONS)}; {', '.join(ORDERS)}; {', '.join(TRANSPORTS)}"
         raise ProtocolError(f"no option {operation!r}, {order!r} or {transport!r}: there are {known}")
+    if header[12] == 2:
+        raise ProtocolError(
+            "torch flushes subnormal numbers to zero in this process, and sums have other bits then: leave out "
+            "torch.set_flush_denormal(True), which threads keep that were begun after it"
+        )
     if roster is not None and sorted(roster) != list(range(exchange.ranks)):
         raise ProtocolError(
             f"the roster {list(roster)} doesn't name each of {exchange.ranks} ranks once: list them all"
@@ -115,7 +124,19 @@ _NAMES: dict[str, Sequence[object]] = {
     "order": ORDERS,
     "transport": TRANSPORTS,
     "residuals": RESIDUALS,
+    "subnormal numbers": SUBNORMALS,
 }
+
+
+def _flushes(count: int) -> bool:
+    """Whether a thread that halves so many small numbers makes zeros of them."""
+    return not bool(torch.full((count,), 2.0**-126).mul_(0.5).view(torch.int32).all())
+
+
+@functools.cache
+def _pool_flushes(threads: int) -> bool:
+    """Whether one of torch's own threads does; they take their mode from the thread that begins them, and keep it."""
+    return _flushes(threads << 15)
 
 
 def _number(name: object, names: Sequence[object]) -> int:

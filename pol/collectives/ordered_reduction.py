@@ -33,7 +33,7 @@ def ordered_all_reduce(
 
     tensors: one, or several of one type that travel together; any shapes and strides. Elements of float16 and bfloat16
     are added in float32 and rounded once. order: ranks as they ascend, or pairs of pairs. roster: all ranks of the
-    group, in the order in which to take them. check: compare tensors and options first (96 bytes to each process; on
+    group, in the order in which to take them. check: compare tensors and options first (104 bytes to each process; on
     devices without a backend of the processor it waits for the device).
 
     Raises:

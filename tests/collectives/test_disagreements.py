@@ -13,6 +13,29 @@ from pol.collectives import integer_all_reduce, ordered_all_reduce, ordered_redu
 from pol.errors import OperationalError, PolError, ProtocolError, UnsupportedError
 
 
+def flushing() -> list[str]:
+    """One process makes zeros of small numbers, then both, then none."""
+    said = []
+    for ranks in ([1], [0, 1]):
+        torch.set_flush_denormal(dist.get_rank() in ranks)
+        with pytest.raises(ProtocolError) as error:
+            ordered_all_reduce(torch.full((12,), 2.0**-126), "mean")
+        said.append(str(error.value))
+    torch.set_flush_denormal(False)
+    ordered_all_reduce(tiny := torch.full((12,), 2.0**-126), "mean")
+    assert (tiny == 2.0**-126).all()
+    return said
+
+
+@pytest.mark.long
+def test_a_process_that_flushes_subnormal_numbers_is_refused_on_all(tmp_path: Path) -> None:
+    """Before, replicas parted silently where a mean is near 1e-37."""
+    first, other = run_ranks(tmp_path, 2, flushing)
+    assert first == other
+    assert "subnormal numbers: process 1 has flushed to zero, process 0 kept" in first[0]
+    assert "torch flushes subnormal numbers to zero in this process" in first[1]
+
+
 def differing() -> list[str]:
     """What each call says on this process; process 2 differs in one thing at a time."""
     odd = dist.get_rank() == 2

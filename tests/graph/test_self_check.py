@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import ctypes
+import platform
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -56,6 +58,24 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], None]:
         monkeypatch.setitem(RULES, operation, replace(RULES[operation], lower=lower))
 
     return put
+
+
+def round_upwards(is_on: bool) -> None:
+    ctypes.CDLL(None).fesetround(0x800 if is_on else 0)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of modes are the processor's")
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(torch.set_flush_denormal, "flushes subnormal numbers to zero"), (round_upwards, "doesn't round to nearest")],
+)
+def test_modes_in_which_torch_has_other_bits_are_refused(change: Callable[[bool], Any], reason: str) -> None:
+    change(True)
+    try:
+        with pytest.raises(UnsupportedError, match=f"torch {reason} in this process"):
+            captured(lambda net, x: x)
+    finally:
+        change(False)
 
 
 def quotient(call: Call) -> Value | tuple[Value, ...]:

@@ -1,19 +1,21 @@
 """Loops as people write them, killed at each kind of place: the resumption is equal to the whole run, or refused."""
 
 import itertools
+import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Sampler
 
 import chosen_rows
 from lab.benchmarks import resumed_loops
-from lab.benchmarks.resumed_loops import Kill, MadeLate, Points, Training, loader
+from lab.benchmarks.resumed_loops import Kill, MadeLate, PlacedStream, Points, Training, loader
 from pol import Recorder, Values
 from pol.errors import ProtocolError
 from pol.training.state.environment import Environment
@@ -71,6 +73,51 @@ def test_other_data_is_refused_and_may_be_allowed(tmp_path: Path, other: Any, re
         go_on("all")
 
 
+class Hidden(Sampler[int]):
+    """Draws its order from a generator that nothing shows."""
+
+    drawn = itertools.count()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(torch.randperm(24, generator=torch.Generator().manual_seed(next(self.drawn))).tolist())
+
+
+class Doubled(PlacedStream):
+    def __iter__(self) -> Iterator[Tensor]:
+        return (2 * batch for batch in super().__iter__())
+
+
+def other_end() -> DataLoader[Tensor]:
+    points = Points()
+    points.x[8:] += 1
+    return loader(points, shuffle=False)
+
+
+@pytest.mark.parametrize(
+    ("made", "other", "reason"),
+    [
+        (loader, lambda: loader(Points(lambda: 1.0)), "Drawn twice it is one batch: give the recorded data"),
+        (lambda: loader(shuffle=False, sampler=Hidden()), None, "Drawn twice it is two batches: the loader keeps"),
+        (lambda: loader(shuffle=False), other_end, "The first one of the epoch is: data behind it has changed"),
+        (PlacedStream, Doubled, r"drawn from the recorded state_dict\(\)"),
+    ],
+    ids=["data", "generator", "behind", "place"],
+)
+def test_a_refusal_says_which_cause_it_has(tmp_path: Path, made: Any, other: Any, reason: str) -> None:
+    def run(make: Any) -> Any:
+        def loop(t: Training) -> None:
+            data = make()
+            t.loop(
+                lambda epoch: t.recorder.batches(data), parts={"stream": data} if isinstance(data, PlacedStream) else {}
+            )
+
+        return loop
+
+    assert resumed_loops.launch(run(made), f"file://{tmp_path}", Kill(5)) is None
+    with pytest.raises(ProtocolError, match=reason):
+        resumed_loops.launch(run(other or made), f"file://{tmp_path}")
+
+
 def recorder_of(parts: dict[str, Any], store: str, model: nn.Module | None = None) -> Recorder:
     return Recorder(store, model or nn.Linear(2, 2), every=1, parts=parts)
 
@@ -106,6 +153,78 @@ def test_what_changes_before_the_first_batch_is_put_back(tmp_path: Path) -> None
     with pytest.warns(UserWarning, match=r"parameters/0.weight had changed between resume\(\)"):
         next(recorder.batches(loader()))
     assert torch.equal(weight, t.model[0].weight)
+
+
+def by_hand(t: Training, batches: Callable[[], Iterable[Any]], **options: Any) -> None:
+    """Steps as long as there are batches, up to twelve."""
+    recorder = t.record(**options)
+    recorder.resume()
+    for batch in itertools.islice(batches(), 12):
+        t.step(batch)
+    recorder.close()
+
+
+def permuted(t: Training) -> None:
+    """An order for each epoch, drawn from a recorded generator, which a resumption draws anew in its middle."""
+
+    def batches() -> Iterator[Tensor]:
+        while t.recorder.steps < 12:
+            for rows in torch.randperm(24).split(4):
+                yield Points().x[rows]
+
+    by_hand(t, batches)
+
+
+def kept_order(t: Training) -> None:
+    """The same, with order and place in a part."""
+    kept = Values(order=[], place=0)
+
+    def batches() -> Iterator[Tensor]:
+        while t.recorder.steps < 12:
+            if kept.place % 24 == 0:
+                kept.order, kept.place = torch.randperm(24).tolist(), 0
+            kept.place += 4
+            yield Points().x[kept.order[kept.place - 4 : kept.place]]
+
+    by_hand(t, batches, parts={"kept": kept})
+
+
+def counted_on(t: Training) -> None:
+    """A fixed order, which goes on from the steps that are taken."""
+    by_hand(t, lambda: (Points().x[(step % 6) * 4 :][:4] for step in range(t.recorder.steps, 12)))
+
+
+def drawn_for_a_step(t: Training) -> None:
+    def batches() -> Iterator[Tensor]:
+        while t.recorder.steps < 12:
+            yield torch.rand(4, 3) + random.random()
+
+    by_hand(t, batches)
+
+
+@pytest.mark.parametrize("loop", [kept_order, counted_on, drawn_for_a_step])
+def test_a_loop_without_a_loader_goes_on_from_a_place_that_it_keeps(loop: Any) -> None:
+    """And nothing is said, as warnings are errors."""
+    whole = resumed_loops.launch(loop, f"memory://{loop.__name__}")
+    for step in (3, 6, 9):
+        assert resumed_loops.launch(loop, f"memory://{loop.__name__}{step}", Kill(step)) is None
+        assert resumed_loops.launch(loop, f"memory://{loop.__name__}{step}") == whole
+
+
+@pytest.mark.parametrize("step", [2, 3, 8])
+def test_an_order_drawn_for_many_steps_is_told_behind_a_resumption(step: int) -> None:
+    assert resumed_loops.launch(permuted, f"memory://permuted{step}", Kill(step)) is None
+    with pytest.warns(UserWarning, match="as by torch.randperm, has begun anew in its middle"):
+        resumed_loops.launch(permuted, f"memory://permuted{step}")
+
+
+def test_a_loop_that_asks_for_no_place_is_refused_behind_a_resumption() -> None:
+    def run(t: Training) -> None:
+        by_hand(t, lambda: Points().x.split(4))
+
+    assert resumed_loops.launch(run, "memory://no-place", Kill(3)) is None
+    with pytest.raises(ProtocolError, match="step 3 follows a resumption, and the loop has neither"):
+        resumed_loops.launch(run, "memory://no-place")
 
 
 def test_values_are_read_and_set_as_attributes(tmp_path: Path) -> None:

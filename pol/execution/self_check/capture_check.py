@@ -66,6 +66,7 @@ class SelfCheck:
 
     def require_same(self) -> None:
         """Raises UnsupportedError, with the first line that differs, unless both are the same training."""
+        _require_usual_modes()
         with ExitStack() as small:
             if step_work(self.program) < SMALL_WORK:
                 small.enter_context(_one_thread())
@@ -287,3 +288,15 @@ def _greatest_of_block(numbers: Tensor) -> float:
         return greatest
     finite = numbers[torch.isfinite(numbers)]
     return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _require_usual_modes() -> None:
+    """torch, which is compared with, has to round to nearest and keep subnormal numbers, in all of its threads."""
+    ones = torch.ones(torch.get_num_threads() << 15)
+    is_nearest = (ones + 2.0**-24 == 1).all() and (ones + 3 * 2.0**-24 == 1 + 2.0**-22).all()
+    if not is_nearest or not (ones * 2.0**-126 * 0.5).view(torch.int32).all():
+        found = "flushes subnormal numbers to zero" if is_nearest else "doesn't round to nearest"
+        raise UnsupportedError(
+            f"torch {found} in this process, so a program can't be compared with it: leave out "
+            "torch.set_flush_denormal(True), or what else sets the processor's modes, as an extension with -ffast-math"
+        )

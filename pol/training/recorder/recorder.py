@@ -34,12 +34,13 @@ from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedC
 from pol.training.record.recorded_run import COMPONENT, PROGRESS
 from pol.training.recorder.background_job import Background, Staging
 from pol.training.recorder.doctor_control import Rehearsal, store_of
+from pol.training.recorder.drawn_by_hand import DrawnByHand
 from pol.training.recorder.recorded_task import RecordedTask
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
 from pol.training.recorder.unrecorded_state import users_frames
 from pol.training.state import components, readable, tensors
-from pol.training.state.data_cursor import OTHER_DATA
 from pol.training.state.device_arrays import hashed_on
+from pol.training.state.draws import OTHER_DATA
 from pol.training.state.random_state import Generator, RandomSources
 from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.storage import checkpoint_tensors, stored_checkpoint
@@ -104,7 +105,8 @@ class Recorder:
         self._task = None if task is None else RecordedTask(self.store, task, self.state.updated("optimizer"))
         self._start: StartOfRecord | None = start if task is None else FromTask(task)
         self._key = None if key is None or self._rehearsal is not None else load_signing_key(key)
-        self.steps = 0
+        self._steps = 0
+        self._by_hand = DrawnByHand(self.state.random, self.state.parts.values())
         self._recorded = -1
         self._is_due = False
         self._held: tuple[int, CompleteState] | None = None
@@ -115,6 +117,12 @@ class Recorder:
         self._staging, self._base_staging = Staging(), Staging()
         self._base: stored_checkpoint.UpdateBase | None = None
         self._tried: LearningRecord | None = None
+
+    @property
+    def steps(self) -> int:
+        """Steps that were taken. A loop without a loader goes on from them."""
+        self._by_hand.has_asked = True
+        return self._steps
 
     @property
     def epoch(self) -> int:
@@ -144,7 +152,9 @@ class Recorder:
                 self._goes_on = dict.fromkeys(users_frames())
             if self._restore() and (wrong := self._differing()):
                 raise self._not_restored(wrong)
-        data.until_due = self.every - self.steps % self.every
+        data.until_due = self.every - self._steps % self.every
+        if self._steps:
+            self._by_hand.resume()
         return self.epoch
 
     def _restore(self) -> bool:
@@ -167,7 +177,7 @@ class Recorder:
                 "or record into another store"
             )
         state = dict(found.components)
-        self.steps = self._recorded = int(state.pop(PROGRESS)["steps"])
+        self._steps = self._recorded = int(state.pop(PROGRESS)["steps"])
         if self._task is not None:
             self._task.load(state.pop(COMPONENT, None))
         self.state.load(state)
@@ -219,9 +229,9 @@ class Recorder:
             raise ProtocolError(
                 "call resume() before the first step: it records the start, or goes on from a checkpoint"
             )
-        if self._task is not None and self.steps == self._task.task.document.steps:
+        if self._task is not None and self._steps == self._task.task.document.steps:
             raise ProtocolError(
-                f"the task ends after {self.steps} steps: leave the loop there; its checkpoints and proof are whole"
+                f"the task ends after {self._steps} steps: leave the loop there; its checkpoints and proof are whole"
             )
         with self._reporting():
             if self._background is not None:
@@ -235,19 +245,20 @@ class Recorder:
         if self._is_due:
             if self._held is not None and (data.has_drawn or data.stepped not in data.open):
                 self._keep(self._held)  # the loop has gone on with another loader, or draws by hand now
-            elif self._rehearsal is None or self.steps % self._asked == 0:
+            elif self._rehearsal is None or self._steps % self._asked == 0:
                 raise ProtocolError(
-                    f"steps {self.steps} and {self.steps + 1} were taken with one batch, so the checkpoint of step "
-                    f"{self.steps} couldn't be resumed: let every= be a multiple of the steps that a batch takes"
+                    f"steps {self._steps} and {self._steps + 1} were taken with one batch, so the checkpoint of step "
+                    f"{self._steps} couldn't be resumed: let every= be a multiple of the steps that a batch takes"
                 )
             else:
                 self._is_due, self._held = False, None  # the program itself doesn't record this step
-        self.steps += 1
+        self._by_hand.note_step(self._steps + 1, bool(data.stepped or data.open))
+        self._steps += 1
         data.note_step()
-        if self._task is not None and self.steps == 1:
+        if self._task is not None and self._steps == 1:
             self._task.require_first_step(self._now())
-        data.until_due = self.every - self.steps % self.every
-        if self.steps % self.every:
+        data.until_due = self.every - self._steps % self.every
+        if self._steps % self.every:
             return
         self._is_due = True
         if not data.stepped:
@@ -301,9 +312,9 @@ class Recorder:
 
     def _not_restored(self, names: Sequence[str]) -> ProtocolError:
         return ProtocolError(
-            f"{', '.join(names[:3])} isn't what the checkpoint of step {self.steps} commits to, after it was put back: "
-            "an object restores another state than it gave, a file is corrupt, or a tensor is spread otherwise. Let "
-            "load_state_dict restore all that state_dict gives"
+            f"{', '.join(names[:3])} isn't what the checkpoint of step {self._steps} commits to, after it was put "
+            "back: an object restores another state than it gave, a file is corrupt, or a tensor is spread otherwise. "
+            "Let load_state_dict restore all that state_dict gives"
         )
 
     def _whole(self, state: CompleteState) -> tuple[Sequence[StateEntry], Mapping[str, bytes]]:
@@ -335,7 +346,7 @@ class Recorder:
             self.flush()
         finally:
             checkpoints = self.record.checkpoints
-            if self._recorded >= 0 and (not checkpoints or checkpoints[-1].step != self.steps):
+            if self._recorded >= 0 and (not checkpoints or checkpoints[-1].step != self._steps):
                 self._checkpoint()
                 self.flush()
         return self.record
@@ -377,14 +388,14 @@ class Recorder:
 
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Report to `pol doctor` after a step, and end the program if it asks."""
-        is_over = rehearsal.is_over(self.steps)
-        if self.steps == rehearsal.kill:
+        is_over = rehearsal.is_over(self._steps)
+        if self._steps == rehearsal.kill:
             self.flush()
         elif is_over:
             self._finish()
-        rehearsal.note(self.steps, self.state, self._goes_on)
+        rehearsal.note(self._steps, self.state, self._goes_on)
         if is_over:
-            rehearsal.end(self.steps)
+            rehearsal.end(self._steps)
 
     def _checkpoint(self) -> None:
         """Record the present state; the copy is taken before this returns."""
@@ -392,16 +403,16 @@ class Recorder:
 
     def _captured(self, held: bool = False) -> tuple[int, CompleteState]:
         """The number of steps, and the present state or a copy of it; a copy if it's held while steps go on."""
-        self._recorded = self.steps
+        self._recorded = self._steps
         self.flush()
         if self._background is None and not self._options.updates:
             now, copy = self._now(), self._staging.copies()
-            return self.steps, dataclasses.replace(
+            return self._steps, dataclasses.replace(
                 now, arrays={n: copy(n, a) for n, a in now.arrays.items()}
             ) if held else now
         # One tensor at a time, so that of a state on a device, which is brought here, no two copies are here.
         threads = 0 if self._background is None else 1
-        return self.steps, components.encode(self._components(), threads, self._bytes_of, self._staging.copies())
+        return self._steps, components.encode(self._components(), threads, self._bytes_of, self._staging.copies())
 
     def _keep(self, taken: tuple[int, CompleteState]) -> None:
         self._is_due, self._held = False, None
@@ -414,7 +425,7 @@ class Recorder:
         return checkpoint_tensors.open_state(store, saved)
 
     def _components(self) -> dict[str, object]:
-        found: dict[str, Any] = {**self.state.components(), PROGRESS: {"steps": self.steps}}
+        found: dict[str, Any] = {**self.state.components(), PROGRESS: {"steps": self._steps}}
         if self._task is not None and self._is_exact:
             found["environment"] |= {ARITHMETIC: CANONICAL}
         return found
@@ -422,7 +433,7 @@ class Recorder:
     @property
     def _is_exact(self) -> bool:
         """Whether a `pol.exact` among the parts has taken all steps."""
-        return self._exact is not None and self._exact.number == self.steps
+        return self._exact is not None and self._exact.number == self._steps
 
     def _now(self) -> CompleteState:
         return components.encode(self._components(), 0, self._bytes_of)

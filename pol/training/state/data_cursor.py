@@ -13,16 +13,14 @@ from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.training.state import random_state
 from pol.training.state.batch_digest import digest
-from pol.training.state.draws import Draws
+from pol.training.state.draws import OTHER_DATA, Draws, cause
 from pol.training.state.epoch_lengths import EpochLengths, look_for_counts
-from pol.training.state.loader_parts import LoaderParts
+from pol.training.state.loader_parts import Count, LoaderParts
 
 Batch = TypeVar("Batch")
 SEEN_TAG = b"pol/batches/1"
 AHEAD = 2
 """Batches that a loader may hold back: so many random states are kept beside the one before the last draw."""
-OTHER_DATA = "other data"
-"""Allows a resumption with batches other than the recorded ones."""
 
 
 class DataCursor:
@@ -55,8 +53,8 @@ class DataCursor:
         self._began: dict[str, Any] = {}
         self._before: deque[Any] = deque(maxlen=AHEAD + 1)
         self._places: list[dict[str, Any]] = []
-        self._initial: dict[str, int] = {}
-        self._counts: dict[str, int] = {}
+        self._initial: dict[str, Count] = {}
+        self._counts: dict[str, Count] = {}
         self._lengths = EpochLengths()
         self._length: int | None = None
         self._coming: int | None = None
@@ -304,14 +302,14 @@ class DataCursor:
             try:
                 found = digest(next(iterator))
             except StopIteration:
-                self._refuse(number, parts)
+                self._refuse(number, parts, place)
                 break
             drew |= number > 1 and held != digest(self._random.state())
             seen = keccak256(SEEN_TAG + seen + found)
             if number == 1 and found != self.first:
-                self._refuse(1, parts)
+                self._refuse(1, parts, place)
         if found != self.last or (count and seen != self.seen and not drew):
-            self._refuse(self.batch, parts)
+            self._refuse(self.batch, parts, place)
         self._random.load(present)
         return iterator
 
@@ -323,8 +321,7 @@ class DataCursor:
             self._refuse(1, parts)
         is_same = size == self._began["size"]  # else the loop has another loader in each epoch
         for _ in range(2 if place is None and self.first and is_same else 0):
-            self._return(parts)
-            if digest(next(parts.iterator(place), None)) != self.first:
+            if self._first_again(parts) != self.first:
                 self._refuse(1, parts)
         parts.restore(self.epoch, told, told.keys())
         # What the loop has told the loader for this epoch isn't in a checkpoint from before it began.
@@ -339,15 +336,18 @@ class DataCursor:
         parts.restore(epoch, began, {n for n, first in self._initial.items() if {first} != {began.get(n), now.get(n)}})
         self._random.load(self._began["random"])
 
-    def _refuse(self, number: int, parts: LoaderParts) -> None:
+    def _first_again(self, parts: LoaderParts) -> bytes:
+        """The digest of the epoch's first batch, drawn in the state of its begin."""
+        self._return(parts)
+        return digest(next(parts.iterator(None), None))
+
+    def _refuse(self, number: int, parts: LoaderParts, place: Any = None) -> None:
+        """Another batch was drawn again than the one that was used."""
         if self._draws.allows_other:
             self.others += 1
             return
-        before, now = self._began["size"], parts.size
-        sizes = f" The loader had {before} batches and has {now}." if before != now else ""
+        why = cause((self._began["size"], parts.size), place is not None, number, lambda: self._first_again(parts))
         raise ProtocolError(
             f"batch {number} of epoch {self.epoch - (not self.batch)} of the loader {self.name!r}, drawn again, isn't "
-            f"the one that was used.{sizes} Give the recorded data, batch size and order. A generator, or a place in a "
-            "stream, that the loader keeps where the recorder can't find it, goes among the parts=, or is seeded in "
-            f"each epoch. To go on with other batches, say resume(allow={OTHER_DATA!r})"
+            f"the one that was used. {why}. To go on with other batches, say resume(allow={OTHER_DATA!r})"
         )

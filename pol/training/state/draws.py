@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pol.errors import ProtocolError
 from pol.training.state.random_state import RandomSources
 
+OTHER_DATA = "other data"
+"""Allows a resumption with batches other than the recorded ones."""
+
 
 class Draws:
     """The draws from all loaders of a training.
@@ -53,3 +56,26 @@ class Draws:
             return self.before_draw(name, begins) or (lambda: None)
         finally:
             self.drawing = ""
+
+
+def cause(sizes: tuple[int | None, int | None], is_placed: bool, number: int, first_again: Callable[[], bytes]) -> str:
+    """Why a batch that is drawn again isn't the one of this ``number`` that was used, as far as it can be known.
+
+    sizes: of the loader, then and now. is_placed: a part holds its place. first_again: draws the epoch's first batch.
+    """
+    before, now = sizes
+    if before != now:
+        return f"The loader had {before} batches and has {now}: give the recorded data and batch size"
+    if is_placed:
+        return "It was drawn from the recorded state_dict(), which lacks a part of its place, or from other data"
+    if number > 1:
+        return (
+            "The first one of the epoch is: data behind it has changed, or something draws between batches from a "
+            "generator that the recorder can't find. Give that among the parts=, or seed it with the epoch"
+        )
+    if first_again() == first_again():
+        return "Drawn twice it is one batch: give the recorded data, batch size, order and seeds of all generators"
+    return (
+        "Drawn twice it is two batches: the loader keeps a generator, an order or a place in a stream where the "
+        "recorder can't find it. Give that among the parts=, or begin it anew in each epoch"
+    )

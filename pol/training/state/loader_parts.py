@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from random import SystemRandom
 from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch import Tensor, nn
@@ -18,10 +18,15 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from pol.training.state.random_state import Generator
 
 MAX_ITEMS, MAX_OBJECTS = 64, 2000
+MAX_ORDER = 1 << 14
+"""Most entries of a sampler's list of whole numbers, which it may shuffle in place, that is recorded with counters."""
 _LEAVES = (Tensor, nn.Module, ModuleType, SystemRandom, type, str, bytes, int, float)
 _OPTIONS = {"batch_size", "drop_last", "num_workers", "prefetch_factor"}
 _RUNNING = "_iterator"
 """An attribute of torch's loader: its workers, which outlive an epoch if they are persistent."""
+
+
+Count: TypeAlias = int | tuple[int, ...]
 
 
 class LoaderParts:
@@ -45,13 +50,14 @@ class LoaderParts:
                 self._counting[path] = found
             waiting.extend((f"{path}.{name}".lstrip("."), item) for name, item in _inside(found))
 
-    def counts(self) -> dict[str, int]:
-        """Whole numbers among the attributes of samplers, data sets and loaders."""
+    def counts(self) -> dict[str, Count]:
+        """Whole numbers among the attributes of samplers, data sets and loaders; and lists of them in samplers."""
         return {
-            f"{path}.{name}".lstrip("."): value
+            f"{path}.{name}".lstrip("."): tuple(value) if isinstance(value, list) else value
             for path, owner in self._counting.items()
             for name, value in getattr(owner, "__dict__", {}).items()
-            if type(value) in (bool, int) and name not in _OPTIONS
+            if (type(value) in (bool, int) and name not in _OPTIONS)
+            or (isinstance(owner, Sampler) and type(value) is list and _is_order(value))
         }
 
     def data(self) -> dict[str, object]:
@@ -67,7 +73,7 @@ class LoaderParts:
                         found[f"{path}.{name}"] = id(item) if isinstance(item, np.ndarray) else item
         return found
 
-    def set_epoch(self, epoch: int, before: Mapping[str, int]) -> None:
+    def set_epoch(self, epoch: int, before: Mapping[str, Count]) -> None:
         """Tell the epoch to the loader and its samplers, unless they have counted on since ``before`` themselves."""
         now = self.counts()
         for path, owner in self._counting.items():
@@ -76,7 +82,7 @@ class LoaderParts:
             if is_sampler and _is_told(owner) and all(now[name] == before.get(name) for name in own):
                 owner.set_epoch(epoch)
 
-    def restore(self, epoch: int, counts: Mapping[str, int], varying: Collection[str]) -> None:
+    def restore(self, epoch: int, counts: Mapping[str, Count], varying: Collection[str]) -> None:
         """Set counters to ``counts`` of an epoch: those that are ``varying``, and those that `set_epoch` changes."""
         now = self.counts()
         if all(now.get(name) == value for name, value in counts.items()):
@@ -91,7 +97,10 @@ class LoaderParts:
         for name, value in counts.items():
             if name in now and now[name] != value and (name in varying or before.get(name) != now[name]):
                 path, _, attribute = name.rpartition(".")
-                setattr(self._counting[path], attribute, value)
+                if isinstance(value, tuple):
+                    getattr(self._counting[path], attribute)[:] = value
+                else:
+                    setattr(self._counting[path], attribute, value)
 
     @property
     def workers(self) -> int:
@@ -121,6 +130,10 @@ class LoaderParts:
         for own in running:
             own[_RUNNING] = None
         return bool(running)
+
+
+def _is_order(value: Sequence[object]) -> bool:
+    return len(value) <= MAX_ORDER and set(map(type, value)) == {int}
 
 
 def _is_told(owner: Any) -> bool:

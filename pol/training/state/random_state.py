@@ -17,6 +17,8 @@ Generator: TypeAlias = torch.Generator | np.random.Generator | np.random.RandomS
 class RandomSources:
     """The global generators, and further ones by name: of torch, of NumPy (both kinds), and `random.Random`."""
 
+    WORDS = 624
+
     def __init__(self, named: Mapping[str, Generator] | None = None):
         self.named: dict[str, Generator] = dict(named or {})
         self._waiting: dict[str, Any] = {}
@@ -45,6 +47,13 @@ class RandomSources:
         if torch.backends.mps.is_available():
             state["mps"] = torch.mps.get_rng_state()
         return state
+
+    def places(self) -> list[int]:
+        """The places of generators in their blocks of `WORDS` words: how much is drawn, not what."""
+        drawn = [torch.default_generator, *(g for g in self.named.values() if isinstance(g, torch.Generator))]
+        left = [int(g.get_state()[8:12].view(torch.int32)) for g in drawn if g.device.type == "cpu"]
+        numpy: Any = np.random.get_state(legacy=False)["state"]
+        return [*left, numpy.get("pos", 0), random.getstate()[1][-1]]
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Restore a state; a generator that isn't in it is left alone, and one that comes later gets its state then.

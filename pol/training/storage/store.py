@@ -265,8 +265,8 @@ class Store:
             return self._writer.create(f"{self._root}/{_mutable(name)}", data)
 
     def remove(self, name: str) -> None:
-        """Remove a file that may change, if it is there."""
-        path = f"{self._root}/{_mutable(name)}"
+        """Remove an object that nobody needs, or a file that may change, if it is there."""
+        path = self._path(name) if _DIGEST.fullmatch(name) else f"{self._root}/{_mutable(name)}"
         with _operational(f"remove {name} from {self.url}"), suppress(FileNotFoundError):
             self._files.rm_file(path)
 

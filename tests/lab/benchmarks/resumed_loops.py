@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    SubsetRandomSampler,
+)
 
 from lab.benchmarks.figure import Figure
 from pol import Recorder, Values
@@ -71,7 +79,7 @@ class Training:
         return recorder
 
     def at(self, place: str) -> None:
-        if self.kill == Kill(self.recorder.steps, place):
+        if self.kill == Kill(self.recorder._steps, place):
             raise Killed
 
     def step(self, batch: Tensor) -> float:
@@ -131,6 +139,18 @@ class CountsEpochs(Sampler[int]):
 
 class Untold(CountsEpochs):
     set_epoch = None  # type: ignore[assignment]  # nobody can tell it
+
+
+class ShufflesItsList(CountsEpochs):
+    """Begins each epoch with the order of the one before."""
+
+    def __init__(self) -> None:
+        super().__init__(counts=False)
+        self.order = list(range(EPOCH * BATCH))
+
+    def __iter__(self) -> Iterator[int]:
+        random.shuffle(self.order)
+        return iter(self.order)
 
 
 class MadeLate(CountsEpochs):
@@ -379,6 +399,8 @@ LOOPS: dict[str, Loop] = {
         )
     ),
     "generator made late": through(lambda: loader(shuffle=False, sampler=MadeLate(counts=False))),
+    "order of a subset": through(lambda: loader(shuffle=False, sampler=SubsetRandomSampler(range(EPOCH * BATCH)))),
+    "shuffled in place": through(lambda: loader(shuffle=False, sampler=ShufflesItsList())),
     "moves by torch": through(lambda: loader(Points(lambda: torch.rand(1).item()))),
     "moves by numpy": through(lambda: loader(Points(np.random.rand))),
     "moves by python": through(lambda: loader(Points(random.random))),
