@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pol.decentralised.processes.exchange import Exchange
 from pol.errors import OperationalError, ProtocolError
-from pol.rounds.admission import HasStake, anybody, require_showable, sign_roster
+from pol.rounds.admission import Admission, HasStake, anybody, require_showable, sign_roster
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.earlier_claims import EarlierClaims
@@ -19,8 +19,8 @@ from pol.rounds.log.log_entries import (
     RosterEntry,
     decode_entry,
     encode_entry,
-    require_author,
 )
+from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import ROSTER_LIMIT, Arrival, Member, Roster
@@ -87,6 +87,7 @@ class ArrivalServer:
         self._merge, self._message = merge, message
         self._quorum, self._staleness, self._has_stake = quorum, staleness, has_stake
         self._keeper = JournaledKeeper(author.store, author.plan.digest, author.key)
+        self._admission = Admission(author.store, author.plan, self._keeper.entries(), max(1, staleness))
         self._working = exchange.size - 1
         self._round = 0
         self._promises: dict[tuple[str, int], DeliveryEntry] = {}
@@ -135,6 +136,7 @@ class ArrivalServer:
         roster = Roster(author.plan.digest, self._round, self._members, arrivals=arrivals)
         signature = sign_roster(roster, author.key, self._has_stake)
         author.rosters[self._round] = roster
+        self._admission.begin(roster)
         author.forget(self._round - max(1, self._staleness))
         oldest = self._round - self._staleness
         self._promises = {place: receipt for place, receipt in self._promises.items() if place[1] >= oldest}
@@ -178,28 +180,27 @@ class ArrivalServer:
             place = author.rosters[self._round - 1].place(made.entry.worker)
             if not isinstance(earlier, ClaimEntry) or earlier.worker != made.entry.worker:
                 raise ProtocolError("a worker sends the claim of its steps with its message: leave it out")
-            require_author(earlier)
         except ProtocolError:
             self._leave_out(process)
             return process, None
         claim = made.entry.claim
         receipt = self._promises.get((claim.worker, claim.round))
         if receipt is not None and receipt.claim != claim.digest:
-            self._enter(made.entry)  # two claims for one place: the log shows the lie
+            if self._admission.may_take(made.entry):
+                self._enter(made.entry)  # two claims for one place: the log shows the lie
             self._leave_out(process)
             return process, None
         if not 1 <= self._round - claim.round <= self._staleness:
             self._exchange.post(END, process)
             self._send(version, process)
             return process, None
-        if claim.roster != author.rosters[claim.round].document:
+        if receipt is None and not self._have_entered(earlier, made.entry):
             self._leave_out(process)
             return process, None
         if receipt is None:
             author.learn(made)
             receipt = DeliveryEntry.signed(author.key, author.plan.digest, self._round, claim.digest)
-            for item in (earlier, made.entry, receipt):
-                self._enter(item)
+            self._enter(receipt)
             self._keeper.keep([])
             self._promises[claim.worker, claim.round] = receipt
         self._exchange.post(encode_entry(receipt), process)
@@ -208,8 +209,17 @@ class ArrivalServer:
             return process, None
         return process, Arrival(place, claim.round)
 
+    def _have_entered(self, earlier: ClaimEntry, message: ClaimEntry) -> bool:
+        """Enter a message and the steps that it follows from, if they have a place: its receipt promises both."""
+        if not all(map(self._admission.may_take, (earlier, message))):
+            return False
+        for entry in (earlier, message):
+            self._enter(entry)
+        return self._admission.covers(message)
+
     def _enter(self, entry: LogEntry) -> None:
-        self._keeper.append(entry, self._round)
+        if self._admission.take(entry):
+            self._keeper.append(entry, self._round)
 
     def _send(self, version: Sequence[bytes], process: int) -> None:
         for data in version:
@@ -230,8 +240,8 @@ class ArrivalWorker:
     def __init__(self, author: ClaimAuthor, exchange: Exchange, merge: Sent, steps: str, message: Sent) -> None:
         self.author, self._exchange = author, exchange
         self._merge, self._steps, self._message = merge, steps, message
-        self.receipts: list[DeliveryEntry] = []
-        """The server's, which show what it has left out."""
+        self.journal = WorkerJournal(author.store, author.plan.digest, author.name)
+        """With the server's receipts, which show what it has left out."""
 
     def work(self) -> None:
         """Take part until the server has no more rounds.
@@ -244,17 +254,20 @@ class ArrivalWorker:
             round_ = self._begin(roster, exchange.take(0), exchange.take(0))
             steps = author.make(round_, self._steps)
             message = author.make(round_, self._message.phase)
+            for made in (steps, message):
+                self.journal.add(made.entry)
             exchange.post(encode_entry(steps.entry), 0)
             exchange.post(self._message.encode(author, message), 0)
             exchange.settle()
             if (receipt := exchange.take(0)) != END:
-                self.receipts.append(self._checked(decode_entry(receipt), message))
+                self.journal.add(self._checked(decode_entry(receipt), message))
 
     def _begin(self, document: bytes, signature: bytes, merge: bytes) -> int:
         author = self.author
         roster = Roster.decode(document)
         require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
         require_showable(roster)
+        self.journal.see(roster, signature)
         made = self._merge.decode(author, merge)
         if made.entry.worker != author.plan.coordinator or made.entry.claim.roster != roster.document:
             raise ProtocolError("the server has sent another merge than that of its roster: keep both, and stop")

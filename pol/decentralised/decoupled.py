@@ -6,6 +6,7 @@ Decoupled DiLoCo, 2604.21428. What arrives first isn't provable: it is what the 
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import ProcessException, spawn
 
 from pol.decentralised.arrival_server import ArrivalServer, ArrivalWorker, Sent
 from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, SENT, DiLoCo, data_order, merge_step, message_step
@@ -24,7 +25,7 @@ from pol.decentralised.processes.local_processes import Author, local_key, meeti
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Loop, capture, to_words
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log.rounds_log import load_plan
+from pol.rounds.log.rounds_log import HEAD, load_head, load_plan
 from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member
@@ -89,13 +90,26 @@ def run_decoupled(
 ) -> None:
     """Train in ``folder/store`` with processes of this machine: the server, and one for each seat, from 1 on.
 
-    A training whose processes were killed goes on.
+    A training whose processes were killed goes on: where only some were, all are started again, as long as rounds pass.
 
     Functions and classes are given to processes by name: they stand in a module. ``authors`` are those that cheat.
     """
-    meeting_file(folder, plan).unlink(missing_ok=True)  # of a run that was killed
     arguments = (str(folder.resolve()), plan.digest.hex(), options, dict(authors or {}), server)
-    spawn(_work, arguments, nprocs=1 + options.seats)  # type: ignore[no-untyped-call]  # torch declares no types
+    log, ended = Store(f"file://{folder.resolve()}/store"), -1
+    while True:
+        meeting_file(folder, plan).unlink(missing_ok=True)  # of a run that was killed
+        context = spawn(_work, arguments, 1 + options.seats, join=False)  # type: ignore[no-untyped-call]  # as torch is
+        try:
+            while not context.join():
+                pass
+        except ProcessException:  # of a killed one, or of one that has lost it
+            is_killed = any(process.exitcode == -signal.SIGKILL for process in context.processes)
+            size = load_head(log)[1].size if log.holds(HEAD) else 0
+            if not is_killed or size == ended:
+                raise
+            ended = size
+        else:
+            return
 
 
 def _work(rank: int, folder: str, digest: str, options: Decoupled, authors: dict[int, Any], server: Server) -> None:

@@ -63,7 +63,7 @@ class FaultTolerantRecorder(Recorder):
         done = self._manager.current_step()
         if self._progress.is_taken:
             self._progress.taken.append([self.steps, done - 1])
-            self._progress.is_taken, self.steps = False, done - 1
+            self._progress.is_taken, self._steps = False, done - 1
         if done == self.steps:
             return
         if done != self.steps + 1:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from pol.errors import ProtocolError
-from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, decode_entry
-from pol.rounds.log.logged_rounds import is_signed
-from pol.rounds.roster import MAX_SEATS, SHOWN_LIMIT, Roster
+from pol.errors import PolError, ProtocolError
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, decode_entry, require_author
+from pol.rounds.log.logged_rounds import end_of_copy, sources_of_copy
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace, require_place
+from pol.rounds.roster import MAX_SEATS, ROSTER_LIMIT, SHOWN_LIMIT, Roster
+from pol.rounds.round_claim import INITIAL
 from pol.rounds.worker_key import WorkerKey
+from pol.training.storage.store import Store
 
 HasStake: TypeAlias = Callable[[str], bool]
 """Whether a worker, by its name, has joined the plan on its chain."""
@@ -66,34 +70,102 @@ def sign_roster(roster: Roster, key: WorkerKey, has_stake: HasStake = anybody) -
     return key.sign(roster.digest)
 
 
-def admitted(sent: Iterable[tuple[str, bytes]], roster: Roster) -> list[LogEntry]:
-    """What a log takes of the entries that members, by their names, bring at the end of a round.
+class Admission:
+    """What the log of a plan takes: each entry once, and of each place two claims, of which the second shows a lie.
 
-    Each claim is taken once, as its author sends it if it does: nobody's signature covers which objects an entry names.
-    What is no entry, hasn't its author's signature, or is of a stranger, another plan or a round to come is left out.
+    A claim has its author's signature, a place that its roster gives to its author, and objects that show its
+    sources and the roots of its end; a second one for the place needs no objects. Claims and rosters of more than
+    ``lag`` rounds before the newest are forgotten. ``entries`` are those that the log has already.
     """
-    taken = [(sender, entry) for sender, data in sent if (entry := _own_entry(data, roster)) is not None]
-    claims = {e.claim.digest for sender, e in taken if isinstance(e, ClaimEntry) and sender == e.worker}
-    found: dict[object, LogEntry] = {}
-    for sender, entry in taken:
-        if not isinstance(entry, ClaimEntry):
-            found.setdefault(entry, entry)
-        elif sender == entry.worker or entry.claim.digest not in claims:
-            found.setdefault(entry.claim.digest, entry)
-    return list(found.values())
 
+    def __init__(self, store: Store, plan: RoundsPlan, entries: Iterable[LogEntry] = (), lag: int = 1) -> None:
+        self._store, self._plan, self._lag = store, plan, lag
+        self._round = 0
+        self._rosters: dict[bytes, Roster] = {}
+        self._taken: dict[object, int] = {}
+        """What stands for entries, by the round in which they were taken."""
+        for entry in entries:
+            if isinstance(entry, RosterEntry):
+                self.begin(Roster.decode(store.get(entry.document, limit=ROSTER_LIMIT)))
+            self.take(entry)
 
-def _own_entry(data: bytes, roster: Roster) -> LogEntry | None:
-    try:
-        entry = decode_entry(data)
-    except ProtocolError:
-        return None
-    if isinstance(entry, RosterEntry):
-        return None
-    said = entry.claim if isinstance(entry, ClaimEntry) else entry
-    # A member leaves before the round to come, and says so in this one.
-    last = roster.round + (not isinstance(entry, ClaimEntry))
-    author = entry.receiver if isinstance(entry, DeliveryEntry) else getattr(entry, "worker", None)
-    is_member = author is None or any(member.worker == author for member in roster.members)
-    is_own = said.plan == roster.plan and said.round <= last and is_member and is_signed(entry)
-    return entry if is_own else None
+    def begin(self, roster: Roster) -> None:
+        """From now on claims may name this roster, which the coordinator has signed."""
+        self._round, oldest = roster.round, roster.round - self._lag
+        rosters = {document: known for document, known in self._rosters.items() if known.round >= oldest}
+        self._rosters = rosters | {roster.document: roster}
+        self._taken = {key: round_ for key, round_ in self._taken.items() if round_ >= oldest}
+
+    def may_take(self, entry: LogEntry) -> bool:
+        """Whether an entry may stand in the log: whoever reads that pays for each."""
+        said = entry.claim if isinstance(entry, ClaimEntry) else entry
+        if isinstance(said, RosterEntry) or said.plan != self._plan.digest:
+            return False
+        try:
+            require_author(entry)
+            if isinstance(entry, ClaimEntry):
+                self._require_shown(entry)
+        except PolError:
+            return False
+        return True
+
+    def take(self, entry: LogEntry) -> bool:
+        """Whether the log takes an entry now, which may stand in it: it isn't there yet."""
+        keys: list[object] = [entry]
+        if isinstance(entry, ClaimEntry):
+            # One claim once, whatever objects a copy names; and two claims for a place show all that more would.
+            place = ClaimPlace(entry.worker, *entry.claim.place)
+            keys = [entry.claim.digest, (place, (place, 0) in self._taken)]
+        if any(key in self._taken for key in keys):
+            return False
+        self._taken |= dict.fromkeys(keys, self._round)
+        return True
+
+    def covers(self, entry: ClaimEntry) -> bool:
+        """Whether the log has all claims that this one names as its sources: its receipt promises them as well."""
+        try:
+            sources = sources_of_copy(self._store, entry)
+        except PolError:
+            return False
+        return all(source.claim == INITIAL or source.claim in self._taken for source in sources)
+
+    def admitted(self, sent: Iterable[tuple[str, bytes]]) -> list[LogEntry]:
+        """What the log takes of the entries that members of the newest round, by their names, bring at its end.
+
+        A claim is taken as its author sends it, if it does: nobody's signature covers which objects an entry names.
+        """
+        given = [(sender, entry) for sender, data in sent if (entry := self._of_member(data)) is not None]
+        own = {e.claim.digest for sender, e in given if isinstance(e, ClaimEntry) and sender == e.worker}
+        known = {entry.claim.digest for _, entry in given if isinstance(entry, ClaimEntry)} | self._taken.keys()
+        found = []
+        for sender, entry in given:
+            is_copy = isinstance(entry, ClaimEntry) and sender != entry.worker and entry.claim.digest in own
+            # Receipts of what isn't there say nothing, and anybody can sign any number of them.
+            is_empty = isinstance(entry, DeliveryEntry) and entry.claim not in known
+            if not is_copy and not is_empty and self.take(entry):
+                found.append(entry)
+        return found
+
+    def _of_member(self, data: bytes) -> LogEntry | None:
+        try:
+            entry = decode_entry(data)
+        except ProtocolError:
+            return None
+        if not isinstance(entry, (ClaimEntry, RosterEntry)):
+            author = entry.receiver if isinstance(entry, DeliveryEntry) else getattr(entry, "worker", None)
+            *_, roster = self._rosters.values()
+            # A member leaves before the round to come, and says so in this one.
+            if entry.round > roster.round + 1 or author not in (None, *(member.worker for member in roster.members)):
+                return None
+        return entry if self.may_take(entry) else None
+
+    def _require_shown(self, entry: ClaimEntry) -> None:
+        roster = self._rosters.get(entry.claim.roster)
+        if roster is None or roster.round != entry.claim.round:
+            raise ProtocolError(f"{entry.worker} names another roster than that of its round: leave its claim out")
+        place = ClaimPlace(entry.worker, *entry.claim.place)
+        require_place(self._plan, roster, place)
+        if (place, False) in self._taken:
+            return  # the second claim for a place is a lie, whatever it shows
+        end_of_copy(self._store, entry)
+        sources_of_copy(self._store, entry)

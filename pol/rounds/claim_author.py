@@ -84,6 +84,12 @@ class ClaimAuthor:
         self.known = {place: claim for place, claim in self.known.items() if place.round >= before}
         self.rosters = {round_: roster for round_, roster in self.rosters.items() if round_ >= before}
 
+    def claim(self, place: ClaimPlace) -> MadeClaim | None:
+        """The claim at a place, if it is known, or can be found after a restart."""
+        if place not in self.known and (found := self.recall(place)) is not None:
+            self.known[place] = found
+        return self.known.get(place)
+
     def make(self, round_: int, phase: str, part: int = 0) -> MadeClaim:
         """Run a phase from the sources that the plan gives, and sign the claim.
 
@@ -170,14 +176,13 @@ class ClaimAuthor:
         if rule.place is None:
             self._initial = self._initial or load_initial(self.store, self.plan)
             return BoundSlot(INITIAL, rule.slot, self.plan.initial[rule.slot].root), self._initial[rule.slot]
-        claim = self.known.get(rule.place) or self.recall(rule.place)
+        claim = self.claim(rule.place)
         if claim is None:
             phase = self.plan.phases[rule.place.phase].name
             raise ProtocolError(
                 f"the claim of {rule.place.worker} for {phase} of round {rule.place.round} hasn't come: ask for it, or "
                 "go on with a roster without its author"
             )
-        self.known[rule.place] = claim
         if rule.slot not in claim.words:
             raise ProtocolError(f"the message of {rule.place.worker} came without slot {rule.slot}: ask for it")
         return BoundSlot(claim.entry.claim.digest, rule.slot, claim.end[rule.slot].root), claim.words[rule.slot]

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pol.errors import ProtocolError
 from pol.rounds.auditing.roster_rules import final_of
 from pol.rounds.claim_author import MadeClaim
-from pol.rounds.log.logged_rounds import read_rounds
-from pol.rounds.log.rounds_log import load_head
+from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
+from pol.rounds.log.logged_rounds import is_signed, read_rounds
+from pol.rounds.log.rounds_log import load_head, read_entries
 from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.published_claim import published_claim
 from pol.rounds.roster import Roster
 from pol.training.storage.store import Store
+
+
+def require_logged(store: Store, worker: str, roster: Roster | None, claims: Collection[bytes]) -> None:
+    """Check that the log has the final ``roster`` of the round before, as a worker knows it, and its ``claims``.
+
+    Raises:
+        ProtocolError: it hasn't: the worker would be paid for none of its work, or judged by a roster that nobody has
+            shown it.
+        OperationalError: the store has no log, or failed.
+    """
+    if roster is None:
+        return
+    _, head = load_head(store)
+    entries = list(read_entries(store, head, roster.round, roster.round))
+    own = {e.claim.digest for e in entries if isinstance(e, ClaimEntry) and e.worker == worker and is_signed(e)}
+    if missing := set(claims) - own:
+        raise ProtocolError(
+            f"the log is without {len(missing)} claims of round {roster.round} that {worker} has handed in: stop here, "
+            "as nobody could count them"
+        )
+    if roster.document.hex() not in {entry.document for entry in entries if isinstance(entry, RosterEntry)}:
+        raise ProtocolError(
+            f"the log has another roster of round {roster.round} than the one that {worker} was shown: keep both, and "
+            "stop here"
+        )
 
 
 class EarlierClaims:

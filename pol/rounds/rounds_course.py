@@ -75,7 +75,7 @@ def claim_distances(rounds: LoggedRounds, entry: ClaimEntry, executors: Executor
         OperationalError: something is withheld.
     """
     phase = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase))
-    start, replayed = load_start(rounds, entry), replay_claim(rounds, entry, executors)
+    start, replayed = load_start(rounds, entry, executors), replay_claim(rounds, entry, executors)
     held = load_end(rounds, entry)
     end = [held.get(place, words) for place, words in enumerate(replayed)]
     return slot_distances(phase.program, phase.names, start, replayed, end)
@@ -93,7 +93,7 @@ def _names(rounds: LoggedRounds, entry: ClaimEntry) -> list[str]:
 
 def _course(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory) -> ClaimCourse:
     phase, names = load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]), _names(rounds, entry)
-    start = load_start(rounds, entry)
+    start = load_start(rounds, entry, executors)
     executor = executors(phase.program, phase_constants(rounds, entry))
     nodes = [phase.names.observed[name] for name in names]
     _, words = executor.observing(nodes).advance(start, entry.claim.first_step)

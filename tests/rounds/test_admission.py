@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
+from lab.rounds.tiny_training import COORDINATOR, key, republish, tiny_plan
 from pol.decentralised.arrival_server import ArrivalServer, Sent
 from pol.decentralised.processes.exchange import Exchange
 from pol.decentralised.processes.round_worker import RoundWorker
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.admission import admitted, require_showable, sign_roster
+from pol.rounds.admission import Admission, require_showable, sign_roster
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log.log_entries import Change, ClaimEntry, DeliveryEntry, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry, encode_entry
 from pol.rounds.log.logged_rounds import read_rounds
-from pol.rounds.log.rounds_log import HEAD, LogKeeper, load_head
+from pol.rounds.log.rounds_log import load_head
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import SHOWN_LIMIT, Member, Roster
 from pol.rounds.worker_key import WorkerKey
@@ -86,8 +86,9 @@ def test_a_log_takes_what_its_author_has_signed_once(store: Store, plan: RoundsP
     """A member can bring anything: copies of others' claims with other objects, strangers' claims, garbage."""
     roster = Roster(plan.digest, 0, MEMBERS)
     makers = [author(store, plan, key(number)) for number in range(3)]
-    for maker in makers:
-        maker.rosters[0] = replace(roster, members=(*MEMBERS, Member(key(2).name, 2)))
+    for maker in makers[:2]:
+        maker.rosters[0] = roster
+    makers[2].rosters[0] = replace(roster, members=(*MEMBERS, Member(key(2).name, 2)))
     first, second, strangers = (maker.make(0, "work").entry for maker in makers)
     copied = replace(first, sources="00" * 32)
     forged = replace(second, signature=key(0).sign(second.claim.digest))
@@ -100,13 +101,55 @@ def test_a_log_takes_what_its_author_has_signed_once(store: Store, plan: RoundsP
         replace(leave, plan=bytes(32)),
         MembershipEntry.signed(key(2), plan.digest, 1, Change.JOIN),
         DeliveryEntry.signed(key(1), plan.digest, 2, first.claim.digest),
+        DeliveryEntry.signed(key(1), plan.digest, 0, bytes(32)),
         RosterEntry("00" * 32, COORDINATOR.sign(bytes(32))),
     )
     brought = [(key(1).name, encode_entry(entry)) for entry in (copied, *others, second, receipt, leave, leave)]
     sent = [(key(1).name, b"{"), *brought, (key(0).name, encode_entry(first)), (key(0).name, encode_entry(second))]
-    assert admitted(sent, roster) == [second, receipt, leave, first]
+    assert log_of(store, roster).admitted(sent) == [second, receipt, leave, first]
     # Whose author sends nothing is taken from others: they have bound to it.
-    assert admitted([(key(1).name, encode_entry(first))], roster) == [first]
+    assert log_of(store, roster).admitted([(key(1).name, encode_entry(first))]) == [first]
+    log = log_of(store, roster)
+    assert log.admitted(sent)
+    assert not log.admitted(sent)
+
+
+def log_of(store: Store, roster: Roster) -> Admission:
+    """An empty log in the round of a roster."""
+    log = Admission(store, tiny_plan(store))
+    log.begin(roster)
+    return log
+
+
+@pytest.mark.parametrize("wrong", ["roster", "phase", "part", "size", "sources", "roots"])
+def test_a_claim_without_a_place_or_its_roots_costs_no_reader_anything(
+    store: Store, plan: RoundsPlan, wrong: str
+) -> None:
+    """Its author has signed it, and would be paid for none of them: a log of only such ones had no end."""
+    roster, own = Roster(plan.digest, 0, MEMBERS), key(0)
+    maker = author(store, plan, own)
+    maker.rosters[0] = roster
+    entry = maker.make(0, "work").entry
+    changes = {"roster": b"\7" * 32, "phase": 99, "part": 1, "size": 1}
+    if wrong in changes:
+        claim = replace(entry.claim, **{wrong if wrong != "size" else "phase": changes[wrong]})  # type: ignore[arg-type]
+        false = replace(entry, claim=claim, signature=own.sign(claim.digest))
+    else:
+        false = replace(entry, **{wrong: store.put(b"others")})
+    log = log_of(store, roster)
+    assert not log.admitted([(own.name, encode_entry(false))])
+    assert log.admitted([(own.name, encode_entry(entry))]) == [entry]
+
+
+def test_of_claims_for_one_place_a_log_takes_two(store: Store, plan: RoundsPlan) -> None:
+    """The second shows that its author has lied, and more show nothing else."""
+    roster, own = Roster(plan.digest, 0, MEMBERS), key(0)
+    maker = author(store, plan, own)
+    maker.rosters[0] = roster
+    entry = maker.make(0, "work").entry
+    claims = [replace(entry.claim, start=bytes([number]) * 32) for number in range(5)]
+    signed = [replace(entry, claim=claim, signature=own.sign(claim.digest)) for claim in claims]
+    assert log_of(store, roster).admitted([(own.name, encode_entry(each)) for each in signed]) == signed[:2]
 
 
 def test_a_worker_stops_where_the_log_is_without_its_claims(store: Store, plan: RoundsPlan, alone: Exchange) -> None:
@@ -117,13 +160,6 @@ def test_a_worker_stops_where_the_log_is_without_its_claims(store: Store, plan: 
         worker.finish()
     logged = read_rounds(store, *load_head(store))
     assert {each.entry.claim.digest for each in made} <= logged.claims.keys()
-    shorter = [entry for entry in logged.entries if not isinstance(entry, ClaimEntry) or entry != made[1].entry]
-    elsewhere = Store("memory://admission-other")
-    other = LogKeeper(elsewhere, plan.digest, COORDINATOR)
-    for entry in shorter:
-        other.append(entry, 0)
-    head = other.publish()
-    store.put(elsewhere.get(head.pages[0].object))
-    store.replace(HEAD, head.encode())
+    republish(store, plan, lambda entry: entry != made[1].entry)
     with pytest.raises(ProtocolError, match="without 1 claims of round 1"):
         worker.begin(Roster(plan.digest, 2, MEMBERS[:1]))

@@ -17,6 +17,7 @@ from lab.rounds.restart_drill import SHARED, RestartDrill
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.commitments.checkpoint_log import LogEdge
 from pol.commitments.keccak import keccak256
+from pol.commitments.tensor import ListTag, list_root
 from pol.decentralised.elastic.coordination import Reception
 from pol.decentralised.elastic.mailbox import ROUND, Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
@@ -31,7 +32,16 @@ from pol.rounds.log.log_entries import Change, ClaimEntry, MembershipEntry, Rost
 from pol.rounds.log.rounds_log import HEAD, PAGE, load_head, require_whole
 from pol.rounds.message import decode_message, slots_of
 from pol.rounds.roster import Roster
-from pol.rounds.round_claim import RoundClaim
+from pol.rounds.round_claim import (
+    INITIAL,
+    BoundSlot,
+    EndSlot,
+    RoundClaim,
+    encode_end,
+    encode_sources,
+    sources_root,
+    start_of,
+)
 from pol.training.storage.store import Store
 
 ROUNDS = 3
@@ -125,15 +135,18 @@ def begun(store: Store) -> RosterCoordinator:
 
 
 def play(coordinator: RosterCoordinator, rounds: int) -> None:
-    """Rounds of two workers that say that they stay, and deliver; nobody looks at the signatures of their claims."""
+    """Rounds of two workers that say that they stay, and deliver; nobody looks at what their claims compute."""
+    sources, end = [BoundSlot(INITIAL, 0, bytes(32))], [EndSlot(bytes(32), True)]
+    store, root = coordinator.store, list_root(ListTag.STATE, [bytes(32)])
+    objects = (store.put(encode_sources(sources)), store.put(encode_end(end)))
     for _ in range(rounds):
         assert coordinator.roster is not None
         round_, names = coordinator.round, [member.worker for member in coordinator.roster.members]
-        for place, name in enumerate(names):
-            digests = [bytes([number, place, *round_.to_bytes(30, "big")]) for number in range(8)]
-            roster = coordinator.roster.document
-            claim = RoundClaim(coordinator.plan.digest, name, round_, 0, 0, roster, *digests[:2], 0, 3, *digests[2:5])
-            entry = ClaimEntry(claim, bytes(65), *(digest.hex() for digest in digests[5:]))
+        for number, name in enumerate(names):
+            roster, digests = coordinator.roster.document, (bytes(32), bytes(32))
+            ends = (start_of(sources), root, sources_root(sources))
+            claim = RoundClaim(coordinator.plan.digest, name, round_, 0, 0, roster, *digests, 0, 3, *ends)
+            entry = ClaimEntry(claim, key(number).sign(claim.digest), *objects)
             assert coordinator.deliver(MadeClaim(entry, (), {})) is not None
         coordinator.end_round()
         for number in range(len(names)):
@@ -279,6 +292,20 @@ def test_another_key_and_an_older_log_are_refused(tmp_path: Path) -> None:
     store.replace(HEAD, older)
     with pytest.raises(ProtocolError, match="don't fit"):
         JournaledKeeper(store, plan, COORDINATOR)
+
+
+def test_a_log_that_is_published_often_is_no_larger(tmp_path: Path) -> None:
+    """Each head had a last page of its own, which stayed: seven times the log on disk."""
+    store, plan = Store(f"file://{tmp_path}"), bytes([1]) * 32
+    keeper = JournaledKeeper(store, plan, COORDINATOR)
+    for round_ in range(PAGE + 44):
+        keeper.append(MembershipEntry.signed(key(0), plan, round_, Change.JOIN), round_)
+        keeper.publish([])
+        if round_ in (20, PAGE + 20):
+            keeper = JournaledKeeper(store, plan, COORDINATOR)
+    # A page, the last ones of two heads, and one for each restart.
+    assert len([path for path in tmp_path.rglob("*") if len(path.name) == 64]) == 5
+    assert len(list(JournaledKeeper(store, plan, COORDINATOR).entries())) == PAGE + 44
 
 
 def test_a_journal_is_never_longer_than_a_page(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.rounds.killed_processes import BEGUN, JOURNALED, SHARED, dying_round
+from lab.rounds.killed_processes import BEGUN, JOURNALED, SHARED, DyingOnce, dying_round
 from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
+from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled
 from pol.decentralised.diloco import DiLoCo, diloco_plan, diloco_round
+from pol.decentralised.pipelines.oobleck import template_roster
 from pol.decentralised.pipelines.pipeline import Pipeline, pipeline_plan, pipeline_round, staged_roster
 from pol.decentralised.pipelines.pipeline_processes import require_there, run_pipeline
 from pol.decentralised.processes.exchange import Exchange
@@ -81,6 +83,28 @@ def test_a_group_that_is_started_again_goes_on(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_pipeline_that_is_started_again_goes_on(tmp_path: Path) -> None:
     require_same(train_by_pipeline, tmp_path, [(1, SHARED)])
+
+
+@pytest.mark.long
+def test_a_round_in_which_a_stage_changes_hands_goes_on(tmp_path: Path) -> None:
+    """Worker 1 dies before it, and worker 3, who is to get a stage, in it: who holds that finds it in the log."""
+    plan = pipeline_plan(Store(f"file://{tmp_path}/store"), PIPELINE, local_key(-1).name, bytes(32))
+    rosters = partial(template_roster, parts=PIPELINE.parts)
+    dying = partial(dying_round, pipeline_round, str(tmp_path / "dead"), 2, BEGUN)
+    with pytest.raises(OperationalError, match="has failed"):
+        run_pipeline(tmp_path, plan, dying, 4, rosters, killed={1: 1})
+    assert first_round(Store(f"file://{tmp_path}/store"), plan, local_key(-1)) == 1
+    run_pipeline(tmp_path, plan, pipeline_round, 4, rosters)
+    log_of(tmp_path)
+
+
+@pytest.mark.long
+def test_asynchronous_workers_of_which_one_is_killed_go_on(tmp_path: Path) -> None:
+    options = Decoupled(rounds=4, steps=2, seats=2, quorum=1)
+    plan = decoupled_plan(Store(f"file://{tmp_path}/store"), options, local_key(-1).name, bytes(32))
+    run_decoupled(tmp_path, plan, options, {1: DyingOnce})
+    assert Store(f"file://{tmp_path}/store").holds(DyingOnce.flag)
+    log_of(tmp_path)
 
 
 def worker(store: Store, plan: RoundsPlan, alone: Exchange) -> RoundWorker:

@@ -83,6 +83,17 @@ def test_receipts_and_notices_of_another_training_blame_nobody(training: TinyTra
     assert not list(findings_by_roots(training.read(), receipts=[receipt]))
 
 
+def test_a_receipt_promises_what_its_claim_follows_from(training: TinyTraining) -> None:
+    """A keeper that leaves the steps out of a message that it has acknowledged takes their pay."""
+    work, merge = made(training, 0, 0), made(training, 0, 2)
+    receipt = DeliveryEntry.signed(COORDINATOR, training.plan.digest, 0, merge.claim.digest)
+    others = DeliveryEntry.signed(key(1), training.plan.digest, 0, merge.claim.digest)
+    training.entries = [entry for entry in training.entries if entry not in (work, receipt)]
+    training.publish()
+    for held, blame in (([receipt], {(Lie.OMISSION, COORDINATOR.name)}), ([others], set()), ([], set())):
+        assert blamed(list(findings_by_roots(training.read(), receipts=held))) == blame
+
+
 def test_who_joins_and_says_when_it_leaves_has_joined(training: TinyTraining) -> None:
     plan = training.plan.digest
     training.entries += [MembershipEntry.signed(key(2), plan, 1, Change.JOIN)]
@@ -173,7 +184,7 @@ def test_phases_that_the_plan_does_not_have(training: TinyTraining) -> None:
 
 @pytest.mark.parametrize("is_end", [True, False])
 def test_a_source_with_more_slots_than_its_program(is_end: bool, training: TinyTraining) -> None:
-    """Its replay, and that of whoever is bound to it, is withheld: nothing else falls over."""
+    """It is replayed as one that is withheld, and its author alone is blamed: nothing else falls over."""
     work = training.authors[0].known[ClaimPlace(key(0).name, 0, 0, 0)]
     sources = decode_sources(training.store.get(work.entry.sources))
     if is_end:
@@ -195,7 +206,8 @@ def test_a_source_with_more_slots_than_its_program(is_end: bool, training: TinyT
     training.publish()
     rounds = training.read()
     found = list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
-    assert key(1).name in {one.worker for one in found if one.lie is Lie.WITHHELD}
+    assert key(0).name in {one.worker for one in found}
+    assert blamed(found) <= {(Lie.EXECUTION, key(0).name)}
 
 
 @pytest.mark.parametrize("of", ["member:" + "9" * 5000, "member:٣", "member:-1", "member:01", "route:0:4294967296"])

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
 
-from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
+from lab.rounds.membership_drill import MembershipDrill
+from lab.rounds.tiny_training import COORDINATOR, SEATS, key, republish, tiny_plan
+from pol.decentralised.elastic.coordination import Reception
 from pol.decentralised.elastic.elastic_worker import ElasticWorker
 from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
-from pol.errors import PolError, ProtocolError
+from pol.errors import OperationalError, PolError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log.log_entries import Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import Change, ClaimEntry, LogEntry, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.rounds_log import HEAD
 from pol.rounds.roster import MAX_SEATS, SHOWN_LIMIT, Member, Roster
 from pol.training.storage.store import Store
 
@@ -98,3 +101,109 @@ def test_a_claim_that_names_a_roster_of_its_own_is_left_out(tmp_path: Path) -> N
     coordinator.publish()
     entries = open_rounds(store).entries
     assert [entry for entry in entries if isinstance(entry, ClaimEntry)] == [honest.entry]
+
+
+def test_a_receipt_waits_for_what_a_message_follows_from(tmp_path: Path) -> None:
+    """It promises these claims as well; and a copy of a claim with other objects has no place in the log."""
+    store = Store(f"file://{tmp_path}/store")
+    plan = tiny_plan(store)
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
+    author = ClaimAuthor(store, plan, key(0), CpuExecutor)
+    coordinator.take(encode_entry(MembershipEntry.signed(key(0), plan.digest, 0, Change.JOIN)))
+    author.rosters[0] = Roster.decode(store.get(coordinator.begin_round().document))
+    work, merge = author.make(0, "work"), author.make(0, "merge")
+    assert coordinator.deliver(merge) is None
+    for entry in (replace(work.entry, sources="00" * 32), work.entry, replace(work.entry, tensors="")):
+        coordinator.take(encode_entry(entry))
+    assert coordinator.deliver(merge) is not None
+    coordinator.publish()
+    claims = [entry for entry in open_rounds(store).entries if isinstance(entry, ClaimEntry)]
+    assert claims == [work.entry, merge.entry]
+
+
+@pytest.mark.parametrize("hidden", ["claim", "roster"])
+def test_a_worker_that_stays_stops_where_the_log_is_another(tmp_path: Path, hidden: str) -> None:
+    """Without its claims nobody pays it; by another roster than it was shown others would judge its claims."""
+    store = Store(f"file://{tmp_path}/store")
+    plan = tiny_plan(store)
+    store.put(plan.encode())
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
+    worker = ElasticWorker(ClaimAuthor(store, plan, key(0), CpuExecutor), Mailbox(HashStore(), 1.0))
+    reception = Reception(coordinator, worker.mailbox, "work", ["theta"])
+    worker.tell(0, Change.JOIN)
+    reception.read()
+    worker.mailbox.announce(0, encode_entry(coordinator.begin_round()), final=False)
+    worker.begin(Roster.decode(store.get(shown(coordinator).document.hex())))
+    made = worker.make("work")
+    worker.show(made, ["theta"])
+    reception.read()
+    worker.mailbox.announce(0, encode_entry(coordinator.end_round()), final=True)
+    final = shown(coordinator)
+    worker.gather(made, ["theta"])
+    worker.make("merge")
+    worker.tell(1, Change.HEARTBEAT)
+    reception.read()
+    coordinator.begin_round()
+    following = shown(coordinator)
+    whole = store.read(HEAD)
+    republish(store, plan, lambda entry: not is_hidden(entry, hidden, made.entry, final))
+    with pytest.raises(
+        ProtocolError, match=f"without 1 claims|another roster of round 0 than the one that {key(0).name}"
+    ):
+        worker.begin(following)
+    store.replace(HEAD, whole)
+    worker.begin(following)
+
+
+def test_garbage_over_a_message_excludes_nobody(tmp_path: Path) -> None:
+    """Its sender shows it again; and who needs it when it is acknowledged takes what its author has published."""
+    store, meeting = Store(f"file://{tmp_path}/store"), HashStore()
+    plan = tiny_plan(store)
+    store.put(plan.encode())
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
+    workers = [ElasticWorker(ClaimAuthor(store, plan, key(n), CpuExecutor), Mailbox(meeting, 0.6)) for n in range(2)]
+    reception = Reception(coordinator, Mailbox(meeting, 1.0), "work", ["theta"])
+    for worker in workers:
+        worker.tell(0, Change.JOIN)
+    reception.read()
+    coordinator.begin_round()
+    reception.begin()
+    made = []
+    for worker in workers:
+        worker.begin(shown(coordinator))
+        made.append(worker.make("work"))
+        worker.show(made[-1], ["theta"])
+    place = f"message/0/work/{key(1).name}"
+    meeting.set(place, b"garbage")
+    reception.read()
+    assert coordinator.owing == [key(1).name]
+    with pytest.raises(OperationalError, match="the final roster of round 0"):
+        workers[1].gather(made[1], ["theta"])
+    reception.read()
+    assert not coordinator.owing
+    meeting.set(place, b"garbage")
+    meeting.set(f"receipt/{made[0].entry.claim.digest.hex()}", b"{}")
+    workers[0].mailbox.announce(0, encode_entry(coordinator.end_round()), final=True)
+    gathered = workers[0].gather(made[0], ["theta"])
+    assert [claim.entry for claim in gathered] == [claim.entry for claim in made]
+    assert not workers[0].journal.receipts
+
+
+def test_what_nobody_asks_for_any_more_is_taken_away(tmp_path: Path) -> None:
+    """A meeting held the messages of all rounds."""
+    meeting = HashStore()
+    drill = MembershipDrill.of(Store(f"file://{tmp_path}/store"), meeting, 6, 0)
+    drill.play()
+    assert meeting.num_keys() < 60
+
+
+def shown(coordinator: RosterCoordinator) -> Roster:
+    """The newest roster."""
+    assert coordinator.roster is not None
+    return coordinator.roster
+
+
+def is_hidden(entry: LogEntry, hidden: str, claim: ClaimEntry, roster: Roster) -> bool:
+    if hidden == "claim":
+        return entry == claim
+    return isinstance(entry, RosterEntry) and entry.document == roster.document.hex()

@@ -16,7 +16,6 @@ from pol.rounds.auditing.roster_rules import unasked
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.log.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
 from pol.rounds.log.rounds_log import rosters_of
-from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.roster import ROSTER_TYPE, Member, Roster
 from pol.rounds.typed_message import message_digest
 from pol.training.storage.store import Store
@@ -255,19 +254,3 @@ def test_a_signed_document_that_is_no_roster(training: TinyTraining) -> None:
     with pytest.raises(ProtocolError, match="the roster"):
         decode_forged(training, data)
     assert Roster.decode_signed(data, training.plan.digest, key(0).name, bytes(64) + b"\x1b") is None
-
-
-def test_a_journal_survives_and_forgets(training: TinyTraining) -> None:
-    for round_ in range(3):
-        training.play(round_, (0, 1))
-    author = training.authors[0]
-    journal = WorkerJournal(training.store, training.plan.digest, author.name)
-    made = [made.entry for made in author.known.values() if made.entry.worker == author.name]
-    for entry in made:
-        journal.add(entry)
-    journal.add(DeliveryEntry.signed(COORDINATOR, training.plan.digest, 2, made[0].claim.digest))
-    again = WorkerJournal(training.store, training.plan.digest, author.name)
-    assert again.claims == [entry for entry in made if entry.claim.round >= 1]
-    assert again.claim(*made[-1].claim.place) == made[-1]
-    assert again.receipts == journal.receipts
-    assert WorkerJournal(training.store, training.plan.digest, key(1).name).claims == []

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lab.rounds.claim_dispute import walked
-from lab.rounds.tiny_training import COORDINATOR, TinyTraining, key
+from lab.rounds.tiny_training import COORDINATOR, LIAR, Liar, TinyTraining, key
 from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import tensor_root
+from pol.dispute.play.round_evidence import trace_of
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
-from pol.rounds.auditing.claim_replay import findings_by_replay, load_start
+from pol.rounds.auditing import claim_replay
+from pol.rounds.auditing.claim_replay import FalseSourceError, findings_by_replay, load_start
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
@@ -184,13 +187,53 @@ def test_rosters_that_the_keeper_leaves_out_blame_no_worker(training: TinyTraini
     assert {one.worker for one in found if one.lie is Lie.ROSTER} == {COORDINATOR.name}
 
 
-def test_withheld_tensors_are_no_lie(training: TinyTraining) -> None:
-    training.play(0, (0, 1))
+def withhold(training: TinyTraining, *members: str) -> None:
+    """All that is in the log of the first phase is published without these objects."""
+    changes: dict[str, Any] = {"tensors": "", "sources": "00" * 32}
+    withheld = {member: changes[member] for member in members}
     training.entries = [
-        replace(entry, tensors="") if isinstance(entry, ClaimEntry) and entry.claim.phase == 0 else entry
+        replace(entry, **withheld) if isinstance(entry, ClaimEntry) and entry.claim.phase == 0 else entry
         for entry in training.entries
     ]
+
+
+def test_what_is_withheld_is_replayed(training: TinyTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No lie, and no way to end an audit: it follows from what was published, a round or more before."""
+    for round_ in range(3):
+        training.play(round_, (0, 1))
+    withhold(training, "tensors")
     assert not training.findings()
+    rounds = training.read()
+    assert not list(findings_by_replay(rounds, rounds.claims.values(), CpuExecutor))
+    monkeypatch.setattr(claim_replay, "MOST_REPLAYS", 2)  # those of one round: speeds come from the one before
+    late = [entry for entry in rounds.claims.values() if entry.claim.round == 2]
+    found = list(findings_by_replay(rounds, late, CpuExecutor))
+    assert {(one.lie, one.phase) for one in found} == {(Lie.WITHHELD, "merge")}
+
+
+def test_a_withheld_end_hides_no_lie(training: TinyTraining) -> None:
+    """Nobody can read it, and whoever audits what follows from it finds its author."""
+    training.author(LIAR, Liar)
+    for round_ in range(3):
+        training.play(round_, (0, LIAR))
+    withhold(training, "tensors")
+    assert not training.findings()
+    rounds = training.read()
+    merges = [entry for entry in rounds.claims.values() if entry.claim.phase and entry.claim.round == 1]
+    found = list(findings_by_replay(rounds, merges, CpuExecutor))
+    told = {(one.lie, one.worker, one.round, one.phase) for one in found}
+    assert told == {(Lie.EXECUTION, key(LIAR).name, 1, "work")}
+    false = rounds.claims[found[0].claim]
+    with pytest.raises(FalseSourceError, match="follows from a false claim whose end is withheld"):
+        trace_of(rounds, merges[0], CpuExecutor)
+    assert trace_of(rounds, false, CpuExecutor).state_root(false.claim.first_step + 3) != false.claim.end
+
+
+def test_withheld_sources_are_no_lie(training: TinyTraining) -> None:
+    """Whoever wants to know where a slot comes from demands it on the chain."""
+    training.play(0, (0, 1))
+    withhold(training, "tensors", "sources")
+    assert {found.lie for found in training.findings()} == {Lie.WITHHELD}
     rounds = training.read()
     merges = [entry for entry in rounds.claims.values() if entry.claim.phase == 2]
     assert {found.lie for found in findings_by_replay(rounds, merges, CpuExecutor)} == {Lie.WITHHELD}

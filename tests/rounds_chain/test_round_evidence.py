@@ -48,18 +48,14 @@ def slashed(toy: ToyRounds, name: str, what: str, *about: object) -> None:
     refused(toy, "WrongStanding", what, *about)
 
 
-def with_sources(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot]) -> ClaimEntry:
-    """Ann's claim from other sources, signed."""
-    return toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources))
-
-
 def source(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot], slot: int) -> AccusedSource:
     return AccusedSource(entry, toy.commitment, sources, slot)
 
 
 def false_source(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot], slot: int) -> AccusedSource:
-    """The same of a claim that ann makes from these sources."""
-    return source(toy, with_sources(toy, entry, sources), sources, slot)
+    """The same of a claim that ann makes from these sources, signed."""
+    signed = toy.signed("ann", entry, sources=sources_root(sources), start=start_of(sources))
+    return source(toy, signed, sources, slot)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +277,7 @@ def test_two_members_in_one_seat_are_slashed(toy: ToyRounds) -> None:
     ann, bob = (signed(worker, shared) for worker in workers)
     refused(toy, "NothingWrong", "shared_seat", 0, *(signed(worker, honest) for worker in workers))
     refused(toy, "NothingWrong", "shared_seat", 0, ann, ann)
+    refused(toy, "OtherSigner", "shared_seat", 1, ann, bob)
     with pytest.raises(ProtocolError, match="no member"):
         show(toy, "shared_seat", 0, ann, signed(toy.keys["challenger"].name, shared))
     slashed(toy, "keeper", "shared_seat", 0, ann, bob)

@@ -84,11 +84,11 @@ class Reception:
         plan = coordinator.plan
         self._index = next(at for at, one in enumerate(plan.phases) if one.name == phase)
         self._slots = slots_of(load_phase(coordinator.store, plan.phases[self._index]).names, slots)
-        self._refused: set[str] = set()
 
     def begin(self) -> None:
         """A new round."""
-        self._refused = set()
+        coordinator = self._coordinator
+        self._mailbox.expect(coordinator.round, self._phase, coordinator.owing)
 
     def restore(self) -> None:
         """Show what workers need of the last two rounds: a mailbox is empty when its coordinator was started again.
@@ -105,7 +105,7 @@ class Reception:
         receipts = (entry for entry in rounds.entries if isinstance(entry, DeliveryEntry))
         for receipt in receipts:
             if receipt.receiver == coordinator.key.name and receipt.round >= coordinator.round - 1:
-                mailbox.acknowledge(receipt.claim, encode_entry(receipt))
+                mailbox.acknowledge(receipt.claim, encode_entry(receipt), receipt.round)
                 self._send_again(rounds, rounds.claims[receipt.claim])
         rosters = {roster.document.hex(): roster for rosters in rounds.rosters.values() for roster in rosters}
         for entry in rounds.entries:
@@ -123,11 +123,11 @@ class Reception:
                 self._mailbox.send(entry.claim.round, self._phase, entry.worker, message)
 
     def read(self) -> None:
-        """Take in all that has come; a message that isn't what its sender has signed counts as none."""
+        """Take in all that has come; what isn't its sender's message is taken away."""
         coordinator, mailbox = self._coordinator, self._mailbox
-        owing = sorted(set(coordinator.owing) - self._refused)
+        about, owing = (coordinator.round, self._phase), sorted(coordinator.owing)
         # Looked for first: what a message follows from is handed in before it is sent.
-        senders = [worker for worker in owing if mailbox.has_message(coordinator.round, self._phase, worker)]
+        senders = [worker for worker in owing if mailbox.has_message(*about, worker)]
         if handed_in := mailbox.handed_in():
             for data in handed_in:
                 coordinator.take(data)
@@ -135,19 +135,19 @@ class Reception:
         receipts = []
         for worker in senders:
             try:
-                data = mailbox.message(coordinator.round, self._phase, worker)
+                data = mailbox.message(*about, worker)
                 message = decode_message(coordinator.store, coordinator.plan, data, self._slots)
             except ProtocolError:
-                self._refused.add(worker)
+                mailbox.refuse(*about, worker)
                 continue
             claim = message.entry.claim
             is_own = message.entry.worker == worker and claim.place == (coordinator.round, self._index, 0)
             receipt = coordinator.deliver(message) if is_own else None
             if receipt is None:
-                self._refused.add(worker)
+                mailbox.refuse(*about, worker)
             else:
                 receipts.append(receipt)
         if receipts:
             coordinator.keep()  # once for all: it writes the notices of all members
         for receipt in receipts:
-            mailbox.acknowledge(receipt.claim, encode_entry(receipt))
+            mailbox.acknowledge(receipt.claim, encode_entry(receipt), receipt.round)

@@ -8,6 +8,7 @@ from pol.decentralised.elastic.mailbox import Mailbox
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
+from pol.rounds.earlier_claims import require_logged
 from pol.rounds.log.log_entries import (
     Change,
     ClaimEntry,
@@ -17,9 +18,8 @@ from pol.rounds.log.log_entries import (
     RosterEntry,
     decode_entry,
     encode_entry,
-    require_author,
 )
-from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds, rounds_of
+from pol.rounds.log.logged_rounds import LoggedRounds, is_signed, read_rounds, rounds_of
 from pol.rounds.log.rounds_log import HEAD, load_head
 from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
@@ -80,7 +80,7 @@ class ElasticWorker:
         """Know what a round's claims start from: one's own claims of the round before, or the first member's.
 
         Raises:
-            ProtocolError: a claim isn't what its author has signed.
+            ProtocolError: a claim isn't what its author has signed; or as `require_logged`.
             OperationalError: something was withheld, or the store failed.
         """
         self.round = roster.round
@@ -93,6 +93,9 @@ class ElasticWorker:
         author.rosters[before] = self._roster(before, final=True)
         first = author.rosters[before].members[0].worker
         is_joiner = roster.members[roster.place(author.name)].joined == self.round
+        # Who stays has handed in all its claims before it has said so; who joins may have none.
+        own = [] if is_joiner else [e.claim.digest for e in self.journal.claims if e.claim.round == before]
+        require_logged(author.store, author.name, author.rosters[before], own)
         needed = first if is_joiner else author.name
         known = {place.phase for place in author.known if place.worker == needed and place.round == before}
         if known and not is_joiner:
@@ -141,8 +144,8 @@ class ElasticWorker:
             OperationalError: a message or the final roster doesn't come.
         """
         author, claim = self.author, made.entry.claim
-        store, plan, phase = author.store, author.plan, author.plan.phases[claim.phase]
-        numbers = slots_of(load_phase(store, phase).names, slots)
+        phase = author.plan.phases[claim.phase]
+        numbers = slots_of(load_phase(author.store, phase).names, slots)
         roster = self._roster(self.round, final=True)
         self._keep_receipt(claim.digest)
         if all(member.worker != author.name for member in roster.members):
@@ -153,14 +156,26 @@ class ElasticWorker:
             if member.worker == author.name:
                 found.append(made)
                 continue
-            data = self.mailbox.message(self.round, phase.name, member.worker)
-            message = decode_message(store, plan, data, numbers)
-            if message.entry.worker != member.worker or message.entry.claim.place != claim.place:
-                raise ProtocolError(f"{member.worker} has sent a message of another worker, round or phase")
+            message = self._message(ClaimPlace(member.worker, *claim.place), numbers)
             author.learn(message)
             self.hand_in(message.entry)  # who binds to a claim enters it
             found.append(message)
         return found
+
+    def _message(self, place: ClaimPlace, slots: Sequence[int]) -> MadeClaim:
+        """What a member of the final roster shows, or has published: anybody can put anything over its message."""
+        store, plan = self.author.store, self.author.plan
+        data = self.mailbox.message(place.round, plan.phases[place.phase].name, place.worker)
+        try:
+            message = decode_message(store, plan, data, slots)
+            if ClaimPlace(message.entry.worker, *message.entry.claim.place) == place:
+                return message
+            raise ProtocolError(f"{place.worker} has sent a message of another worker, round or phase")
+        except ProtocolError:
+            rounds = self._rounds()
+            if place not in rounds.places:
+                raise
+            return published_claim(rounds, rounds.places[place])
 
     def hand_in(self, entry: LogEntry) -> None:
         """Bring an entry to the log's keeper."""
@@ -197,13 +212,17 @@ class ElasticWorker:
             raise ProtocolError(
                 f"the coordinator hasn't signed this roster for round {round_}: leave this training alone"
             )
+        self.journal.see(roster, entry.signature)
         return roster
 
     def _keep_receipt(self, claim: bytes) -> None:
         data = self.mailbox.receipt(claim)
-        entry = None if data is None else decode_entry(data)
-        if isinstance(entry, DeliveryEntry) and entry.claim == claim:
-            require_author(entry)
+        try:
+            entry = None if data is None else decode_entry(data)
+        except ProtocolError:  # anybody can put anything there
+            return
+        by = (self.author.plan.coordinator, self.author.plan.digest, claim)
+        if isinstance(entry, DeliveryEntry) and (entry.receiver, entry.plan, entry.claim) == by and is_signed(entry):
             self.journal.add(entry)
 
     def tell(self, round_: int, change: Change) -> None:

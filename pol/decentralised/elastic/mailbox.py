@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +14,8 @@ from pol.errors import OperationalError
 
 LOG = logging.getLogger(__name__)
 INBOX, ROUND, END = "inbox", "round", "end"
+_LOOK = 0.5
+"""Seconds after which a worker that waits looks whether its own message is still there."""
 _T = TypeVar("_T")
 
 
@@ -32,6 +35,10 @@ class KeyValueStore(Protocol):
 
     def wait(self, keys: list[str], timeout: timedelta, /) -> None:
         """Wait until all keys have values."""
+
+    def delete_key(self, key: str, /) -> bool:
+        """Whether a value was there; it is gone."""
+        ...
 
     def queue_push(self, key: str, value: Any, /) -> None:
         """Append to a queue."""
@@ -59,6 +66,10 @@ class Mailbox:
         self._store, self._patience, self._connect = store, patience, connect
         self._posts: list[tuple[int, Callable[[KeyValueStore], None]]] = []
         self._round = -1
+        self._shown: list[tuple[int, str]] = []
+        """What a coordinator has shown, with its round, and what it expects."""
+        self._messages: dict[str, bytes] = {}
+        """What this worker shows."""
         self.sent = 0
 
     def hand_in(self, entry: bytes) -> None:
@@ -72,7 +83,10 @@ class Mailbox:
 
     def send(self, round_: int, phase: str, sender: str, message: bytes) -> None:
         """Show a message to all."""
-        self._post(lambda store: store.set(f"message/{round_}/{phase}/{sender}", message))
+        place = _message(round_, phase, sender)
+        self._messages = {place: message}
+        self._shown.append((round_, place))
+        self._post(lambda store: store.set(place, message))
         self.sent += len(message)
 
     def message(self, round_: int, phase: str, sender: str) -> bytes:
@@ -81,15 +95,27 @@ class Mailbox:
         Raises:
             OperationalError: it doesn't come.
         """
-        return self._wait(f"message/{round_}/{phase}/{sender}", f"the message of {sender} in round {round_}")
+        return self._wait(_message(round_, phase, sender), f"the message of {sender} in round {round_}")
 
     def has_message(self, round_: int, phase: str, sender: str) -> bool:
         """Whether a message is there."""
-        return self._has(f"message/{round_}/{phase}/{sender}")
+        return self._has(_message(round_, phase, sender))
 
-    def acknowledge(self, claim: bytes, receipt: bytes) -> None:
-        """Show the receipt of a claim to its author."""
-        self._store.set(f"receipt/{claim.hex()}", receipt)
+    def refuse(self, round_: int, phase: str, sender: str) -> None:
+        """Take away what isn't its sender's message: anybody can put that there, and the sender shows its own again."""
+        self._store.delete_key(_message(round_, phase, sender))
+
+    def expect(self, round_: int, phase: str, senders: Sequence[str]) -> None:
+        """A round begins, with these messages to come: nobody asks any more for what was shown two rounds before."""
+        self._shown += [(round_, _message(round_, phase, sender)) for sender in senders]
+        for at, place in self._shown:
+            if at < round_ - 1:
+                self._store.delete_key(place)
+        self._shown = [(at, place) for at, place in self._shown if at >= round_ - 1]
+
+    def acknowledge(self, claim: bytes, receipt: bytes, round_: int) -> None:
+        """Show the receipt of a claim of a round to its author."""
+        self._set(round_, f"receipt/{claim.hex()}", receipt)
 
     def receipt(self, claim: bytes) -> bytes | None:
         """The receipt of a claim, if it is there."""
@@ -102,7 +128,7 @@ class Mailbox:
 
     def show(self, round_: int, roster: bytes, final: bool) -> None:
         """Show the roster of a round to those who ask for it."""
-        self._store.set(_notice(round_, final), roster)
+        self._set(round_, _notice(round_, final), roster)
 
     def announce(self, round_: int, roster: bytes, final: bool) -> None:
         """Show the roster of the newest round to all."""
@@ -136,7 +162,7 @@ class Mailbox:
 
     def forget(self, round_: int) -> None:
         """This round begins: what was posted before the round before is in the log, and isn't posted again."""
-        self._round = round_
+        self._round, self._shown = round_, []
         self._posts = [(posted, post) for posted, post in self._posts if posted >= round_ - 1]
 
     def depart(self, worker: str, round_: int | None) -> None:
@@ -164,13 +190,32 @@ class Mailbox:
 
     def _wait(self, key: str, what: str) -> bytes:
         def found(store: KeyValueStore) -> bytes:
-            store.wait([key], timedelta(seconds=self._patience))
-            return bytes(store.get(key))
+            until = time.monotonic() + self._patience
+            while True:
+                try:
+                    store.wait([key], timedelta(seconds=min(_LOOK, self._patience)))
+                    return bytes(store.get(key))
+                except DistNetworkError:
+                    raise
+                except (DistStoreError, RuntimeError):
+                    if time.monotonic() > until:
+                        raise
+                    self._show_again(store)
 
         try:
             return self._ask(found)
         except (DistStoreError, RuntimeError) as error:
             raise OperationalError(f"{what} hasn't come in {self._patience} s: is its sender alive?") from error
+
+    def _show_again(self, store: KeyValueStore) -> None:
+        """Show once more what was taken away, as it wasn't this worker's message any more."""
+        for place, message in self._messages.items():
+            if not store.check([place]):
+                store.set(place, message)
+
+    def _set(self, round_: int, key: str, value: bytes) -> None:
+        self._shown.append((round_, key))
+        self._store.set(key, value)
 
     def _post(self, post: Callable[[KeyValueStore], None]) -> None:
         if self._connect is not None:
@@ -202,6 +247,10 @@ class Mailbox:
         for _, post in self._posts:
             post(self._store)
         LOG.warning("the coordinator is back: going on")
+
+
+def _message(round_: int, phase: str, sender: str) -> str:
+    return f"message/{round_}/{phase}/{sender}"
 
 
 def _notice(round_: int, final: bool) -> str:

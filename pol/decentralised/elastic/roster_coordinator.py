@@ -7,7 +7,7 @@ from collections.abc import Collection
 from itertools import islice
 
 from pol.errors import ProtocolError
-from pol.rounds.admission import HasStake, anybody, require_seats, sign_roster
+from pol.rounds.admission import Admission, HasStake, anybody, require_seats, sign_roster
 from pol.rounds.claim_author import MadeClaim
 from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import (
@@ -18,8 +18,6 @@ from pol.rounds.log.log_entries import (
     MembershipEntry,
     RosterEntry,
     decode_entry,
-    encode_entry,
-    require_author,
 )
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import MAX_MEMBERS, ROSTER_LIMIT, Member, Roster
@@ -64,12 +62,9 @@ class RosterCoordinator:
         self._answers: dict[str, MembershipEntry] = {}
         self._delivered: set[str] = set()
         self._lost: set[str] = set()
-        self._entered: set[bytes] = set()
-        """What was entered in this round; in the round before, `_earlier`: what is older is no more taken in."""
-        self._earlier: set[bytes] = set()
+        self._admission = Admission(store, plan)
+        """It has the rosters of this round and the one before: what is of another one isn't taken in."""
         self._workers: set[str] = set()
-        self._signed: dict[bytes, Roster] = {}
-        """Rosters of this round and the one before, by document: a claim under another one has no place in the log."""
         self._joins_from: dict[str, int] = {}
         """The first round that a worker may ask for: anybody can hand in again what it has asked for before."""
         self._expected: dict[str, int] = {}
@@ -130,27 +125,30 @@ class RosterCoordinator:
         """
         try:
             entry = decode_entry(data)
-            require_author(entry)
         except ProtocolError:
             return
-        if isinstance(entry, MembershipEntry) and entry.plan == self.plan.digest:
+        if not self._admission.may_take(entry):
+            return
+        if isinstance(entry, ClaimEntry):
+            self._enter(entry)
+        elif isinstance(entry, MembershipEntry):
             if entry.change is Change.JOIN:
                 if entry.round >= self._joins_from.get(entry.worker, 0) and self._has_stake(entry.worker):
                     self._joining[entry.worker] = entry
                     self._lost.discard(entry.worker)
             elif entry.round == self.round + 1 and entry.worker in self._workers:
                 self._answers[entry.worker] = entry
-        elif isinstance(entry, ClaimEntry):
-            is_recent = entry.claim.plan == self.plan.digest and self.round - 1 <= entry.claim.round <= self.round
-            if is_recent and self._has_signed(entry):
-                self._enter(entry)
 
     def deliver(self, message: MadeClaim) -> DeliveryEntry | None:
-        """The signed receipt of a member's checked message, shown after `keep`; nothing if it comes too late."""
+        """The signed receipt of a member's checked message, shown after `keep`.
+
+        Nothing if it comes too late, or before the claims that it follows from: the receipt promises that the log has
+        them as well.
+        """
         entry, roster = message.entry, self.roster
-        if roster is None or not roster.provisional or entry.claim.round != roster.round:
+        if roster is None or not roster.provisional or entry.claim.roster != roster.document:
             return None
-        if entry.worker not in {member.worker for member in roster.members} or not self._has_signed(entry):
+        if not self._admission.may_take(entry) or not self._admission.covers(entry):
             return None
         self._delivered.add(entry.worker)
         self._enter(entry)
@@ -208,7 +206,7 @@ class RosterCoordinator:
         """Take up what was signed and taken in before a restart, and publish what is in the journal alone."""
         authors: dict[bytes, str] = {}
         for entry in self._keeper.entries():
-            self._entered.add(encode_entry(entry))
+            self._admission.take(entry)
             match entry:
                 case RosterEntry():
                     self._know(self._own_roster(entry))
@@ -237,12 +235,6 @@ class RosterCoordinator:
         if roster is None:
             raise ProtocolError(f"the log in {self.store.url} has a roster of another coordinator: give its key")
         return roster
-
-    def _has_signed(self, entry: ClaimEntry) -> bool:
-        """Whether a claim names a roster of its round that has its author."""
-        roster = self._signed.get(entry.claim.roster)
-        members = () if roster is None or roster.round != entry.claim.round else roster.members
-        return any(member.worker == entry.worker for member in members)
 
     def _without(self, heard: Collection[str]) -> list[str]:
         members = () if self.roster is None else self.roster.members
@@ -287,16 +279,13 @@ class RosterCoordinator:
         """Go on from a signed roster, the newest."""
         if roster.round > self.round:
             self._delivered = set()
-            self._earlier, self._entered = self._entered, set()
-            self._signed = {known.document: known for known in self._signed.values() if known.round >= self.round}
-        self.roster = self._signed[roster.document] = roster
+        self._admission.begin(roster)
+        self.roster = roster
         self._workers.update(member.worker for member in roster.members)
         self._joins_from |= {m.worker: m.joined + 1 for m in roster.members if m.joined == roster.round}
         self._expected = {worker: first for worker, first in self._expected.items() if first > roster.round}
 
     def _enter(self, entry: LogEntry) -> None:
         """Append an entry once: a worker that was killed hands in again what it has signed before."""
-        data = encode_entry(entry)  # with the objects of a claim: who enters it with others hides nothing
-        if data not in self._entered and data not in self._earlier:
-            self._entered.add(data)
+        if self._admission.take(entry):
             self._keeper.append(entry, max(0, self.round))

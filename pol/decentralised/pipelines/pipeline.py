@@ -20,6 +20,7 @@ from pol.decentralised.pipelines.pipeline_steps import PipelineSteps
 from pol.decentralised.processes.local_processes import local_key
 from pol.decentralised.processes.round_worker import RoundWorker
 from pol.decentralised.training_options import TrainingOptions
+from pol.errors import ProtocolError
 from pol.graph.captured_step import Capture
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import MadeClaim
@@ -210,8 +211,15 @@ class StageWorker:
                 self._worker.accept(at, slots)
 
     def claim(self, at: ClaimPlace) -> MadeClaim:
-        """A claim of this worker."""
-        return self._worker.author.known[at]
+        """A claim of this worker, maybe of the round before a restart.
+
+        Raises:
+            ProtocolError: it isn't known, nor in the log.
+        """
+        claim = self._worker.author.claim(at)
+        if claim is None:
+            raise ProtocolError(f"the log has no claim of {at.worker} for round {at.round}: put back its newest state")
+        return claim
 
 
 def pipeline_round(worker: RoundWorker) -> None:

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from pol.decentralised.processes.exchange import Exchange
 from pol.errors import ProtocolError
-from pol.rounds.admission import HasStake, admitted, anybody, require_showable, sign_roster
+from pol.rounds.admission import Admission, HasStake, anybody, require_showable, sign_roster
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.earlier_claims import EarlierClaims
+from pol.rounds.earlier_claims import EarlierClaims, require_logged
 from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import (
     ClaimEntry,
@@ -20,8 +20,7 @@ from pol.rounds.log.log_entries import (
     RosterEntry,
     encode_entry,
 )
-from pol.rounds.log.logged_rounds import read_rounds
-from pol.rounds.log.rounds_log import load_head
+from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
@@ -78,8 +77,11 @@ class RoundWorker:
         self.author, self.exchange = author, exchange
         self._coordinator, self._has_stake = coordinator, has_stake
         self._keeper = None if coordinator is None else JournaledKeeper(author.store, author.plan.digest, coordinator)
+        entries = () if self._keeper is None else self._keeper.entries()
+        self._admission = Admission(author.store, author.plan, entries)
         self._signed = None if self._keeper is None else self._keeper.last_roster()
         """The newest roster that the coordinator has signed."""
+        self.journal = WorkerJournal(author.store, author.plan.digest, author.name)
         self._entries: list[LogEntry] = []
         self._received: list[LogEntry] = []
         self._made: set[bytes] = set()
@@ -120,14 +122,9 @@ class RoundWorker:
         own = b"" if self._coordinator is None else self._sign(roster, self._coordinator)
         signature = self.exchange.gather(own)[0]
         require_signed(roster.digest, signature, author.plan.coordinator, f"the roster of round {roster.round}")
-        if self._made:
-            before = roster.round - 1
-            logged = read_rounds(author.store, *load_head(author.store), before, before).claims
-            if missing := self._made - logged.keys():
-                raise ProtocolError(
-                    f"the log is without {len(missing)} claims of round {before} that {author.name} has handed in: "
-                    "stop here, as nobody could count them"
-                )
+        self.journal.see(roster, signature)
+        require_logged(author.store, author.name, author.rosters.get(roster.round - 1), self._made)
+        self._admission.begin(roster)
         author.rosters[roster.round] = roster
         author.forget(roster.round - 1)
 
@@ -137,12 +134,13 @@ class RoundWorker:
 
     def admit(self, notice: MembershipEntry) -> None:
         """Bring the notice of a new member into the log, before the roster that has it; the coordinator does."""
-        if self._keeper is not None:
+        if self._keeper is not None and self._admission.take(notice):
             self._keeper.append(notice, notice.round)
 
     def make(self, phase: str, part: int = 0) -> MadeClaim:
         """Run a phase and sign its claim, which goes into the log."""
         made = self.author.make(self.round, phase, part)
+        self.journal.add(made.entry)
         self._entries.append(made.entry)
         return made
 
@@ -205,7 +203,7 @@ class RoundWorker:
         self._made = {claim.digest for claim in own if claim.worker == self.author.name}
         self._entries, self._received = [], []
         if self._keeper is not None:
-            for entry in admitted(entered, roster):
+            for entry in self._admission.admitted(entered):
                 self._keeper.append(entry, self.round)
             self._keeper.publish([])
 

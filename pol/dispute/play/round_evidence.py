@@ -18,7 +18,7 @@ def replay_claim_of(entry: ClaimEntry, identity: bytes = bytes(32)) -> ReplayCla
 
 
 def trace_of(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory) -> SegmentTrace:
-    """One's own execution of a claim, from what its sources have published.
+    """One's own execution of a claim, from what its sources have published, or from replays of those that haven't.
 
     Raises:
         ProtocolError: the claim is false by its roots.
@@ -26,5 +26,5 @@ def trace_of(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory
     """
     program = load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]).program
     constants, claim = phase_constants(rounds, entry), entry.claim
-    start = load_start(rounds, entry)
+    start = load_start(rounds, entry, executors)
     return SegmentTrace(program, constants, executors(program, constants), start, claim.first_step, claim.steps)

@@ -16,7 +16,7 @@ from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.rounds.auditing.round_audit import Finding, Lie
 from pol.rounds.log.log_entries import ClaimEntry
-from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.log.logged_rounds import LoggedRounds, end_of_copy
 from pol.rounds.plan.rounds_plan import Phase, RoundsPlan
 from pol.rounds.round_claim import INITIAL, BoundSlot
 from pol.training.storage.sealing import is_sealed
@@ -25,6 +25,9 @@ from pol.training.task import task_tensors
 from pol.training.task.published_task import PROGRAM_LIMIT
 from pol.training.task.task_source import GRAPH_LIMIT
 from pol.verification.replay.canonical_replay import replay_end
+
+MOST_REPLAYS = 64
+"""Claims that are replayed for one whose sources are withheld."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def load_end(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
 def _held_by(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
     if not entry.tensors:
         raise OperationalError(f"{entry.worker} hasn't published the end of its claim of round {entry.claim.round}")
-    loaded, slots = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)), rounds.end_of_copy(entry)
+    loaded, slots = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)), end_of_copy(rounds.store, entry)
     if len(slots) != len(loaded.program.slots):
         raise OperationalError(f"{entry.worker} has published {len(slots)} slots of {len(loaded.program.slots)}")
     held = [place for place, slot in enumerate(slots) if slot.is_held]
@@ -128,14 +131,20 @@ def _held_by(rounds: LoggedRounds, entry: ClaimEntry) -> dict[int, Words]:
     return dict(zip(held, words, strict=True))
 
 
-def load_start(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
+def load_start(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory | None = None) -> list[Words]:
     """The state that a claim starts from, out of what the authors of its sources have published.
+
+    With ``executors``, what they withhold is what a replay of their claims gives.
 
     Raises:
         ProtocolError: the sources don't give the claimed start: the claim is false by its roots.
         OperationalError: something is withheld.
+        FalseSourceError: what is withheld isn't what was claimed.
     """
-    tensors = PublishedTensors(rounds)
+    return _start(PublishedTensors(rounds, executors), rounds, entry)
+
+
+def _start(tensors: PublishedTensors, rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
     found = [tensors.of(source) for source in rounds.sources(entry)]
     types = [slot.type for slot in load_phase(rounds.store, rounds.plan.phase(entry.claim.phase)).program.slots]
     if state_root(types, found) != entry.claim.start:
@@ -150,9 +159,13 @@ def replay_claim(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFac
         ProtocolError: as `load_start`.
         OperationalError: as `load_start`.
     """
+    return _end(PublishedTensors(rounds, executors), rounds, entry, executors)
+
+
+def _end(tensors: PublishedTensors, rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory) -> list[Words]:
     claim, phase = entry.claim, rounds.plan.phase(entry.claim.phase)
     constants, program = phase_constants(rounds, entry), load_phase(rounds.store, phase).program
-    start = load_start(rounds, entry)
+    start = _start(tensors, rounds, entry)
     return replay_end(program, executors(program, constants), start, claim.first_step, claim.steps)
 
 
@@ -163,20 +176,37 @@ def execution_finding(rounds: LoggedRounds, entry: ClaimEntry, executors: Execut
         ProtocolError: as `load_start`.
         OperationalError: as `load_start`.
     """
+    return _wrong_end(rounds, entry, replay_claim(rounds, entry, executors))
+
+
+def _wrong_end(rounds: LoggedRounds, entry: ClaimEntry, replayed: list[Words]) -> Finding | None:
     claim, phase = entry.claim, rounds.plan.phase(entry.claim.phase)
-    types = [slot.type for slot in load_phase(rounds.store, phase).program.slots]
-    end = state_root(types, replay_claim(rounds, entry, executors))
+    end = state_root([slot.type for slot in load_phase(rounds.store, phase).program.slots], replayed)
     if end == claim.end:
         return None
     detail = f"claims the end {claim.end.hex()[:16]}, and {claim.steps} steps of its program give {end.hex()[:16]}"
     return Finding(Lie.EXECUTION, entry.worker, claim.round, phase.name, detail, claim.digest)
 
 
-class PublishedTensors:
-    """Tensors by their source: a file is read once."""
+class FalseSourceError(OperationalError):
+    """What a claim follows from is withheld, and isn't what was claimed: ``finding`` says whose lie that is."""
 
-    def __init__(self, rounds: LoggedRounds) -> None:
-        self._rounds = rounds
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(f"it follows from a false claim whose end is withheld: {finding}")
+        self.finding = finding
+
+
+class PublishedTensors:
+    """Tensors by their source: a file is read once. With ``executors``, those that are withheld are replayed.
+
+    Nobody needs to be asked for them: a claim's end follows from its sources, down to what was published, or to the
+    plan. So who withholds one hides no lie in it, and none in what follows from it; it makes others replay more, at
+    most ``MOST_REPLAYS`` claims.
+    """
+
+    def __init__(self, rounds: LoggedRounds, executors: ExecutorFactory | None = None) -> None:
+        self._rounds, self._executors = rounds, executors
+        self._replayed: dict[bytes, list[Words]] = {}
         self._initial: list[Words] = []
         self._files: dict[ClaimEntry, dict[int, Words] | OperationalError] = {}
 
@@ -189,11 +219,28 @@ class PublishedTensors:
         if source.claim == INITIAL:
             return self._initial_value(source)
         entry = self._claim(source)
-        return self._rounds.shown(entry, partial(self._by_copy, source))
+        try:
+            return self._rounds.shown(entry, partial(self._by_copy, source))
+        except OperationalError:
+            if self._executors is None or len(self._replayed) >= MOST_REPLAYS:
+                raise
+            return self._by_replay(source, entry, self._executors)
+
+    def _by_replay(self, source: BoundSlot, entry: ClaimEntry, executors: ExecutorFactory) -> Words:
+        if source.claim not in self._replayed:
+            self._replayed[source.claim] = []  # counts while those before it are replayed
+            end = _end(self, self._rounds, entry, executors)
+            if (finding := _wrong_end(self._rounds, entry, end)) is not None:
+                raise FalseSourceError(finding)
+            self._replayed[source.claim] = end
+        end = self._replayed[source.claim]
+        if source.slot >= len(end):
+            raise OperationalError(f"{entry.worker}'s claim has no slot {source.slot}")
+        return end[source.slot]
 
     def _by_copy(self, source: BoundSlot, entry: ClaimEntry) -> Words:
         """The tensor as one copy of the entry shows it: in its file, or in that of the source that it names."""
-        end = self._rounds.end_of_copy(entry)
+        end = end_of_copy(self._rounds.store, entry)
         if source.slot >= len(end) or end[source.slot].is_held:
             return self._in_file(source, entry)
         own = self._rounds.sources(entry)
@@ -239,6 +286,8 @@ def findings_by_replay(
     for entry in entries:
         try:
             found = execution_finding(rounds, entry, executors)
+        except FalseSourceError as error:
+            found = error.finding
         except PolError as error:  # false by its roots, which `findings_by_roots` says; or withheld
             name = rounds.plan.phase_name(entry.claim.phase)
             found = Finding(Lie.WITHHELD, entry.worker, entry.claim.round, name, str(error), entry.claim.digest)

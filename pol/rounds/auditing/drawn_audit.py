@@ -115,7 +115,8 @@ def audit_claims(
     refuted, by_replay = {finding.claim for finding in by_roots}, list[Finding]()
     for done, entry in enumerate(claims, 1):
         if entry.claim.digest not in refuted:
-            by_replay += findings_by_replay(rounds, [entry], executors)
+            # A false claim that is withheld is found by each that follows from it.
+            by_replay += [one for one in findings_by_replay(rounds, [entry], executors) if one not in by_replay]
         advance(done, len(claims))
     return RoundsAudit(rounds, tuple(claims), (*by_roots, *by_replay))
 

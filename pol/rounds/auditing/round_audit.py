@@ -86,9 +86,7 @@ def findings_by_roots(
                 name = rounds.plan.phase_name(entry.claim.phase)
                 yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), entry.claim.digest)
         if isinstance(entry, DeliveryEntry) and entry.claim in rounds.claims:
-            worker = rounds.claims[entry.claim].worker
-            if entry.receiver == coordinator and left_out(rounds.rosters.get(round_, ()), worker):
-                problem = f"has acknowledged the message of {worker}, and the final roster is without it"
+            if entry.receiver == coordinator and (problem := _broken_promise(rounds, entry)):
                 yield Finding(Lie.OMISSION, coordinator, round_, "roster", problem, entry.claim)
         elif isinstance(entry, DeliveryEntry):
             # Only its keeper can leave anything out of the log; a receiver could have made up what it acknowledges.
@@ -97,6 +95,21 @@ def findings_by_roots(
             lie = Lie.OMISSION if is_keeper else Lie.WITHHELD
             yield Finding(lie, entry.receiver, round_, "log", problem, entry.claim)
     yield from _arrival_findings(rounds, first, last, held)
+
+
+def _broken_promise(rounds: LoggedRounds, receipt: DeliveryEntry) -> str:
+    """What the coordinator has left out against its receipt of a claim that the log has; empty if nothing is."""
+    entry = rounds.claims[receipt.claim]
+    if left_out(rounds.rosters.get(receipt.round, ()), entry.worker):
+        return f"has acknowledged the message of {entry.worker}, and the final roster is without it"
+    try:
+        sources = rounds.sources(entry) if rounds.is_whole else []
+    except OperationalError:  # which its author withholds
+        return ""
+    missing = [source.claim for source in sources if source.claim != INITIAL and source.claim not in rounds.claims]
+    if not missing:
+        return ""
+    return f"has acknowledged claim {receipt.claim.hex()[:16]}, and left out {missing[0].hex()[:16]}, its source"
 
 
 def _arrival_findings(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from pol.commitments import canonical_json
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import LogEntry, RosterEntry, decode_entry, encode_entry
+from pol.rounds.log.owned_file import OwnedFile
 from pol.rounds.log.rounds_log import HEAD, PAGE, LogHead, LogKeeper, read_pages
 from pol.rounds.worker_key import WorkerKey, require_signed
 from pol.training.storage.store import Store
 
 KIND, VERSION = "pol/keeper-journal", 1
-_LIMIT = 1 << 28
 
 
 class JournaledKeeper:
@@ -31,14 +30,12 @@ class JournaledKeeper:
     """
 
     def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
-        self._store, self._file = store, f"keeper-{plan.hex()}.json"
-        self._newest, self._start = f"start-{plan.hex()}.json", canonical_json.encode({"start": secrets.token_hex(16)})
+        self._store, self._name = store, f"keeper-{plan.hex()}.json"
         self._log = LogKeeper(store, plan, key)
         self._first = len(self._log)
         """Where the journal's entries begin in the log."""
         self._entries: list[tuple[int, bytes]] = []
         """Those behind, with the round in which each was appended."""
-        self._written = b""
         self._starts = 0
         """How often a keeper was started on this journal."""
         self.notices: list[LogEntry] = []
@@ -46,14 +43,13 @@ class JournaledKeeper:
         if len(self._log):
             head = LogHead.decode(store.read(HEAD))
             require_signed(head.digest, head.signature, key.name, f"the head of the log in {store.url}")
-            if not store.holds(self._file):
+            if not store.holds(self._name):
                 raise ProtocolError(
-                    f"the training in {store.url} has begun already, and {self._file}, which says what was signed, "
+                    f"the training in {store.url} has begun already, and {self._name}, which says what was signed, "
                     "isn't there: put it back, or begin a new training in an empty store"
                 )
-        # Before the journal is read: a keeper that writes it later finds this, and stops.
-        store.replace(self._newest, self._start)
-        if store.holds(self._file):
+        self._file = OwnedFile(store, self._name, "coordinator")
+        if self._file.content:
             self._recover()
         self._starts += 1
         self.keep(self.notices)
@@ -96,12 +92,7 @@ class JournaledKeeper:
             "entries": [{"round": round_, "entry": data.decode()} for round_, data in self._entries],
             "notices": [encode_entry(notice).decode() for notice in notices],
         }
-        data = canonical_json.encode(document)
-        self._require_newest()  # writes nothing over the other one's journal
-        if data != self._written:
-            self._store.replace(self._file, data)
-            self._written = data
-            self._require_newest()  # a write can take longer than another one's start
+        self._file.write(canonical_json.encode(document))
         if len(self._entries) >= PAGE:  # keeps the journal short
             self._sign_head()
 
@@ -115,10 +106,6 @@ class JournaledKeeper:
         self.keep(notices)
         self._sign_head()
 
-    def _require_newest(self) -> None:
-        if self._store.read(self._newest) != self._start:
-            raise OperationalError(f"another coordinator was started on the log in {self._store.url}: this one stops")
-
     def _sign_head(self) -> None:
         for round_, data in self._entries:
             self._log.append(decode_entry(data), round_)
@@ -131,9 +118,8 @@ class JournaledKeeper:
 
     def _recover(self) -> None:
         """Take up the journal: its first entries may stand in the log already."""
-        self._written = self._store.read(self._file, limit=_LIMIT)
         names = ["starts", "first", "entries", "notices"]
-        given = canonical_json.Fields.of_document(self._written, f"the journal {self._file}", KIND, VERSION, names)
+        given = canonical_json.Fields.of_document(self._file.content, f"the journal {self._name}", KIND, VERSION, names)
         items = [canonical_json.Fields(item, "an entry", ["round", "entry"]) for item in given.items("entries")]
         entries = [(item.integer("round"), item.text("entry").encode()) for item in items]
         self._starts, self._first = given.integer("starts"), given.integer("first")
@@ -141,7 +127,7 @@ class JournaledKeeper:
         logged = list(islice(self._published(), self._first, None))
         if done < 0 or logged != [data for _, data in entries[:done]]:
             raise ProtocolError(
-                f"the log in {self._store.url} has {len(self._log)} entries that don't fit {self._file}: put back the "
+                f"the log in {self._store.url} has {len(self._log)} entries that don't fit {self._name}: put back the "
                 "newest state of both, or begin a new training in an empty store"
             )
         self._first, self._entries = len(self._log), entries[done:]

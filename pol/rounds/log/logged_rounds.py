@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 from pol.errors import OperationalError, ProtocolError
@@ -59,14 +59,7 @@ class LoggedRounds:
         Raises:
             OperationalError: the store failed, or the object isn't that of the claim's end: as good as withheld.
         """
-        return self.shown(entry, self.end_of_copy)
-
-    def end_of_copy(self, entry: ClaimEntry) -> list[EndSlot]:
-        """As `end`, by this copy of the entry: no signature covers which slots its file holds."""
-        try:
-            return decode_end(self.store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
-        except ProtocolError as error:
-            raise OperationalError(f"{entry.worker} has published no roots of its claim's end: {error}") from error
+        return self.shown(entry, partial(end_of_copy, self.store))
 
     def sources(self, entry: ClaimEntry) -> list[BoundSlot]:
         """The sources of a claim.
@@ -74,7 +67,7 @@ class LoggedRounds:
         Raises:
             OperationalError: the store failed, or the object isn't what the claim commits to: as good as withheld.
         """
-        return self.shown(entry, self._sources)
+        return self.shown(entry, partial(sources_of_copy, self.store))
 
     def roster_of(self, entry: ClaimEntry) -> Roster | None:
         """The roster that a claim names, if the log has it."""
@@ -85,14 +78,32 @@ class LoggedRounds:
         """The final roster of the round before; more than one, if the coordinator has equivocated."""
         return final_of(self.rosters.get(round_ - 1, ()))
 
-    def _sources(self, entry: ClaimEntry) -> list[BoundSlot]:
-        try:
-            sources = decode_sources(self.store.get(entry.sources, limit=ROOTS_LIMIT))
-        except ProtocolError as error:  # also of the store: an object that is damaged, or too long
-            raise OperationalError(f"{entry.worker} has published no sources of its claim: {error}") from error
-        if sources_root(sources) != entry.claim.sources:
-            raise OperationalError(f"the sources that {entry.worker} has published aren't those of its claim")
-        return sources
+
+def end_of_copy(store: Store, entry: ClaimEntry) -> list[EndSlot]:
+    """The end of a claim by this copy of its entry: no signature covers which slots its file holds.
+
+    Raises:
+        OperationalError: as `LoggedRounds.end`.
+    """
+    try:
+        return decode_end(store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
+    except ProtocolError as error:
+        raise OperationalError(f"{entry.worker} has published no roots of its claim's end: {error}") from error
+
+
+def sources_of_copy(store: Store, entry: ClaimEntry) -> list[BoundSlot]:
+    """The sources of a claim by this copy of its entry.
+
+    Raises:
+        OperationalError: as `LoggedRounds.sources`.
+    """
+    try:
+        sources = decode_sources(store.get(entry.sources, limit=ROOTS_LIMIT))
+    except ProtocolError as error:  # also of the store: an object that is damaged, or too long
+        raise OperationalError(f"{entry.worker} has published no sources of its claim: {error}") from error
+    if sources_root(sources) != entry.claim.sources:
+        raise OperationalError(f"the sources that {entry.worker} has published aren't those of its claim")
+    return sources
 
 
 def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, last: int | None = None) -> LoggedRounds:

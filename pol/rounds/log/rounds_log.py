@@ -162,7 +162,8 @@ class LogKeeper:
         self._page_round = 0
         self._chapters: list[LogPiece] = []
         self._pages: list[LogPiece] = []
-        self._round = 0
+        self._tails: list[str] = []
+        """Pages that newer ones have replaced, and the newest."""
         if store.holds(HEAD):
             head = LogHead.decode(store.read(HEAD))
             if head.plan != plan:
@@ -185,9 +186,13 @@ class LogKeeper:
         pages = list(self._pages)
         if self._page:
             pages.append(LogPiece(self._store.put(_join(self._page)), self._page_round))
+            self._tails = [*(tail for tail in self._tails if tail != pages[-1].object), pages[-1].object]
         head = LogHead(self._plan, self._edge.size, self._edge.root(), b"", tuple(self._chapters), tuple(pages))
         signed = replace(head, signature=self._key.sign(head.digest))
         self._store.replace(HEAD, signed.encode())
+        # Who has read the head before can still read its last page.
+        while len(self._tails) > 2:
+            self._store.remove(self._tails.pop(0))
         return signed
 
     def _append(self, data: bytes, round_: int) -> None:
@@ -214,6 +219,7 @@ class LogKeeper:
         if head.size % PAGE:
             last = self._pages.pop()
             self._page, self._page_round = _split(self._store.get(last.object)), last.round
+            self._tails = [last.object]
 
 
 def rosters_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry]) -> list[Roster]:

@@ -46,6 +46,17 @@ def required_sources(
     Raises:
         ProtocolError: the worker isn't in the roster, or the plan has no rule for this claim.
     """
+    phase = require_place(plan, roster, place)
+    return [_required(plan, phase, rule, roster, before, place) for rule in phase.sources]
+
+
+def require_place(plan: RoundsPlan, roster: Roster, place: ClaimPlace) -> Phase:
+    """The phase of a claim, whose place the plan and the roster of its round give to its author.
+
+    Raises:
+        ProtocolError: there is no such place, or it is another member's.
+    """
+    own = roster.place(place.worker)
     if not 0 <= place.phase < len(plan.phases):
         raise ProtocolError(f"the plan has no phase {place.phase}")
     phase = plan.phases[place.phase]
@@ -54,10 +65,10 @@ def required_sources(
     if place.part >= phase.parts:
         raise ProtocolError(f"phase {phase.name} has {phase.parts} parts, none with the number {place.part}")
     if phase.author_rule:
-        author = _worker(phase.author_rule, roster, roster, place, roster.place(place.worker))
+        author = _worker(phase.author_rule, roster, roster, place, own)
         if author != place.worker:
             raise ProtocolError(f"part {place.part} of phase {phase.name} is {author}'s, {phase.author} of the roster")
-    return [_required(plan, phase, rule, roster, before, place) for rule in phase.sources]
+    return phase
 
 
 def _required(

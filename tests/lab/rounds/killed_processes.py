@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+from pol.arithmetic.primitives import Words
 from pol.decentralised.elastic.coordination import Patience
 from pol.decentralised.elastic.member_processes import (
     ElasticMember,
@@ -22,8 +23,10 @@ from pol.decentralised.elastic.member_processes import (
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.decentralised.processes.local_processes import Round
 from pol.decentralised.processes.round_worker import RoundWorker
+from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.plan.source_rules import ClaimPlace
 
 _PAUSE = 0.05
 
@@ -93,6 +96,17 @@ def dying_round(do_round: Round, flag: str, rank: int, when: str, worker: RoundW
         _die(flag)
     if is_last and when == JOURNALED:
         mock.patch.object(JournaledKeeper, "_sign_head", partial(_die, flag)).start()
+
+
+class DyingOnce(ClaimAuthor):
+    """Its process is killed in the midst of its second piece of work, once in a training."""
+
+    flag = "died.json"
+
+    def run(self, place: ClaimPlace, start: Sequence[Words], first_step: int, steps: int) -> list[Words]:
+        if place.round and self.store.create(self.flag, b"{}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(place, start, first_step, steps)
 
 
 def _die(flag: str) -> None:

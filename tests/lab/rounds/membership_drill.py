@@ -38,11 +38,12 @@ class MembershipDrill:
 
     store: Store
     plan: RoundsPlan
-    mailbox: Mailbox
+    meeting: KeyValueStore
     random: random.Random
     happened: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        self.mailbox = Mailbox(self.meeting, 1.0)
         self.coordinator = RosterCoordinator(self.store, self.plan, COORDINATOR, SEATS)
         self.reception = Reception(self.coordinator, self.mailbox, "work", SHARED)
         self.workers: dict[str, ElasticWorker] = {}
@@ -54,7 +55,7 @@ class MembershipDrill:
         """A drill of so many rounds."""
         plan = replace(tiny_plan(store, range(1, SEATS + 1)), rounds=rounds)
         store.put(plan.encode())
-        return cls(store, plan, Mailbox(meeting, 1.0), random.Random(seed))
+        return cls(store, plan, meeting, random.Random(seed))
 
     def play(self) -> None:
         """All rounds."""
@@ -152,4 +153,4 @@ class MembershipDrill:
     def _start(self, number: int) -> None:
         """A worker as a new process has it: with nothing but its key, its journal and what is published."""
         author = ClaimAuthor(self.store, self.plan, key(number), CpuExecutor)
-        self.workers[author.name] = ElasticWorker(author, self.mailbox)
+        self.workers[author.name] = ElasticWorker(author, Mailbox(self.meeting, 1.0))

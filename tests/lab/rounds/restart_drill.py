@@ -98,6 +98,9 @@ class MortalMeeting:
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         return bytes(self._alive().queue_pop(key, block))
 
+    def delete_key(self, key: str, /) -> bool:
+        return bool(self._alive().delete_key(key))
+
     def queue_len(self, key: str, /) -> int:
         return int(self._alive().queue_len(key))
 

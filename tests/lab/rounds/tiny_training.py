@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from pol.rounds.auditing.round_audit import Finding, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.log.rounds_log import LogKeeper, load_head, require_whole
+from pol.rounds.log.rounds_log import HEAD, LogKeeper, load_head, require_whole
 from pol.rounds.plan.plan_builder import From, PlanBuilder
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
@@ -148,6 +148,21 @@ class TinyTraining:
         if self.entries:
             self.publish()
         return list(findings_by_roots(self.read()))
+
+
+def republish(store: Store, plan: RoundsPlan, keeps: Callable[[LogEntry], bool]) -> None:
+    """What a lying keeper shows in place of its log: another one, of the entries that it keeps."""
+    keeper, rounds = (
+        LogKeeper(Store("memory://republished"), plan.digest, COORDINATOR),
+        read_rounds(store, *load_head(store)),
+    )
+    for entry in filter(keeps, rounds.entries):
+        keeper.append(entry, 0)
+    head = keeper.publish()
+    for page in head.pages:
+        store.put(Store("memory://republished").get(page.object))
+    store.replace(HEAD, head.encode())
+    Store("memory://republished").remove(HEAD)
 
 
 LIAR = 1
