@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+import json
 import re
 import shlex
 import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import click
@@ -42,6 +44,13 @@ def pol(*arguments: str | Path) -> Said:
         except SystemExit as ended:
             return Said(int(ended.code or 0), said.getvalue().decode())
     raise AssertionError("main() returned")
+
+
+def answer(*arguments: str | Path) -> Any:
+    """What a command says for programs."""
+    said = pol(*arguments, "--json")
+    assert said == Said(0), said.out
+    return json.loads(said.out)
 
 
 @cache

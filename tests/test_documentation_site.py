@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ import pytest
 
 from lab.figures.committed_data import attacks, benchmarks, demo_moves
 from lab.figures.drawn import FIGURES, drawn
-from lab.page_browser import PHONE, SCREEN, NoBrowser, browser, look_at
+from lab.page_browser import PHONE, SCREEN, look_at
 from lab.public_api import PACKAGES, public_names
+from report.test_pages_in_a_browser import opened  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.long
 
@@ -152,19 +152,10 @@ def test_pictures_count_what_the_tables_count() -> None:
     assert demo_moves()[-1].remains == "nothing: decided"
 
 
-@pytest.fixture(scope="module")
-def opened() -> Iterator[Any]:
-    try:
-        with browser() as found:
-            yield found
-    except NoBrowser as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, SCREEN], ids=["phone", "screen"])
-def test_in_a_browser(site: Path, opened: Any, size: tuple[int, int], scheme: str) -> None:
+def test_in_a_browser(site: Path, opened: Any, size: tuple[int, int], scheme: str) -> None:  # noqa: F811
     """From disk: no page is wider than the screen, nothing complains, and the search finds."""
     for name in ("benchmarks", "attacks", "figures", "comparison", "python/pol", "spec/dispute", "adr/index", "index"):
         look = look_at(opened, (site / f"{name}.html").as_uri(), size, scheme)

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import toy_market
-from hostile_players import LyingSums, RandomPlayer
+from hostile_players import LyingSums
 from node_snapshots import unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
@@ -16,12 +16,12 @@ from pol.chain.desks.task_registry import Status
 from pol.claims.distance import UNEQUAL
 from pol.demo.lying_players import Lie, LyingTrace, draw_lie
 from pol.dispute.encoding.move_encoding import encode
-from pol.dispute.moves import Answer, Describe, DescribeSlot, OpenState, ProveSlot, ProveStep
+from pol.dispute.moves import Answer, Describe, DescribeSlot, ProveSlot, ProveStep
 from pol.dispute.one_step import disputed
 from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
-from pol.dispute.position import ClaimKind, Level, Position, Side
+from pol.dispute.position import ClaimKind, Position, Side
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component
 from pol.roles.party.dispute_session import DisputeSession, MoveMade
@@ -163,18 +163,6 @@ def test_whoever_defends_a_right_claim_with_a_wrong_trace_is_slashed(toy: ToyMar
     assert (found.facts.number, found.element, found.instruction) == (8, element, 3)
 
 
-def test_a_state_that_its_own_trace_does_not_yield_is_slashed(ground: Ground) -> None:
-    """The challenger agrees with nothing but the trace, and proves what the slot should hold."""
-    toy = toy_market.at_verdict(ground, spoil)
-    dispute = toy.challenge(ReplayPlayer(toy.honest))
-    moves = play(toy, dispute, ReplayPlayer(spoil(toy.honest)), ReplayPlayer(toy.honest))
-    assert toy.game.winner(dispute) is Side.CHALLENGER
-    assert any(isinstance(made.move, OpenState) for made in moves)
-    last = moves[-1]
-    assert isinstance(last.move, ProveSlot)
-    assert (last.position.level, last.position.lo + last.move.index) == (Level.STATE, 1)
-
-
 def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up(toy: ToyMarket) -> None:
     challenger = ReplayPlayer(spoil(toy.honest))
     dispute = toy.challenge(challenger)
@@ -182,31 +170,6 @@ def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up(toy: Toy
     assert toy.game.winner(dispute) is Side.ASSERTER
     assert moves[-1].move is None
     assert isinstance(moves[-1].upheld, ProveSlot)
-
-
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-def test_a_baseless_challenger_loses_its_bond(toy: ToyMarket, seed: int) -> None:
-    challenger = baseless(toy, seed)
-    dispute = toy.challenge(challenger)
-    play(toy, dispute, ReplayPlayer(toy.honest), challenger)
-    assert toy.game.winner(dispute) is Side.ASSERTER
-    assert toy.market.registry.task(toy.task_id).status is Status.CONTESTED
-    assert toy.gain("whistleblower") == -ETHER
-
-
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-def test_a_challenger_that_plays_at_random_loses_its_bond(toy: ToyMarket, seed: int) -> None:
-    challenger = RandomPlayer(Random(seed), toy.honest.program)
-    dispute = toy.challenge(challenger)
-    play(toy, dispute, ReplayPlayer(toy.honest), challenger)
-    assert toy.game.winner(dispute) is Side.ASSERTER
-
-
-def test_honest_training_with_a_counter_is_accepted(toy: ToyMarket) -> None:
-    """Its buffer is an integer that moves in every step."""
-    assert toy.claim.references[1] == UNEQUAL
-    (posted,) = toy.market.verdicts.events("VerdictPosted")
-    assert posted["rejecting"] == 0
 
 
 @pytest.mark.parametrize("component", list(Component))

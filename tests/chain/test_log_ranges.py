@@ -21,6 +21,7 @@ REFUSALS = [
     (-32047, "Invalid eth_getLogs request. 'fromBlock'-'toBlock' range too large. Max range: 800"),
     (-32614, "eth_getLogs is limited to a 10,000 range"),
     (413, "the answer is too large"),
+    (502, "upstream timed out"),
     (-32701, "Please specify an address in your request or, to remove restrictions, order a dedicated full node"),
 ]
 

@@ -3,7 +3,8 @@
 import pytest
 from manual_node import COUNTER, ONCE, count, pool
 
-from pol.chain.account.gas_fees import GWEI, Budget, FeePolicy, Fees, InclusionPolicy
+from pol.chain.account.gas_fees import GWEI, ORACLE, Budget, FeePolicy, Fees, InclusionPolicy
+from pol.chain.account.outbox import STRANGER
 from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.node.connection import Connection
@@ -234,6 +235,50 @@ def test_somebody_else_uses_the_nonce() -> None:
         assert (node.counted(), node.counted(ONCE), node.nonce(wallet)) == (1, 1, 2)
 
 
+def test_a_call_that_came_second_says_what_the_contract_refuses() -> None:
+    with pool() as node:
+        wallet, rich = node.wallet(), node.eth.accounts[0]
+
+        def faster() -> None:
+            fees = {"maxFeePerGas": hex(900 * GWEI), "maxPriorityFeePerGas": hex(90 * GWEI)}
+            node.order("eth_sendTransaction", {"from": rich, "to": ONCE, "gas": hex(100_000), **fees})
+            node.mine()
+
+        node.steps = [faster]
+        with pytest.raises(Reverted, match="count was refused"):
+            count(wallet, ONCE)
+        assert node.heard("as where somebody else was faster")
+        assert (node.counted(ONCE), node.nonce(wallet)) == (1, 1)
+
+
+def test_a_call_that_writes_new_words_in_the_next_block_has_gas_for_them() -> None:
+    """As two calls in one second that change a checkpoint: the simulation sees it there, the next second needs another."""
+
+    def words(value: int) -> None:
+        for slot in range(4):
+            node.order("anvil_setStorageAt", COUNTER, hex(slot), f"0x{value:064x}")
+
+    with pool() as node:
+        wallet = node.wallet()
+        node.order("anvil_setCode", COUNTER, "0x" + "".join(f"600160{slot:02x}55" for slot in range(4)))
+        words(1)
+        node.mine()
+        node.steps = [lambda: words(0), node.mine]
+        assert count(wallet)["status"] == 1
+        assert node.counted() == 1
+
+
+def test_another_process_with_the_same_key_is_told() -> None:
+    with pool() as node:
+        wallet, twin = node.wallet(), node.wallet()
+        count(wallet)
+        count(wallet)
+        assert not node.heard(STRANGER)
+        count(twin)
+        count(wallet)
+        assert (node.counted(), node.told) == (4, [STRANGER])
+
+
 def test_low_funds() -> None:
     with pool() as node:
         wallet = node.wallet()
@@ -264,6 +309,18 @@ def test_a_budget_for_the_whole_game() -> None:
         wallet.require(Budget(moves=40, gas=1_000_000, value=10**18))
         with pytest.raises(OperationalError, match=r"1100 moves of 1000000 gas.*Send it 10000000000000000000 wei"):
             wallet.require(Budget(moves=1100, gas=1_000_000))
+
+
+def test_a_budget_pays_ten_times_the_fee_for_data_on_l1() -> None:
+    with pool() as node:
+        wallet, game = node.wallet(policy=FeePolicy(cap=100 * GWEI)), Budget(moves=10, gas=1_000_000, size=10_000)
+        wallet.require(game)
+        # A milliether for each of the 1,160 bytes of a transaction.
+        node.order("anvil_setCode", ORACLE, "0x60043567" + (10**15).to_bytes(8, "big").hex() + "025f5260205ff3")
+        with pytest.raises(
+            OperationalError, match=r"116000000000000000000 wei may be .* Send it 17000000000000000000 wei"
+        ):
+            wallet.require(game)
 
 
 def test_an_embedded_chain_says_that_money_is_short() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from anvil_node import anvil_node
 from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.contract.creation import FACTORY, address_of
 from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
 from pol.chain.deployments.contract_layout import wiring
-from pol.chain.deployments.create2 import FACTORY, address_of
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.deployments.deployment_check import assertions
 from pol.chain.deployments.deployment_plan import Plan

@@ -17,8 +17,8 @@ import pytest
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.artifacts import artifact
+from pol.chain.contract.creation import init_code
 from pol.chain.deployment_rules import MARKET_RULES, Settings
-from pol.chain.deployments.create2 import init_code
 from pol.chain.deployments.deployment_plan import Plan
 from pol.chain.node.connection import Connection
 from pol.cli.deployment.deployment_documents import document

@@ -63,15 +63,16 @@ def test_all_roots(run: Path) -> None:
     )
 
 
-def test_withheld_data_is_inconclusive(run: Path, tmp_path: Path) -> None:
+def test_a_withheld_end_is_replayed_and_withheld_sources_are_inconclusive(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run")
     store = Store(f"file://{tmp_path}/run/store")
     training = TinyTraining(store, TinyTraining.of(store).plan)
     entry = next(e for e in training.read().claims.values() if e.worker == key(0).name and e.claim.place == (0, 3, 0))
-    (withheld,) = (tmp_path / "run" / "store").rglob(f"{entry.tensors}*")
-    withheld.unlink()
-    said = pol("audit", tmp_path / "run", "--worker", "0", "--round", "1")
-    assert said == Said(3, match="withheld")
+    audit = ("audit", tmp_path / "run", "--worker", "0", "--round", "1")
+    for name, said in ((entry.tensors, Said(0, match="accepted")), (entry.sources, Said(3, match="withheld"))):
+        (withheld,) = (tmp_path / "run" / "store").rglob(f"{name}*")
+        withheld.unlink()
+        assert pol(*audit) == said
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ NEEDS = {
     ("demo",): "demo",
     ("bench",): "train",
     ("run", "whistleblower", "--rpc", "http://127.0.0.1:1"): "chain",
-    ("stake", "deposit", "1"): "chain",
+    ("stake", "deposit", "1", "--deployment", str(ROOT / "README.md"), "--rpc", "http://127.0.0.1:1"): "chain",
     ("audit", "rounds", "--worker", "0x" + "11" * 20, "--round", "0"): "rounds",
     ("doctor", "--", "python3", "train.py"): "train",
     ("zk", "setup", "mlp", "--keys", "keys"): "zk",

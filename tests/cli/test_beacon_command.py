@@ -1,24 +1,17 @@
 """`pol beacon` names the round of a claim and gives a seed only if the League has signed the round."""
 
-import json
-from typing import Any
+from functools import partial
 
 import pytest
 
-from cli_runner import Said, pol
+from cli_runner import Said, answer, pol
 from drand_relay import relay
 from drand_rounds import ROUNDS
 from pol.verification.beacon.drand import QUICKNET
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 1000)
 CLAIMED = "1692806302"
-
-
-def asked(*arguments: str) -> dict[str, Any]:
-    said = pol("beacon", *arguments, "--json")
-    assert said == Said(0)
-    document: dict[str, Any] = json.loads(said.out)
-    return document
+asked = partial(answer, "beacon")
 
 
 def test_the_round_of_a_claim_before_it_is_published() -> None:

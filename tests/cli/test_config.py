@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
-from cli_runner import Said, pol
+from cli_runner import Said, answer, pol
 from pol.cli.commands import commands
 from pol.cli.market.network_options import NetworkOption
 
@@ -30,11 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home" / "pol" / "pol.toml"
 
 
-def shown(*options: str) -> dict[str, Any]:
-    said = pol("config", "--json", *options)
-    assert said.code == 0, said.out
-    found: dict[str, Any] = json.loads(said.out)
-    return found
+shown = partial(answer, "config")
 
 
 def value(setting: str, *options: str) -> Any:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from web3 import Web3
 
 from anvil_node import anvil_node
 from cli_runner import Said, pol
-from node_snapshots import unchanged
+from node_snapshots import order, unchanged
+from pol.chain.account.gas_fees import ORACLE
 from pol.chain.account.wallet import Wallet
+from pol.chain.contract.creation import FACTORY, first_child
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.deployments.rounds_deployment import RoundsDeployment
 from pol.chain.node.connection import Connection
@@ -63,6 +66,48 @@ def test_from_nothing_to_a_checked_deployment(deploy: tuple[str | Path, ...], no
     assert pol("stake", "show", *role, "--json") == Said(0, match='"locked": 0')
 
 
+def test_changed_code_and_changed_documents_are_seen(deploy: tuple[str | Path, ...], node: str, tmp_path: Path) -> None:
+    """A byte of any contract, an immutable address, the bytes that a contract keeps, each member of the document."""
+    document, check = tmp_path / "deployments" / "31337.json", (*deploy[:-2], "--check")
+    assert pol(*deploy, "--network", "anvil") == Said(0, match="hold")
+    connection, kept = Connection.to(node), json.loads(document.read_text())
+    code_of = {a: bytes(connection.web3.eth.get_code(a)) for a in (*kept["contracts"], FACTORY)}
+    vault, beacon = (bytes.fromhex(address[2:]) for address in (kept["desks"]["vault"], kept["beacon"]))
+
+    def wrong(change: Callable[[bytes], bytes]) -> set[str]:
+        """Contracts of which the check says that their code isn't theirs, after this change of all of them."""
+        with unchanged(connection):
+            for address, code in code_of.items():
+                order(connection, "anvil_setCode", address, "0x" + change(code).hex())
+            said = pol(*check)
+        assert said == Said(1, match="don't hold")
+        return {address for address in kept["contracts"] if f" at {address}: expected" in said.out}
+
+    every = set(kept["contracts"])
+    assert wrong(lambda code: code[:-9] + bytes([code[-9] ^ 1]) + code[-8:]) == wrong(lambda code: b"") == every
+    named = {address for address in every if vault in code_of[address]}
+    assert len(named) == 14
+    assert wrong(lambda code: code.replace(vault, beacon)) == named
+    hasher = next(address for address, told in kept["contracts"].items() if told["contract"] == "VectorHash")
+    with unchanged(connection):
+        order(connection, "anvil_setCode", first_child(Web3.to_checksum_address(hasher)), "0x00")
+        assert pol(*check) == Said(1, match="the bytes that VectorHash keeps")
+    changed = json.loads(document.read_text())
+    changed["contracts"][kept["desks"]["vault"]]["arguments"][1] += 1
+    for other, match in (
+        (changed, "arguments.1"),
+        (kept | {"surplus": 1}, "surplus"),
+        (kept | {"contracts": {}}, "abi"),
+    ):
+        document.write_text(json.dumps(other))
+        assert pol(*check) == Said(1, match=match)
+    # Another factory takes transactions and makes nothing.
+    order(connection, "anvil_setCode", FACTORY, "0x00")
+    before = connection.block_number()
+    assert pol(*deploy, "--network", "anvil", "--salt", "0x03") == Said(3, match="isn't the deterministic deployment")
+    assert connection.block_number() == before
+
+
 def test_the_contracts_of_rounds(deploy: tuple[str | Path, ...], node: str, tmp_path: Path) -> None:
     """Nine contracts and six wirings; their document stands beside that of the market."""
     document, command = tmp_path / "deployments" / "31337-rounds.json", (*deploy, "--rounds", "--network", "anvil")
@@ -91,6 +136,19 @@ def test_what_is_planned_for_another_account(deploy: tuple[str | Path, ...]) -> 
     assert said == Said(0, match=account)
     assert pol(*deploy[:-2], "--dry-run", "--address", "me") == Said(2, match="isn't an address")
     assert pol(*deploy[:-2], "--dry-run") == Said(2, match="name one signer")
+
+
+def test_a_plan_on_a_rollup_has_the_fee_for_data(deploy: tuple[str | Path, ...], node: str) -> None:
+    command = (*deploy, "--network", "anvil", "--dry-run")
+    before = json.loads(pol(*command, "--json").out)
+    assert before["data_fee_at_most"] == 0
+    order(
+        Connection.to(node), "anvil_setCode", ORACLE, "0x60043563" + (10**9).to_bytes(4, "big").hex() + "025f5260205ff3"
+    )
+    plan = json.loads(pol(*command, "--json").out)
+    assert 37 * 10**10 * 1000 < plan["data_fee_at_most"] < 37 * 10**10 * 24_576
+    assert plan["cost_at_most"] == before["cost_at_most"] + plan["data_fee_at_most"]
+    assert pol(*command) == Said(0, match="data on L1      0.00")
 
 
 def test_parameters_are_shown_without_a_node_or_a_key(tmp_path: Path) -> None:

@@ -1,24 +1,18 @@
 """`pol econ`: parameters and coalitions, for people and programs, and a page."""
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import toy_program
-from cli_runner import Said, pol
+from cli_runner import Said, answer, pol
 
 pytestmark = pytest.mark.rules
 
 TASK = ("--task-value", "100", "--verify-cost", "20", "--cheat-gain", "10")
-
-
-def asked(*arguments: str) -> dict[str, Any]:
-    said = pol("econ", *arguments, "--json")
-    assert said == Said(0)
-    document: dict[str, Any] = json.loads(said.out)
-    return document
+asked = partial(answer, "econ")
 
 
 def test_a_design_for_programs() -> None:

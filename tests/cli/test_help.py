@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cli_runner import Said, all_commands, pol
 from pol.cli.commands import GROUPS, VERBS
 from pol.cli.incentives.econ import OF_A_CHECKOUT
+from pol.cli.market import explain
 
 COLUMNS = 80
 MOST_MODULES = 500
@@ -104,6 +105,50 @@ def test_the_list_of_verbs_imports_none_of_them() -> None:
     count, *modules = done.stdout.splitlines()[-1].split()
     assert int(count) < MOST_MODULES
     assert not {"torch", "numpy", "web3", "rich", "cryptography", "asyncio"} & set(modules)
+
+
+MARKET = ("--deployment", "no.json", "--rpc", "http://127.0.0.1:1")
+VERBS_OF_A_STORE = (("run", "solver"), ("stake", "show"), ("explain", "1"), ("price", "1"))
+WRONG_PATHS = [
+    *[(*verb, *MARKET, "--store", "s") for verb in VERBS_OF_A_STORE],
+    *[(*verb, *MARKET) for verb in (("monitor",), ("explore",), ("object", "s", "1", "--segment", "0", "--dry-run"))],
+    ("submit", "no.py:f", "--price", "1"),
+    *[(verb, "no.file") for verb in ("commit", "inspect", "log", "serve", "replay", "verify", "audit")],
+    ("capture", "check", "no.py:f"), ("check", "no.file", "no.json"), ("diff", "no.file", "no.other"),
+]  # fmt: skip
+IMPORTS = """
+import sys
+from pol.cli.commands import VERBS, commands
+for line in [[verb, "--help"] for verb in VERBS] + {wrong}:
+    try:
+        commands(line, standalone_mode=False)
+    except Exception as error:
+        print(type(error).__name__, error)
+    print("imported:", *line, *({{"torch", "web3"}} & set(sys.modules)))
+"""
+
+
+def test_helps_and_refusals_of_wrong_paths_import_neither_torch_nor_web3(tmp_path: Path) -> None:
+    lines = [[*words] for words in WRONG_PATHS]
+    program = [sys.executable, "-c", IMPORTS.format(wrong=lines)]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, cwd=tmp_path)
+    seen = [line.removeprefix("imported: ") for line in done.stdout.splitlines() if line.startswith("imported: ")]
+    assert seen == [" ".join(line) for line in [[verb, "--help"] for verb in VERBS] + lines]
+
+
+def test_defaults_that_a_help_shows_are_those_of_what_it_does_not_import() -> None:
+    from pol.chain.desks.market import Matter
+    from pol.local_market.local_node import PORT
+    from pol.roles.submitter.submitter import TOLERANT, Offer
+    from pol.roles.whistleblower.join_strategy import JoinStrategy
+
+    defaults = {path: {p.name: p.default for p in command.params} for path, command in all_commands().items()}
+    assert (defaults["price",]["draws"], defaults["price",]["margin"]) == (Offer.draws, Offer.margin)
+    assert defaults["price",]["unit_price"] == Offer.wei_per_work_unit
+    assert (defaults["submit",]["draws"], defaults["up",]["port"]) == (Offer.draws, PORT)
+    assert defaults["run",]["wrong_share"] == JoinStrategy.wrong
+    assert list(Matter) == explain.MATTERS
+    assert f"; {TOLERANT} is usual" in pol("price", "--help").out
 
 
 def test_verbs_of_a_checkout_have_examples_too() -> None:

@@ -1,23 +1,16 @@
 """`pol sample` says what a sample has to be, and when the chain's limit is too low for it."""
 
-import json
 from fractions import Fraction
-from typing import Any
+from functools import partial
 
 import pytest
 
-from cli_runner import Said, pol
+from cli_runner import Said, answer, pol
 from pol.claims.sample_size import detection_probability
 from pol.claims.segment_draw import MAX_DRAWS
 
 pytestmark = pytest.mark.rules
-
-
-def asked(*arguments: str) -> dict[str, Any]:
-    said = pol("sample", *arguments, "--json")
-    assert said == Said(0)
-    document: dict[str, Any] = json.loads(said.out)
-    return document
+asked = partial(answer, "sample")
 
 
 def test_the_sample_of_the_issue() -> None:

@@ -10,15 +10,19 @@ import sys
 import time
 import tomllib
 import urllib.request
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
 from market_runner import TRAIN, RunningMarket, alive
 from safetensors.torch import load_file
+from web3 import Web3
 
 from cli_runner import Said, pol
 from pol.chain.account.wallet import Wallet
+from pol.chain.deployments.deployment import Deployment
+from pol.chain.desks.market import MarketAddresses
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
@@ -235,6 +239,9 @@ def test_without_a_market_there_is_one_line(tmp_path: Path, script: Path, monkey
     (tmp_path / "pol.toml").write_text(
         'network = "local"\n[networks.local]\nrpc = "http://127.0.0.1:9"\ndeployment = "d"\nstore = "s"\n'
     )
+    places = [Web3.to_checksum_address("0x" + "11" * 20)] * (4 + len(fields(MarketAddresses)))
+    deployment = Deployment(1, 0, *places[:4], MarketAddresses(*places[4:]))
+    (tmp_path / "d").write_text(deployment.to_json())
     # Named, or found: another line of code says it.
     said = pol("submit", f"{script}:make_task", "--price", "1", "--market", tmp_path)
     assert said == Said(3, match="start it by `pol up --folder")

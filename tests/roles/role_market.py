@@ -172,6 +172,11 @@ def seated(verifier: Verifier, task_id: bytes) -> None:
     assert verifier.take_seat(task_id)
 
 
+def open_claims(role: Role, task_id: bytes) -> None:
+    role.bring(role.market.seats.seating(task_id).round)
+    role.market.seats.open_claims(role.wallet, task_id)
+
+
 def conclude(verifier: Verifier, task_id: bytes) -> None:
     """The posted profile is final."""
     verifier.connection.wait_until(verifier.market.profiles.standing(task_id).deadline)

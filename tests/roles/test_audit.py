@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from role_market import SumSeer, Town, fought, lied, only_claim, settle, stated, verified
 
+from misbehaving_nodes import Pass, gateway
 from pol.chain.accounting.settlement_audit import Auditor
-from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.market import Market
+from pol.chain.desks.task_registry import Status
+from pol.chain.desks.vault_ledger import Ledger, held
+from pol.chain.node.connection import Connection
 from pol.chain.node.event_cache import ReadEvent
+from pol.errors import OperationalError
+from pol.roles.monitor.read_only_monitor import Monitor, MonitorReading
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 
@@ -55,16 +61,17 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def change(contract: Any, name: str, field: str, value: Any, which: int = -1, **match: Any) -> None:
         contract.log.read((name,))
-        events: list[ReadEvent] = contract.log._events
+        cache = contract.log.cache
+        events: list[ReadEvent] = cache._events[contract.address]
         named = [place for place, event in enumerate(events) if event.name == name]
         hits = [place for place in named if match.items() <= events[place].arguments.items()]
         place = hits[which]
         changed = dict(events[place].arguments)
         changed[field] = value(changed[field]) if callable(value) else value
         other = replace(events[place], arguments=changed)
-        monkeypatch.setattr(contract.log, "_events", [*events[:place], other, *events[place + 1 :]])
+        monkeypatch.setitem(cache._events, contract.address, [*events[:place], other, *events[place + 1 :]])
         # Nobody reads them again meanwhile.
-        monkeypatch.setattr(contract.log, "_follow", lambda: None)
+        monkeypatch.setattr(cache, "_follow", lambda: None)
 
     return change
 
@@ -117,3 +124,45 @@ def test_an_outcome_that_does_not_follow_from_the_claims(
     told(market.verdicts, "ClaimPosted", "claim", lambda claim: {**claim, "end": bytes(32)})
     (outcome,) = (finding for finding in auditor.findings() if not finding.holds)
     assert (outcome.what, outcome.expected, outcome.found) == ("outcome", "REJECTED", "ACCEPTED")
+
+
+def test_a_node_without_old_history_is_no_empty_market(market: Market, node: Town) -> None:
+    """A node that has pruned leaves events out without a word: below some block, or a hole, behind a balancer."""
+    first, last, wired = node.deployment.block, node.connection.block_number(), market.vault.events("Wired")[0]["block"]
+    kept, lost = 0, range(0)
+
+    def pruned(method: str, params: list[Any], ask: Pass) -> Any:
+        answer = ask(method, params)
+        if method != "eth_getLogs":
+            return answer
+        return [log for log in answer if (number := int(log["blockNumber"], 16)) >= kept and number not in lost]
+
+    def look() -> MonitorReading:
+        return Monitor(Connection.to(proxy.url), node.deployment).look()
+
+    with gateway(node.connection.name, pruned) as proxy:
+        kept = wired
+        whole = look()
+        assert (whole.tasks[Status.CLOSED], whole.wrong) == (1, ())
+        for kept in (wired + 1, (wired + last) // 2, last, last + 1):  # noqa: B007 - `pruned` reads it
+            with pytest.raises(
+                OperationalError, match=rf"since block {first} .the vault's wiring: 0,.*an archive node"
+            ):
+                look()
+            reader = node.deployment.market(Connection.to(proxy.url))
+            with pytest.raises(OperationalError, match="an archive node"):
+                reader.registry.events("TaskSubmitted")
+        kept = 0
+        for contract, name in (
+            (market.vault, "Deposited"),
+            (market.registry, "TaskSubmitted"),
+            (market.game, "Started"),
+        ):
+            (block, *_) = (int(event["block"]) for event in contract.events(name))
+            lost = range(block, block + 1)
+            with pytest.raises(OperationalError, match=f"since block {first} .*an archive node"):
+                look()
+        # Nothing shows that other events are missing; what needs one of them says so.
+        for lost in (range(number, number + 9) for number in range(wired + 1, last, 9)):  # noqa: B007 - `pruned` reads it
+            with suppress(OperationalError):
+                look()

@@ -18,13 +18,10 @@ from role_market import (
 
 from lab.incentives.auction_rules import forfeited
 from pol.chain.account.wallet import Reverted
-from pol.chain.contract.announcements import announcement
 from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.chain.desks.verdicts import leak_evidence
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
-from pol.incentives.auction import commitment as bid_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
@@ -196,27 +193,6 @@ def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: T
     assert market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
 
 
-def test_a_leak_that_is_copied_pays_who_announced_it(proven: bytes, town: Town) -> None:
-    """Its report is relayed: the announcement binds who has signed it, not who sends it."""
-    verifier, copier, watcher = town.join(Verifier, "v"), town.join(Solver, "u"), town.join(Whistleblower, "w")
-    verdicts, forwarder = watcher.market.verdicts, watcher.market.vault.forwarder
-    seated_with_duty(verifier, proven, forced=False)
-    secret = verifier.duty(proven).secret
-    digests = [announcement(role.wallet.address, proven, leak_evidence(secret)) for role in (watcher, copier)]
-    verdicts.announce(copier.wallet, digests[0])
-    with pytest.raises(Reverted, match="NotAnnounced") as refused:
-        verdicts.report_leak(copier.wallet, proven, secret)
-    assert refused.value.arguments == (digests[1],)
-    assert verdicts.announced_at(digests[0]) == town.connection.block_number()
-    assert not verdicts.announced_at(digests[1])
-    town.connection.wait_for_block(verdicts.announced_at(digests[0]) + 1)
-    request = forwarder.sign(watcher.wallet, verdicts.function("reportLeak", proven, secret))
-    forwarder.send(copier.wallet, request)
-    terms = watcher.market.registry.terms(proven)
-    assert gain(watcher, tickets=1) == terms.verifier_stake // 2
-    assert gain(copier) == 0
-
-
 # --- seats ------------------------------------------------------------------------------------------------------------
 
 
@@ -262,21 +238,3 @@ def test_the_cheapest_bid_wins_and_is_paid_the_next_score(final: bytes, town: To
     assert (state.status, state.solver, state.price) == (Status.TRAINING, cheap.wallet.address, bids[dear].price)
     market.auction.forfeit(dear.wallet, round_id, silent.wallet.address)
     assert gain(silent) == -forfeited(terms.solver_stake)
-
-
-def test_a_bid_is_relayed_by_somebody_else(final: bytes, town: Town) -> None:
-    """A party without ether bids from its money in the vault."""
-    solver, stranger = town.join(Solver, "t"), town.join(Verifier, "v")
-    market, sent = solver.market, len(solver.wallet.receipts)
-    round_id = bidding(stranger, final)
-    bid = solver._bid(market.registry.terms(final), 20, None)
-    sealed = bid_commitment(round_id, bid, solver.secret("bid", round_id))
-    request = market.vault.forwarder.sign(solver.wallet, market.auction.function("bid", round_id, sealed))
-    market.vault.forwarder.send(stranger.wallet, request)
-    with pytest.raises(Reverted, match="ERC2771ForwarderInvalidSigner"):
-        market.vault.forwarder.send(stranger.wallet, request)
-    assert len(solver.wallet.receipts) == sent
-    assert market.auction.read("sealedBid", round_id, solver.wallet.address)[1] == 1
-    solver.reveal(final)
-    market.registry.award(stranger.wallet, final)
-    assert market.registry.task(final).solver == solver.wallet.address

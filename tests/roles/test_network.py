@@ -17,9 +17,9 @@ from lab.benchmarks.market_processes import BROUGHT, Arena, key
 from node_snapshots import order
 from pol.chain.account.wallet import Wallet
 from pol.chain.accounting.settlement_audit import Auditor
-from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.deployment_rules import RULES, GameRules
 from pol.chain.desks.task_registry import Status
+from pol.chain.desks.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.demo import digits
 from pol.graph.capture import Capture, capture

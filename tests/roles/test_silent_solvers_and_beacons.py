@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from role_market import OFFER, Town, disclosed, done, seated, seated_with_duty, until_proof
+from role_market import OFFER, Town, disclosed, done, open_claims, seated, seated_with_duty, until_proof
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.task_registry import Status, TaskOutcome
@@ -34,12 +34,6 @@ def hide(town: Town, role: Role, task_id: bytes) -> None:
     """All states but the initial one are gone from the store."""
     for checkpoint in role.proof(task_id).checkpoints[1:]:
         town.file(checkpoint.object).unlink(missing_ok=True)
-
-
-def open_claims(role: Role, task_id: bytes) -> None:
-    seating = role.market.seats.seating(task_id)
-    role.bring(seating.round)
-    role.market.seats.open_claims(role.wallet, task_id)
 
 
 def gone(number: int) -> None:

@@ -131,7 +131,7 @@ def test_it_bids_only_with_money_for_a_contest(town: Town, offer: Offer) -> None
         missing, decision = contest_bond(solver, terms), next_of_solver(solver, task_id)
         assert missing > 0
         assert isinstance(decision, Wait)
-        assert f"deposit {missing} wei" in decision.why
+        assert decision.mend == f"pol stake deposit {missing}wei"
         # The price of gas moves from block to block.
         solver.deposit(2 * missing)
     assert acts(next_of_solver(solver, task_id)).verb == "bid"

@@ -6,20 +6,21 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
-from log_market import run
+from log_market import Seer, run
 from proven_town import INTERVAL, SEGMENTS, ProvenTown
 from role_market import Town, acts, disclosed, gain, restored, seated_with_duty, waits
 
 from cli_runner import Said, pol
 from node_snapshots import unchanged
+from pol.chain.account.wallet import Wallet
 from pol.chain.desks.market import Matter
 from pol.chain.desks.proven_steps import ProvenSteps
 from pol.chain.desks.task_registry import Status
 from pol.commitments.keccak import keccak256
-from pol.demo.lying_players import Lie, LyingExecutor, LyingTrace, draw_lie
-from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.demo.lying_players import Lie, LyingExecutor, draw_lie
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.execution.executor import Executor
@@ -31,7 +32,6 @@ from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import attend, next_of_solver
 from pol.roles.solver.step_prover import proofs_name
 from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.zk.circuits import load_circuit
@@ -70,19 +70,6 @@ def proved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(exact_prover, "prove", counted)
     return found
-
-
-class Seer(Whistleblower):
-    """Objects to a true segment, by an execution that is wrong in one bit."""
-
-    def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
-        trace = super().execute(task_id, segment)
-        return LyingTrace(trace, draw_lie(trace, range(len(trace.program.nodes)), Random(segment)))
-
-    def baseless(self, task_id: bytes, segment: int) -> int:
-        own = self.own_claim(task_id, segment)
-        assert own is not None
-        return self.object(task_id, FalseSegment(segment, own))
 
 
 class Liar(Verifier):
@@ -227,6 +214,24 @@ def test_what_is_on_chain_is_not_shown_twice(
     assert steps == [segment * INTERVAL + place for place in range(INTERVAL)]
     assert len(desk.events("Tied", taskId=trained)) == 2
     assert proved == [INTERVAL]
+
+
+def test_a_stranger_who_proves_the_next_step_first_holds_up_no_segment(
+    town: ProvenTown, trained: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between each look of the solver and its batch."""
+    solver, stranger, original = town.solver(), town.town.join(Whistleblower, "w", town.policy), ProvenSteps.prove
+    done(solver)
+    proofs = ExactProofs.from_json(solver.store.read(files(solver, trained)[1]))
+
+    def cut(self: ProvenSteps, wallet: Wallet, *about: Any) -> int:
+        *where, steps = about
+        original(self, stranger.wallet, *where, steps[:1])
+        return original(self, wallet, *where, steps)
+
+    monkeypatch.setattr(ProvenSteps, "prove", cut)
+    assert solver.show(trained, 1, proofs) == solver.proof(trained).checkpoints[2].state_root
+    assert solver.missing_on_chain(trained, 1) == (0, 0)
 
 
 def test_moves_come_first_where_time_is_short_or_the_proof_too_dear(

@@ -12,6 +12,7 @@ from role_market import (
     captured,
     disclosed,
     done,
+    open_claims,
     profiled,
     seated,
     seated_with_duty,
@@ -29,7 +30,6 @@ from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import Seen
 from pol.roles.party import machine
 from pol.roles.party.decisions import Action, Mode, Wait
-from pol.roles.party.role import Role
 from pol.roles.process import work_time
 from pol.roles.process.defence import needs_of
 from pol.roles.process.obligations import next_due
@@ -54,12 +54,6 @@ def taking(seconds: float) -> Callable[[], float]:
     """A timer by which every step takes so long."""
     readings = iter(range(10**6))
     return lambda: next(readings) * seconds
-
-
-def open_claims(role: Role, task_id: bytes) -> None:
-    seating = role.market.seats.seating(task_id)
-    role.bring(seating.round)
-    role.market.seats.open_claims(role.wallet, task_id)
 
 
 @pytest.mark.parametrize(

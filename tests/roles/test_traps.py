@@ -26,7 +26,7 @@ from role_market import (
 )
 
 from pol.chain.account.wallet import Reverted
-from pol.chain.contract.binding import deploy_contract
+from pol.chain.contract.binding import Binding, deploy_contract
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deployment_rules import GameRules
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
@@ -144,6 +144,15 @@ def test_proofs_that_this_party_does_not_trust(town: Town, terms: Terms) -> None
         party.policy = replace(party.policy, trusted_verifiers=other)
         with pytest.raises(ProtocolError, match="another key"):
             party.require_proofs(task_id)
+        # A contract that says what this party trusts, and keeps a key of its own, or none.
+        loader, code = bytes.fromhex("600b5981380380925939f3"), party.connection.web3.eth.get_code(verifier)
+        says = party.wallet.deploy(
+            party.connection.web3.eth.contract(abi=[], bytecode=loader + code.replace(key, bytes(32)))
+        )
+        party.policy = replace(party.policy, trusted_verifiers={says: TrustedKey("linear_regression", bytes(32))})
+        assert Binding(party.connection, says, "Groth16Verifier").read("keyDigest") == bytes(32)
+        with pytest.raises(ProtocolError, match="isn't this package's Groth16Verifier"):
+            party.trusted_network(says)
         # A key that it trusts, of a circuit that computes something else than this task.
         party.policy = replace(party.policy, trusted_verifiers={verifier: TrustedKey("linear_regression", key)})
         with pytest.raises(ProtocolError, match="another step than the task's program"):

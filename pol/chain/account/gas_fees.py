@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from web3 import Web3
 
 GWEI = 10**9
 
@@ -67,12 +71,36 @@ class InclusionPolicy:
 
 @dataclass(frozen=True)
 class Budget:
-    """The remaining moves of one side of a game, the gas of the dearest move, and the wei that they carry."""
+    """The remaining moves of one side of a game, the gas of the dearest move, the wei and the bytes that they carry."""
 
     moves: int
     gas: int
     value: int = 0
+    size: int = 0
+    """Bytes of all moves: rollups take a fee for them."""
 
-    def most(self, policy: FeePolicy) -> int:
-        """Highest cost of the rest of the game: every move at the cap."""
-        return self.moves * self.gas * policy.cap + self.value
+    def most(self, policy: FeePolicy, data_fee: int = 0) -> int:
+        """Highest cost of the rest of the game: every move at the cap, and the fee for its bytes on L1."""
+        return self.moves * self.gas * policy.cap + self.value + data_fee
+
+
+ORACLE: Any = "0x420000000000000000000000000000000000000F"
+"""GasPriceOracle of chains of the OP Stack."""
+DATA_FEE_ROOM = 10
+"""Factor by which the fee for data on L1 may rise before what was estimated no longer pays it: a choice."""
+ENVELOPE = 160
+"""Bytes of an unsigned transaction besides its data."""
+
+
+def data_fee(web3: Web3, *sizes: int) -> int:
+    """The most that transactions with so many bytes of data pay for them on L1 now, wei; 0 where no oracle says it.
+
+    Raises:
+        Web3Exception: the node fails.
+    """
+    if not sizes or not web3.eth.get_code(ORACLE):
+        return 0
+    # The bound grows by the byte; one call of `getL1FeeUpperBound(uint256)` for all.
+    mean = -(-sum(sizes) // len(sizes)) + ENVELOPE
+    answer = web3.eth.call({"to": ORACLE, "data": bytes.fromhex(f"f1c7a58b{mean:064x}")})
+    return len(sizes) * int.from_bytes(answer, "big")

@@ -13,7 +13,7 @@ from hexbytes import HexBytes
 from web3.exceptions import TransactionNotFound, Web3RPCError
 from web3.types import TxData, TxParams, TxReceipt, Wei
 
-from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
+from pol.chain.account.gas_fees import DATA_FEE_ROOM, Budget, FeePolicy, Fees, InclusionPolicy, data_fee
 from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.used_nonce import used_nonce
 from pol.chain.node.connection import Connection, operational
@@ -28,6 +28,7 @@ TRANSACTION_GAS = 1 << 24
 POLL_SECONDS = (0.02, 1.0)
 """The first pause between two polls, which doubles, and the longest."""
 
+STRANGER = "another process sends with this key: end it, here or elsewhere, and give each process a key of its own"
 MOST_POSTED = 16
 """Transactions under way at once: nodes keep few of one account."""
 
@@ -71,6 +72,8 @@ class Outbox:
         self._counted: set[bytes] = set()
         self._told: set[tuple[str, bytes]] = set()
         self._lock = threading.RLock()
+        self._expected: int | None = None
+        """The next nonce, if nobody else sends with this key."""
 
     def send(
         self, call: OutgoingCall, done: Callable[[], bool] = lambda: False, fees: Fees | None = None
@@ -142,11 +145,15 @@ class Outbox:
         Raises:
             OperationalError: it doesn't; the message names the missing amount.
         """
-        most, held = budget.most(self.policy), self._connection.balance(self._address)
+        with operational("read the fee for data on L1"):
+            data = DATA_FEE_ROOM * data_fee(self._connection.web3, *[-(-budget.size // budget.moves)] * budget.moves)
+        most, held = budget.most(self.policy, data), self._connection.balance(self._address)
         if held < most:
+            told = f"; {data} wei may be taken for data on L1" if data else ""
             raise OperationalError(
                 f"{self._address} holds {held} wei and the game may cost {most} wei: {budget.moves} moves of "
-                f"{budget.gas} gas at {self.policy.cap} wei; {budget.value} wei go with them. Send it {most - held} wei"
+                f"{budget.gas} gas at {self.policy.cap} wei; {budget.value} wei go with them{told}. Send it "
+                f"{most - held} wei"
             )
 
     def _settle(
@@ -172,6 +179,9 @@ class Outbox:
                 continue
             pending = self._count("pending")
             if intent is None and pending <= latest:
+                if self._expected is not None and latest > self._expected:
+                    self._tell(STRANGER)
+                self._expected = latest
                 return latest, None
             # Unknown transactions of our key, perhaps from before the journal was lost: one of them may be this very
             # call. So wait for them as long as for our own, instead of sending another one.
@@ -187,6 +197,7 @@ class Outbox:
         """Write to the journal, then broadcast."""
         attempt = self._attempt(intent, fees or self.policy.first(*self._fees()), cancels)
         intent = self.journal.begin(intent, attempt)
+        self._expected = intent.nonce + 1
         self._broadcast(intent, attempt, is_first=True)
         return intent
 
@@ -209,7 +220,7 @@ class Outbox:
                     return None if attempt.cancels else receipt
             elif self._count("latest") > intent.nonce:
                 if self._is_gone(intent):
-                    self._tell(f"another transaction has taken nonce {intent.nonce} of {intent.name}")
+                    self._tell(f"another transaction has taken nonce {intent.nonce} of {intent.name}: {STRANGER}")
                     self.journal.mark(intent, IntentState.LOST)
                     return None
             elif not self._push(intent, since):

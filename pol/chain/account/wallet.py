@@ -20,7 +20,7 @@ from web3.contract.contract import ContractFunction
 from web3.exceptions import ContractCustomError, ContractLogicError
 from web3.types import TxParams, TxReceipt, Wei
 
-from pol.chain.account.gas_fees import Budget, FeePolicy, Fees, InclusionPolicy
+from pol.chain.account.gas_fees import DATA_FEE_ROOM, Budget, FeePolicy, Fees, InclusionPolicy, data_fee
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
 from pol.chain.account.outbox_journal import CommandJournal, IntentState, MemoryJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
@@ -126,7 +126,7 @@ class Wallet:
 
     def send_once(self, call: ContractFunction, done: Callable[[], bool]) -> TxReceipt | None:
         """As send, unless ``done`` returns that somebody has brought about the call's effect: then None."""
-        return self._receipt(self.outbox.send(self._call(call, 0), done), call.fn_name, done)
+        return self._sent_once(self._call(call, 0), done)
 
     def send_data(self, to: ChecksumAddress, data: bytes, name: str) -> TxReceipt:
         """Send calldata that no ABI describes; ``name`` is for messages. Waits and raises as send."""
@@ -156,7 +156,7 @@ class Wallet:
 
     def send_data_once(self, to: ChecksumAddress, data: bytes, name: str, done: Callable[[], bool]) -> TxReceipt | None:
         """Send calldata unless ``done`` returns that its effect is there: then None. Raises as send."""
-        return self._receipt(self.outbox.send(OutgoingCall(name, to, 0, data), done), name, done)
+        return self._sent_once(OutgoingCall(name, to, 0, data), done)
 
     def sign_typed(self, domain: dict[str, Any], types: dict[str, Any], message: dict[str, Any]) -> bytes:
         """An EIP-712 signature of this account: r, s, v, 65 bytes."""
@@ -182,7 +182,9 @@ class Wallet:
     def transfer_all(self, to: ChecksumAddress) -> None:
         """Send the whole balance but the highest possible fee, if there is more than that."""
         fees = self.policy.first(*self._fees())
-        value = self.balance() - TRANSFER_GAS * fees.most
+        with operational("read the fee for data on L1"):
+            data = DATA_FEE_ROOM * data_fee(self.connection.web3, 0)
+        value = self.balance() - TRANSFER_GAS * fees.most - data
         if value > 0:
             self._sent(OutgoingCall("transfer", to, value, gas=TRANSFER_GAS), fees)
 
@@ -219,18 +221,23 @@ class Wallet:
         return bytes(self.signer.sign_transaction(transaction))
 
     def _sent(self, call: OutgoingCall, fees: Fees | None = None) -> TxReceipt:
-        receipt = self._receipt(self.outbox.send(call, fees=fees), call.name)
+        receipt = self._sent_once(call, fees=fees)
         assert receipt is not None  # only a call with `done` has none
         return receipt
 
-    def _receipt(
-        self, receipt: TxReceipt | None, name: str, done: Callable[[], bool] = lambda: False
+    def _sent_once(
+        self, call: OutgoingCall, done: Callable[[], bool] = lambda: False, fees: Fees | None = None
     ) -> TxReceipt | None:
+        receipt = self.outbox.send(call, done, fees)
         if receipt is None or receipt["status"] == 1:
             return receipt
         if done():
             return None
-        raise OperationalError(f"{name} failed in block {receipt['blockNumber']}: look at the chain and try again")
+        told = f"{call.name} failed in block {receipt['blockNumber']}"
+        self.tell(f"{told}: something changed between its simulation and that block, as where somebody else was faster")
+        # The contract says why, if it still refuses the call.
+        self._simulated(call)
+        raise OperationalError(f"{told}, and would succeed now: try again")
 
     def _paid(self, receipt: TxReceipt) -> None:
         self.receipts.append(receipt)

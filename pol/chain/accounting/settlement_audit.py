@@ -85,9 +85,9 @@ class Auditor:
         if outcome in (TaskOutcome.CANCELLED, TaskOutcome.ABANDONED):
             return
         task = self._market.registry.task(task_id)
-        posted = self._market.verdicts.events("VerdictPosted", taskId=task_id)[-1]
+        posted = self._market.verdicts.last_event(f"task {task_id.hex()}", "VerdictPosted", taskId=task_id)
         rejecting, differing = self.recount(task_id, int(posted["seating"]))
-        award = self._market.registry.events("Awarded", taskId=task_id)[-1]
+        award = self._market.registry.last_event(f"task {task_id.hex()}", "Awarded", taskId=task_id)
         objected = self._objected(task_id, int(award["block"]))
         expected = TaskOutcome.REJECTED if rejecting or objected is not None else TaskOutcome.ACCEPTED
         yield AuditFinding(task_id, "outcome", expected.name, outcome.name)
@@ -132,7 +132,7 @@ class Auditor:
         court = self._market.courts[matter]
         names = court.desk.EVENTS
         task_id, number = bytes(event["taskId"]), event[names.number]
-        (began,) = court.desk.events(names.challenged, **{names.number: number})
+        began = court.desk.last_event(f"dispute {number}", names.challenged, **{names.number: number})
         deal = self._deal(task_id, bond=int(began["bond"]))
         if name == names.moot:
             row = payouts.challenge_moot(deal)
@@ -147,8 +147,8 @@ class Auditor:
         players = court.game.params(number)
         parties = _parties(row, holder=players.asserter, challenger=players.challenger)
         if row.solver:
-            awards = self._market.registry.events("Awarded", taskId=task_id)
-            solver = [award["solver"] for award in awards if int(award["block"]) <= int(event["block"])][-1]
+            task, until = f"task {task_id.hex()}", int(event["block"])
+            solver = self._market.registry.last_event(task, "Awarded", until, taskId=task_id)["solver"]
             parties[solver] = parties.get(solver, 0) + row.solver
         what = f"dispute {number}" if matter in (Matter.VERDICT, Matter.PROFILE) else f"{matter} {number}"
         yield self._paid(task_id, what, parties, row.fund, event["transaction"])

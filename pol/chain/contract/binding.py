@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakValueDictionary
 
@@ -17,7 +18,7 @@ from pol.chain.account.wallet import Wallet, reverting
 from pol.chain.artifacts import artifact
 from pol.chain.contract.structs import decoded
 from pol.chain.node.connection import Connection, operational
-from pol.chain.node.event_cache import EventCache
+from pol.chain.node.event_cache import ContractEvents, EventCache
 from pol.errors import OperationalError
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ _CONTRACTS: WeakValueDictionary[tuple[int, str, ChecksumAddress], Contract] = We
 class Binding:
     """One contract on one chain. A subclass has one function per verb; those that send take the sender's wallet.
 
-    contract: the name of the contract, where it isn't that of the class.
+    contract: the name of the contract, where it isn't that of the class. No event is older than block ``since``.
     """
 
     CONTRACT: ClassVar[str]
@@ -37,20 +38,22 @@ class Binding:
         super().__init_subclass__()
         cls.CONTRACT = contract or cls.__name__
 
-    def __init__(self, connection: Connection, address: ChecksumAddress, contract: str | None = None) -> None:
+    def __init__(
+        self, connection: Connection, address: ChecksumAddress, contract: str | None = None, since: int = 0
+    ) -> None:
         self.connection = connection
         self.address = address
         key = (id(connection.web3), contract or self.CONTRACT, address)
         made = _CONTRACTS.get(key) or connection.web3.eth.contract(address=address, abi=artifact(key[1])["abi"])
         self.contract: Contract = _CONTRACTS.setdefault(key, made)
-        self.log = EventCache(connection, self.contract)
+        self.log = ContractEvents(EventCache(connection, [self.contract], since), self.contract.address)
 
     def function(self, name: str, *arguments: Any) -> ContractFunction:
         """A call, not yet made or sent."""
         return getattr(self.contract.functions, name)(*arguments)  # type: ignore[no-any-return]  # web3 builds it from the ABI
 
-    def read(self, name: str, *arguments: Any) -> Any:
-        """The result of a view.
+    def read(self, name: str, *arguments: Any, at: int | None = None) -> Any:
+        """The result of a view, by default at the latest block.
 
         Raises:
             Reverted: the view reverts.
@@ -58,7 +61,7 @@ class Binding:
         """
         call = self.function(name, *arguments)
         with operational(f"read {name}"), reverting(name):
-            return call.call()
+            return call.call() if at is None else call.call(block_identifier=at)
 
     def read_as(self, kind: type[T], name: str, *arguments: Any) -> T:
         """The result of a view as ``kind`` (`pol.chain.contract.structs.decoded`). Raises as `read`."""
@@ -77,16 +80,19 @@ class Binding:
         """The arguments of all events of this name, in order; ``arguments`` fixes some of them."""
         return [event for _, event in self.log.read((name,), **arguments)]
 
-    def first_event(self, what: str, name: str, **arguments: Any) -> dict[str, Any]:
-        """The arguments of the first such event; ``what`` it is about, for people.
+    def last_event(self, what: str, name: str, until: int | None = None, **arguments: Any) -> dict[str, Any]:
+        """The arguments of the last such event up to block ``until``; ``what`` it is about, for people.
 
         Raises:
             OperationalError: the node has no record of it.
         """
-        events = self.events(name, **arguments)
+        events = [e for e in self.events(name, **arguments) if until is None or int(e["block"]) <= until]
         if not events:
-            raise OperationalError(f"the node knows no {what}; is it in sync?")
-        return events[0]
+            raise OperationalError(
+                f"{self.connection.name} has no event {name} of {what}: wait until it is in sync, or name another "
+                "--rpc, which keeps the whole history (an archive node)"
+            )
+        return events[-1]
 
     def emitted(self, receipt: TxReceipt, name: str) -> dict[str, Any]:
         """The arguments of the one event of this name in a receipt."""
@@ -96,6 +102,15 @@ class Binding:
     def signing_domain(self, name: str) -> dict[str, Any]:
         """The EIP-712 domain of signatures for this contract."""
         return signing_domain(name, "1", self.connection.chain_id, self.address)
+
+
+def read_together(
+    bindings: Collection[Binding], since: int, whole: Callable[[int], Iterable[tuple[str, int, int]]]
+) -> None:
+    """Read the events of contracts of one deployment together, none before ``since``: see `EventCache`."""
+    cache = EventCache(next(iter(bindings)).connection, [binding.contract for binding in bindings], since, whole)
+    for binding in bindings:
+        binding.log = ContractEvents(cache, binding.contract.address)
 
 
 def factory(web3: Web3, name: str) -> type[Contract]:

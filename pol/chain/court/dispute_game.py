@@ -83,6 +83,10 @@ class RunningDispute:
 class DisputeGame(Binding):
     """The contract of disputes. It keeps one hash for each; this class rebuilds the preimage from events."""
 
+    def whole(self, block: int) -> tuple[int, int]:
+        """Number of disputes by the state of a block, and by events."""
+        return int(self.read("disputes", at=block)), len(self.events("Started"))
+
     @cached_property
     def bits(self) -> int:
         """Levels of a tree that one move opens."""
@@ -103,10 +107,7 @@ class DisputeGame(Binding):
         Raises:
             OperationalError: the node has no record of it.
         """
-        started = self.events("Started", number=dispute)
-        if not started:
-            raise OperationalError(f"the node knows no dispute {dispute}; is it in sync, and is this the right chain?")
-        return started[0]
+        return self.last_event(f"dispute {dispute}", "Started", number=dispute)
 
     def params(self, dispute: int) -> StartParams:
         """Parties and claim of a dispute.

@@ -85,16 +85,25 @@ class Deployment:
         Raises:
             OperationalError: the connection leads to another chain.
         """
-        if connection.chain_id != self.chain_id:
-            raise OperationalError(
-                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}: "
-                "name a node of their chain with --rpc, or another --deployment"
-            )
+        require_chain(connection, self.chain_id)
         return Market.at(connection, self.desks, self.block)
 
     def beacon_on(self, connection: Connection) -> Beacon:
         """The beacon of the market."""
         return Beacon(connection, self.beacon, self.beacon_kind)
+
+
+def require_chain(connection: Connection, chain_id: int) -> None:
+    """Require that a connection leads to the chain of a deployment.
+
+    Raises:
+        OperationalError: it leads to another chain.
+    """
+    if connection.chain_id != chain_id:
+        raise OperationalError(
+            f"{connection.name} is chain {connection.chain_id}, the contracts are on {chain_id}: "
+            "name a node of their chain with --rpc, or another --deployment"
+        )
 
 
 def _address(text: str) -> ChecksumAddress:

@@ -7,15 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eth_typing import ChecksumAddress
-
 from pol.chain.artifacts import artifact
 from pol.chain.contract.binding import Binding
-from pol.chain.deployment_rules import Settings
-from pol.chain.deployments.contract_layout import GAMES, Contracts, wiring
+from pol.chain.contract.creation import code_at, expected_code, first_child
 from pol.chain.deployments.deployment_plan import DeploymentSteps, Plan, RoundsDeploymentPlan
-from pol.chain.desks.vault import NATIVE
-from pol.chain.node.connection import Connection, operational
+from pol.chain.node.event_cache import no_history
 from pol.commitments.keccak import keccak256
 
 
@@ -34,116 +30,53 @@ class Assertion:
 
 
 def assertions(plan: Plan | RoundsDeploymentPlan, block: int) -> Iterator[Assertion]:
-    """Assertions about code, constructor arguments and wiring; no event is older than ``block``.
+    """Assertions about code, with the constructors' arguments in it, and wiring; no event is older than ``block``.
 
-    Addresses follow from code and arguments, but the wiring doesn't.
+    Where code is wrong nothing else is asked: false code says what it likes.
+
+    Raises:
+        OperationalError: the node fails, or doesn't have the events since that block.
     """
-    yield from _created(plan)
-    if isinstance(plan, RoundsDeploymentPlan):
-        yield from _rounds(plan, block)
-        return
-    yield from _constructed(plan.connection, plan.settings, plan.contracts, plan.deployer)
-    yield from _wired(plan.connection, plan.contracts, block)
+    created = list(_created(plan))
+    yield from created
+    if all(assertion.holds for assertion in created):
+        yield from _wired(plan, block)
 
 
 def _created(plan: DeploymentSteps) -> Iterator[Assertion]:
+    """The code at each address is what its creation leaves there: immutables are compared by value."""
     for step in plan.creations:
-        with operational(f"look for {step.contract}"):
-            code = plan.connection.web3.eth.get_code(step.address)
-        yield Assertion(f"{step.contract} is at {step.address}", True, bool(code))
+        expected = expected_code(plan.connection, step.code, step.address)
+        due = _digest(expected) if expected else "that of a constructor, which refuses"
+        found = _digest(code_at(plan.connection, step.address))
+        yield Assertion(f"code of {step.contract} at {step.address}", due, found)
+        for kept in (argument for argument in step.arguments if isinstance(argument, bytes) and len(argument) > 32):
+            found = _digest(code_at(plan.connection, first_child(step.address)))
+            yield Assertion(f"the bytes that {step.contract} keeps", _digest(b"\0" + kept), found)
 
 
-def _rounds(plan: RoundsDeploymentPlan, block: int) -> Iterator[Assertion]:
-    """Each desk of rounds knows the others, and the vault knows them."""
-    at = plan.desks
-    vault = Binding(plan.connection, at.vault, "StakeVault")
-    yield Assertion("StakeVault.deployer", plan.deployer, vault.read("deployer"))
-    for step in plan.wirings:
-        contract = Binding(plan.connection, step.address, step.contract)
-        if step.contract == "StakeVault":
-            contract.log.start_at(block)
-            named = [list(event.values())[:1] for event in contract.events("Wired")]
-            yield Assertion("StakeVault was wired once, to", [list(step.arguments)], named)
-            continue
-        yield Assertion(f"{step.contract}.bonds", at.bonds, contract.read("bonds"))
-    for name, address, view, value in (
-        ("WorkerBonds", at.bonds, "treasury", plan.settings.treasury),
-        ("WorkerBonds", at.bonds, "shares", at.shares),
-        ("RoundDisputes", at.disputes, "game", at.game),
-        ("DisputeGame", at.game, "market", at.disputes),
-    ):
-        yield Assertion(f"{name}.{view}", value, Binding(plan.connection, address, name).read(view))
+def _digest(code: bytes) -> str:
+    return f"keccak-256 {keccak256(code).hex()}" if code else "no code"
 
 
-def _constructed(
-    connection: Connection, settings: Settings, contracts: Contracts, deployer: ChecksumAddress
-) -> Iterator[Assertion]:
-    desks, market, game = contracts.desks, settings.market, settings.game
-    expected: dict[tuple[str, ChecksumAddress], dict[str, Any]] = {
-        ("StakeVault", desks.vault): {
-            "asset": settings.token or NATIVE,
-            "exitDelay": market.exit_delay,
-            "trustedForwarder": contracts.forwarder,
-            "deployer": deployer,
-            "wired": True,
-        },
-        ("Sortition", desks.sortition): {"unit": market.unit, "watchers": market.watchers},
-        ("Jackpot", desks.jackpot): {
-            "shares": market.shares,
-            "rate": market.rate,
-            "commitWindow": market.commit_window,
-            "catchWindow": market.catch_window,
-            "seatings": desks.verdicts,
-        },
-        ("Auction", desks.auction): {"entryWork": market.entry_work, "growth": market.growth, "fund": desks.jackpot},
-        ("Verdicts", desks.verdicts): {"rate": market.rate, "beacon": contracts.beacon},
-        ("Seats", desks.seats): {"beacon": contracts.beacon},
-        ("ProofRegistry", desks.proofs): {"beacon": contracts.beacon},
-        ("Objections", desks.objections): {"price": market.defense_price, "provenSteps": desks.proven_steps},
-        ("DataDemands", desks.demands): {"window": market.answer_window, "price": market.answer_price},
-        ("Settlement", desks.settlement): {"treasury": settings.treasury},
-    }
-    for game_name, desk in GAMES.items():
-        expected["DisputeGame", getattr(desks, game_name)] = {
-            "market": getattr(desks, desk),
-            "oneStep": contracts.one_step,
-            "starts": contracts.starts,
-            "width": game.bits,
-            "replayGrace": game.replay_grace,
-            "moveGrace": game.move_grace,
-        }
-    for (name, address), views in expected.items():
-        contract = Binding(connection, address, name)
-        for view, value in views.items():
-            yield Assertion(f"{name}.{view}", value, contract.read(view))
-
-
-def _wired(connection: Connection, contracts: Contracts, block: int) -> Iterator[Assertion]:
+def _wired(plan: Plan | RoundsDeploymentPlan, block: int) -> Iterator[Assertion]:
     """The wiring: getters of desks, and events of the contracts that keep sets."""
-    for step in wiring(contracts.desks):
-        contract = Binding(connection, step.address, step.contract)
+    for step in plan.wirings:
+        contract = Binding(plan.connection, step.address, step.contract, block)
         if step.contract in ("StakeVault", "Jackpot"):
-            contract.log.start_at(block)
             named = [tuple(event.values())[: len(step.arguments)] for event in contract.events("Wired")]
+            if not named and plan.is_wired(step):
+                raise no_history(plan.connection.name, block, f"no {step.contract}.Wired")
             yield Assertion(f"{step.contract} was wired once, to", [step.arguments], named)
             continue
-        views = [entry["name"] for entry in _members(step.contract)]
-        for view, value in zip(views, step.arguments[0], strict=True):
-            if view.lower().endswith("game"):
-                continue  # known to its desk only, which has a getter
-            yield Assertion(f"{step.contract}.{view}", value, contract.read(view))
-    desks = contracts.desks
-    for game, desk in GAMES.items():
-        name = desk.capitalize()
-        found = Binding(connection, getattr(desks, desk), name).read("game")
-        yield Assertion(f"{name}.game", getattr(desks, game), found)
-
-
-def _members(contract: str) -> list[dict[str, Any]]:
-    """The members of the argument of a desk's `wire`, in order."""
-    wire = next(entry for entry in artifact(contract)["abi"] if entry.get("name") == "wire")
-    members: list[dict[str, Any]] = wire["inputs"][0]["components"]
-    return members
+        abi = artifact(step.contract)["abi"]
+        members = next(entry for entry in abi if entry.get("name") == "wire")["inputs"][0]["components"]
+        views = {entry["name"] for entry in abi if entry["type"] == "function"} - {"game"}
+        for member, value in zip(members, step.arguments[0], strict=True):
+            if member["name"] in views:
+                yield Assertion(f"{step.contract}.{member['name']}", value, contract.read(member["name"]))
+        if step.contract in plan.games:
+            yield Assertion(f"{step.contract}.game", plan.games[step.contract], contract.read("game"))
 
 
 def interface_hash(contract: str) -> str:

@@ -12,11 +12,12 @@ from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3.types import TxParams
 
+from pol.chain.account.gas_fees import DATA_FEE_ROOM, data_fee
 from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.artifacts import artifact
+from pol.chain.contract.creation import FACTORY, address_of, code_at, init_code, require_factory
 from pol.chain.deployment_rules import Settings
-from pol.chain.deployments.contract_layout import Wiring, lay_out, wiring
-from pol.chain.deployments.create2 import FACTORY, address_of, init_code, require_factory
+from pol.chain.deployments.contract_layout import GAMES, Wiring, lay_out, wiring
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.deployments.rounds_deployment import RoundsDeployment
 from pol.chain.deployments.rounds_layout import lay_out_rounds, wiring_of_rounds
@@ -54,9 +55,15 @@ class Missing:
     wirings: tuple[Wiring, ...]
     gas: int
     """Upper bound."""
+    data_fee: int
+    """Wei for data on L1, with room for a rise (`DATA_FEE_ROOM`); 0 but on rollups."""
 
     def __len__(self) -> int:
         return len(self.creations) + len(self.wirings)
+
+    def cost(self, price: int) -> int:
+        """The most that they cost where a unit of gas costs ``price``, in wei."""
+        return self.gas * price + self.data_fee
 
 
 class DeploymentSteps:
@@ -66,6 +73,8 @@ class DeploymentSteps:
         self.connection, self.settings, self.deployer, self.salt = connection, settings, deployer, salt
         self.creations: list[Creation] = []
         self.wirings: tuple[Wiring, ...] = ()
+        self.games: dict[str, ChecksumAddress] = {}
+        """The game of each desk that starts disputes."""
 
     def place(self, contract: str, *arguments: Any) -> ChecksumAddress:
         """Plan the creation of a contract; its address."""
@@ -79,12 +88,14 @@ class DeploymentSteps:
         Raises:
             OperationalError: the node fails, or the chain lacks the factory.
         """
-        with operational("look for the contracts"):
-            require_factory(self.connection.web3, self.connection.name)
-            creations = tuple(step for step in self.creations if not self._is_there(step))
-        wirings = tuple(step for step in self.wirings if not self._is_wired(step))
+        require_factory(self.connection)
+        creations = tuple(step for step in self.creations if not self._is_there(step))
+        wirings = tuple(step for step in self.wirings if not self.is_wired(step))
         gas = sum(step.gas for step in creations) + sum(_wiring_gas(self.data(step), step) for step in wirings)
-        return Missing(creations, wirings, gas)
+        sizes = [len(step.code) for step in creations] + [len(self.data(step)) for step in wirings]
+        with operational("read the fee for data on L1"):
+            data = DATA_FEE_ROOM * data_fee(self.connection.web3, *sizes)
+        return Missing(creations, wirings, gas, data)
 
     def carry_out(self, wallet: Wallet, missing: Missing, done: Callable[[str], None]) -> None:
         """Send the missing transactions one after another; ``done`` gets the name of each once it is in a block.
@@ -108,7 +119,7 @@ class DeploymentSteps:
                 raise OperationalError(f"{creation.contract} isn't at {creation.address} after its creation: try again")
             done(creation.contract)
         for step in missing.wirings:
-            wallet.send_data_once(step.address, self.data(step), "wire", partial(self._is_wired, step))
+            wallet.send_data_once(step.address, self.data(step), "wire", partial(self.is_wired, step))
             done(f"{step.contract}.wire")
 
     def _try(self, step: Creation) -> None:
@@ -117,10 +128,9 @@ class DeploymentSteps:
             self.connection.web3.eth.call({"from": self.deployer, "data": HexBytes(step.code)})
 
     def _is_there(self, step: Creation) -> bool:
-        with operational(f"look for {step.contract}"):
-            return bool(self.connection.web3.eth.get_code(step.address))
+        return bool(code_at(self.connection, step.address))
 
-    def _is_wired(self, step: Wiring) -> bool:
+    def is_wired(self, step: Wiring) -> bool:
         """Whether the contract refuses a second wiring; at an address without code nothing is refused."""
         call: TxParams = {"from": self.deployer, "to": step.address, "data": HexBytes(self.data(step))}
         try:
@@ -145,7 +155,9 @@ class Plan(DeploymentSteps):
     def __init__(self, connection: Connection, settings: Settings, deployer: ChecksumAddress, salt: bytes) -> None:
         super().__init__(connection, settings, deployer, salt)
         self.contracts = lay_out(self.place, settings, deployer)
-        self.wirings = tuple(wiring(self.contracts.desks))
+        desks = self.contracts.desks
+        self.wirings = tuple(wiring(desks))
+        self.games = {desk.capitalize(): getattr(desks, game) for game, desk in GAMES.items()}
 
     def deployment(self, block: int) -> Deployment:
         """The deployment; none of its contracts is older than ``block``."""
@@ -159,6 +171,7 @@ class RoundsDeploymentPlan(DeploymentSteps):
         super().__init__(connection, settings, deployer, salt)
         self.desks = lay_out_rounds(self.place, settings, deployer)
         self.wirings = tuple(wiring_of_rounds(self.desks))
+        self.games = {"RoundDisputes": self.desks.game}
 
     def deployment(self, block: int) -> RoundsDeployment:
         """The deployment; none of its contracts is older than ``block``."""

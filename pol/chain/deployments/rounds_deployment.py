@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from eth_typing import ChecksumAddress
 from web3 import Web3
 
+from pol.chain.deployments.deployment import require_chain
 from pol.chain.node.connection import Connection
 from pol.chain.rounds.round_contracts import RoundAddresses, RoundContracts
 from pol.commitments import canonical_json
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,5 @@ class RoundsDeployment:
         Raises:
             OperationalError: the connection leads to another chain.
         """
-        if connection.chain_id != self.chain_id:
-            raise OperationalError(
-                f"{connection.name} is chain {connection.chain_id}, the contracts are on {self.chain_id}"
-            )
+        require_chain(connection, self.chain_id)
         return RoundContracts.at(connection, self.desks, self.block)

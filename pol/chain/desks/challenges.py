@@ -120,7 +120,7 @@ class Challenges(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        event = self.first_event(f"dispute {number} about a verdict", "Challenged", number=number)
+        event = self.last_event(f"dispute {number} about a verdict", "Challenged", number=number)
         return ClaimCharge(int(event["index"]), ClaimChargeKind(event["kind"]), int(event["component"]))
 
     def contested(self, task_id: bytes) -> ChallengeCount:

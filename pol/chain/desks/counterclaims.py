@@ -118,7 +118,7 @@ class Counterclaims(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        event = self.first_event(f"counterclaim {number}", "Counterclaimed", number=number)
+        event = self.last_event(f"counterclaim {number}", "Counterclaimed", number=number)
         claim, reruns = decoded(SegmentClaim, event["claim"]), decoded(tuple[Rerun, ...], event["look"])
         return SaidClaim(number, claim, SecondLook(claim.segment, reruns) if reruns else None)
 
@@ -128,7 +128,7 @@ class Counterclaims(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        event = self.first_event(f"dispute {dispute} about a counterclaim", "Contested", dispute=dispute)
+        event = self.last_event(f"dispute {dispute} about a counterclaim", "Contested", dispute=dispute)
         return ClaimCharge(0, ClaimChargeKind(event["kind"]), int(event["component"]), int(event["rerun"]))
 
     def dispute(self, number: int) -> DeskDispute:

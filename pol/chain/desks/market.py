@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import get_type_hints
 
 from eth_typing import ChecksumAddress
 
+from pol.chain.contract.binding import read_together
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.auction_desk import Auction
 from pol.chain.desks.challenges import Challenges
@@ -26,6 +28,7 @@ from pol.chain.desks.settlement import Settlement
 from pol.chain.desks.sortition_desk import Sortition
 from pol.chain.desks.task_registry import TaskRegistry
 from pol.chain.desks.vault import StakeVault
+from pol.chain.desks.vault_ledger import spread, whole_vault
 from pol.chain.desks.verdicts import Verdicts
 from pol.chain.node.connection import Connection
 
@@ -106,9 +109,18 @@ class Market:
         """Bind the contracts; no event is older than ``block``."""
         kinds = get_type_hints(cls)
         bindings = {name: kind(connection, getattr(addresses, name)) for name, kind in kinds.items()}
-        for binding in bindings.values():
-            binding.log.start_at(block)
-        return cls(**bindings)
+        market = cls(**bindings)
+        read_together(bindings.values(), block, market.whole)
+        return market
+
+    def whole(self, block: int) -> Iterator[tuple[str, int, int]]:
+        """The events that have to be there at a block (`EventCache`): wiring, money, and all that is numbered."""
+        yield from whole_vault(self.vault, block)
+        submitted = Counter(event["submitter"] for event in self.registry.events("TaskSubmitted"))
+        for submitter, tasks in spread(submitted.items()):
+            yield f"tasks of {submitter}", int(self.registry.read("nonces", submitter, at=block)), tasks
+        for matter, court in self.courts.items():
+            yield f"disputes about a {matter}", *court.game.whole(block)
 
     @cached_property
     def courts(self) -> Mapping[Matter, Court]:

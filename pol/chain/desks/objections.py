@@ -86,7 +86,7 @@ class Objections(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        return int(self.first_event(f"objection {number}", "Objected", number=number)["segment"])
+        return int(self.last_event(f"objection {number}", "Objected", number=number)["segment"])
 
     def objected(self, task_id: bytes) -> ObjectionCount:
         """Objections to the log of the current solver, by equal roots or by thresholds."""

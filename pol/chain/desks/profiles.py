@@ -161,7 +161,7 @@ class Profiles(DisputeDesk):
         Raises:
             OperationalError: the node has no record of it.
         """
-        event = self.first_event(f"dispute {number} about a profile", "ProfileChallenged", dispute=number)
+        event = self.last_event(f"dispute {number} about a profile", "ProfileChallenged", dispute=number)
         component = int(event["component"])
         return ProfileCharge(
             ProfileChargeKind(event["charge"]), int(event["index"]), Component(component) if component else None

@@ -10,8 +10,10 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding
+from pol.chain.contract.creation import code_at, expected_code, first_child, init_code
 from pol.chain.desks.task_registry import Terms
 from pol.commitments.keccak import keccak256
+from pol.errors import ProtocolError
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,20 @@ class ProvenSteps(Binding):
         return self.read_as(PinnedProofs, "pinned", task_id)
 
     def key_digest(self, verifier: ChecksumAddress) -> bytes:
-        """keccak-256 of the verifying key of a verifier of exact proofs."""
-        return bytes(Binding(self.connection, verifier, "Groth16Verifier").read("keyDigest"))
+        """keccak-256 of the verifying key of a verifier of exact proofs: of the account that keeps it.
+
+        Raises:
+            ProtocolError: the verifier has other code than `Groth16Verifier` with that key: it may say anything.
+            OperationalError: the node fails.
+        """
+        key = code_at(self.connection, first_child(verifier))[1:]
+        creation = init_code(self.connection.web3, "Groth16Verifier", key)
+        code = code_at(self.connection, verifier)
+        if not code or code != expected_code(self.connection, creation, verifier):
+            raise ProtocolError(
+                f"the verifier at {verifier} isn't this package's Groth16Verifier: leave the task alone"
+            )
+        return keccak256(key)
 
     def proved(self, task_id: bytes, segment: int, first: bytes) -> tuple[int, bytes]:
         """Number of proved steps of a segment from this vector on, and the hash of the vector after them."""

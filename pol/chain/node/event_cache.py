@@ -1,11 +1,12 @@
-"""A cache of a contract's events that follows the chain, reorganizations included."""
+"""A cache of contracts' events that follows the chain, reorganizations included."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from eth_typing import BlockNumber
+from eth_typing import BlockNumber, ChecksumAddress
 from eth_utils.abi import event_abi_to_log_topic
 from hexbytes import HexBytes
 from web3.contract import Contract
@@ -13,11 +14,20 @@ from web3.exceptions import BlockNotFound
 from web3.types import FilterParams, LogReceipt
 
 from pol.chain.node.connection import Connection, operational
+from pol.errors import OperationalError
 
 DEEP = 128
 """Blocks that are read again with every new one: a back end that lags leaves their events out without a word."""
 KEPT = 256
 """Marks kept for reorganizations; after a deeper one everything is read again."""
+
+
+def no_history(node: str, block: int, event: str) -> OperationalError:
+    """The error of a node that leaves out an event that has to be there: nothing that it shows is the whole."""
+    return OperationalError(
+        f"{node} doesn't have the events since block {block} ({event}). Nothing is decided on this: name a node that "
+        "keeps the history since that block, an archive node, as the first --rpc"
+    )
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class Mark:
 class ReadEvent:
     """An event and its place in the chain; ``arguments`` also has those of the transaction."""
 
+    address: ChecksumAddress
     block: int
     block_hash: HexBytes
     index: int
@@ -45,54 +56,81 @@ class ReadEvent:
 
 
 class EventCache:
-    """All events of one contract, in order.
+    """All events of some contracts, in order; none is older than block ``first``.
 
-    A known event is kept while its block is in the chain, whatever a later answer leaves out.
+    A known event is kept while its block is in the chain, whatever a later answer leaves out. A node without old
+    history leaves it out without a word: so ``whole`` tells what has to be there up to a block, as a name, how often it
+    has to be there, and how often it is.
     """
 
-    def __init__(self, connection: Connection, contract: Contract) -> None:
-        self._connection = connection
-        self._contract = contract
-        events = [item for item in contract.abi if item["type"] == "event"]
-        self._names = {event_abi_to_log_topic(e): e["name"] for e in events if not e.get("anonymous")}
-        self._anonymous = {e["name"]: e["inputs"] for e in events if e.get("anonymous")}
-        self.start_at(0)
-
-    def start_at(self, block: int) -> None:
-        """Read no block before this one, in which the contract was deployed."""
-        self._first = block
-        self._events: list[ReadEvent] = []
+    def __init__(
+        self,
+        connection: Connection,
+        contracts: Iterable[Contract],
+        first: int = 0,
+        whole: Callable[[int], Iterable[tuple[str, int, int]]] = lambda block: (),
+    ) -> None:
+        self._connection, self._first, self._whole = connection, first, whole
+        self._decoders = {contract.address: _Decoder(contract) for contract in contracts}
+        self._events: dict[ChecksumAddress, list[ReadEvent]] = {address: [] for address in self._decoders}
         self._marks: list[Mark] = []
+        self._is_proven = self._is_checking = False
 
-    def read(self, names: tuple[str, ...], **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
-        """Name and arguments of the events of these names whose arguments have these values."""
+    def events(self, address: ChecksumAddress) -> list[ReadEvent]:
+        """The events of one of the contracts.
+
+        Raises:
+            OperationalError: the node fails, or doesn't have the whole history.
+        """
+        if not self._is_checking:
+            self._follow()
+            if not self._is_proven:
+                self.require_whole()
+        return self._events[address]
+
+    def require_whole(self) -> None:
+        """Check that all events are there that have to be. Raises as `events`."""
         self._follow()
-        wanted, found = arguments.items(), ((e.name, e.arguments) for e in self._events if e.name in names)
-        return [(name, dict(event)) for name, event in found if all(event[k] == v for k, v in wanted)]
+        self._is_proven, self._is_checking = False, True
+        try:
+            for what, due, found in self._whole(self._marks[-1].number):
+                if due != found:
+                    self._marks = []
+                    raise no_history(self._connection.name, self._first, f"{what}: {found}, and {due} in the state")
+        finally:
+            self._is_checking = False
+        self._is_proven = True
 
     def _follow(self) -> None:
         eth = self._connection.web3.eth
         with operational("read events"):
             latest, marks = eth.get_block("latest"), list(self._marks)
+            if marks and marks[-1].hash == latest["hash"]:
+                return
             # After a reorganization, forget the events behind the last block that both chains share.
             while marks and not self._stands(marks[-1], latest["number"]):
                 marks.pop()
-            events = [event for event in self._events if marks and event.block <= marks[-1].number]
+            events = [e for own in self._events.values() for e in own if marks and e.block <= marks[-1].number]
+            if not marks:
+                self._is_proven = False
             if not marks or marks[-1].number < latest["number"]:
                 deep = max((m.number for m in marks if m.number <= latest["number"] - DEEP), default=self._first - 1)
                 events = self._merged(events, deep + 1, latest["number"])
                 marks.append(Mark(latest["number"], latest["hash"]))
         # Set both at the end: after a failure in between, the next reading starts where this one did.
-        self._events, self._marks = events, marks[-KEPT:]
+        self._events, self._marks = {address: [] for address in self._decoders}, marks[-KEPT:]
+        for event in events:
+            self._events[event.address].append(event)
 
     def _merged(self, known: list[ReadEvent], first: int, last: int) -> list[ReadEvent]:
-        """The known events, and those of the blocks from ``first`` to ``last``."""
+        """The known events, and those of the blocks from ``first`` to ``last``; those of each contract in order."""
         recent = {(event.block_hash, event.index): event for event in known if event.block >= first}
         found: dict[tuple[HexBytes, int], ReadEvent] = {}
-        query: FilterParams = {"address": self._contract.address, "fromBlock": first, "toBlock": last}
+        query: FilterParams = {"address": list(self._decoders), "fromBlock": first, "toBlock": last}
         for log in self._connection.web3.eth.get_logs(query) if first <= last else ():
             key = log["blockHash"], log["logIndex"]
-            found[key] = recent.pop(key) if key in recent else self._decoded(log)
+            if log["address"] in self._decoders:
+                found[key] = recent.pop(key) if key in recent else self._decoders[log["address"]](log)
         left_out = [event for event in recent.values() if self._stands(Mark(event.block, event.block_hash), last)]
         behind = (event for event in known if event.block < first)
         return [*behind, *sorted((*left_out, *found.values()), key=lambda event: event.place)]
@@ -104,7 +142,30 @@ class EventCache:
         except BlockNotFound:
             return mark.number <= latest
 
-    def _decoded(self, log: LogReceipt) -> ReadEvent:
+
+@dataclass(frozen=True)
+class ContractEvents:
+    """The events of one contract of a cache."""
+
+    cache: EventCache
+    address: ChecksumAddress
+
+    def read(self, names: tuple[str, ...], **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+        """Name and arguments of the events of these names whose arguments have these values. Raises as the cache."""
+        found = ((event.name, event.arguments) for event in self.cache.events(self.address) if event.name in names)
+        return [(name, dict(event)) for name, event in found if all(event[k] == v for k, v in arguments.items())]
+
+
+class _Decoder:
+    """Decodes the logs of one contract."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        events = [item for item in contract.abi if item["type"] == "event"]
+        self._names = {event_abi_to_log_topic(e): e["name"] for e in events if not e.get("anonymous")}
+        self._anonymous = {e["name"]: e["inputs"] for e in events if e.get("anonymous")}
+
+    def __call__(self, log: LogReceipt) -> ReadEvent:
         name = self._names.get(bytes(log["topics"][0]))
         if name is None:
             name, arguments = self._bare(log)
@@ -112,7 +173,7 @@ class EventCache:
             arguments = dict(getattr(self._contract.events, name)().process_log(log)["args"])
         block = int(log["blockNumber"])
         arguments |= {"transaction": bytes(log["transactionHash"]), "block": block}
-        return ReadEvent(block, log["blockHash"], int(log["logIndex"]), name, arguments)
+        return ReadEvent(log["address"], block, log["blockHash"], int(log["logIndex"]), name, arguments)
 
     def _bare(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
         """The one anonymous event of a contract: its topics are numbers, its data bytes without an ABI encoding."""

@@ -89,9 +89,7 @@ class LearningLog(LeafDemands[RecordDemand]):
     def deploy(cls, wallet: Wallet) -> LearningLog:
         """Deploy a new contract."""
         block = wallet.connection.block_number()
-        deployed = cls(wallet.connection, deploy_contract(wallet, "LearningLog"))
-        deployed.log.start_at(block)
-        return deployed
+        return cls(wallet.connection, deploy_contract(wallet, "LearningLog"), since=block)
 
     def id_of(self, publisher: ChecksumAddress, run: bytes) -> bytes:
         """The id of a publisher's run on this contract; ``run`` is its name in the learning record."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import get_type_hints
 
 from eth_typing import ChecksumAddress
 
+from pol.chain.contract.binding import read_together
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.vault import StakeVault
+from pol.chain.desks.vault_ledger import whole_vault
 from pol.chain.node.connection import Connection
 from pol.chain.rounds.round_demands import RoundDemands
 from pol.chain.rounds.round_disputes import RoundDisputes
@@ -47,6 +50,11 @@ class RoundContracts:
         """Bind the contracts; no event is older than ``block``."""
         kinds = get_type_hints(cls)
         bindings = {name: kinds[name](connection, address) for name, address in asdict(addresses).items()}
-        for binding in bindings.values():
-            binding.log.start_at(block)
-        return cls(**bindings)
+        made = cls(**bindings)
+        read_together(bindings.values(), block, made.whole)
+        return made
+
+    def whole(self, block: int) -> Iterator[tuple[str, int, int]]:
+        """The events that have to be there at a block (`EventCache`)."""
+        yield from whole_vault(self.vault, block)
+        yield "disputes", *self.game.whole(block)

@@ -21,8 +21,8 @@ from pol.chain.rpc.log_ranges import LogRanges, NoLogs
 LIMIT_EXCEEDED = (-32005, 429)
 """JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status); -32005 also for many logs."""
 
-TOO_MUCH = (400, 413)
-"""HTTP statuses by which gateways refuse a range of logs."""
+TOO_MUCH = frozenset({400, 413, *range(500, 600)})
+"""HTTP statuses by which gateways refuse a range of logs, or fail because of its length."""
 
 REST_SECONDS = 2.0
 MOST_REST_SECONDS = 120.0
@@ -121,7 +121,7 @@ class Endpoint(JSONBaseProvider):
         try:
             return self._request(RPCEndpoint("eth_getLogs"), [query])
         except Trouble as trouble:
-            if trouble.status not in TOO_MUCH:
+            if trouble.wait or trouble.status not in TOO_MUCH:
                 raise
             return {"jsonrpc": "2.0", "id": 0, "error": {"code": trouble.status, "message": str(trouble)}}
 
@@ -220,7 +220,8 @@ class Endpoint(JSONBaseProvider):
             wait = self._retry_after(response)
             raise Trouble(f"{self.name} refused: too many requests (HTTP 429)", passing=True, wait=wait, sent=False)
         if status >= 500:
-            raise Trouble(f"{self.name} failed (HTTP {status})", passing=True, wait=self._retry_after(response))
+            wait = self._retry_after(response)
+            raise Trouble(f"{self.name} failed (HTTP {status})", passing=True, wait=wait, status=status)
         if status != 200:
             raise Trouble(f"{self.name} refused (HTTP {status})", passing=False, status=status)
 

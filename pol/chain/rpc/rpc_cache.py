@@ -12,7 +12,8 @@ from web3 import Web3
 from web3.types import RPCEndpoint, RPCResponse
 
 LATEST = frozenset(
-    {"eth_call", "eth_getBlockByNumber", "eth_blockNumber", "eth_getLogs", "eth_getBalance", "eth_gasPrice"}
+    f"eth_{name}"
+    for name in ("call", "getBlockByNumber", "blockNumber", "getLogs", "getBalance", "getCode", "gasPrice")
 )
 """Answers that change with a block."""
 CONSTANT = frozenset({"eth_chainId"})

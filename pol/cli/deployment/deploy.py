@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from eth_typing import ChecksumAddress
 from rich.console import Console
 from rich.progress import Progress
-from web3 import Web3
 
-from pol.chain.account.wallet import Wallet
-from pol.chain.deployment_rules import Settings
-from pol.chain.deployments.create2 import SALT_BYTES
-from pol.chain.deployments.deployment_check import Assertion, assertions
-from pol.chain.deployments.deployment_parameters import document_of, read_parameters
-from pol.chain.deployments.deployment_plan import DeploymentSteps, Missing, Plan, RoundsDeploymentPlan
-from pol.chain.desks.jackpot_desk import JackpotFund
-from pol.chain.desks.vault import NATIVE
-from pol.chain.node.connection import Connection, operational
+from pol.chain.account.gas_fees import DATA_FEE_ROOM
 from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of, outage_of
-from pol.cli.deployment.deployment_documents import DeploymentTarget, check, default_of, keep, require_outage
 from pol.cli.examples import example
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError, reason_of
 
+if TYPE_CHECKING:
+    from eth_typing import ChecksumAddress
+
+    from pol.chain.account.wallet import Wallet
+    from pol.chain.deployment_rules import Settings
+    from pol.chain.deployments.deployment_check import Assertion
+    from pol.chain.deployments.deployment_plan import DeploymentSteps, Missing, Plan, RoundsDeploymentPlan
+    from pol.chain.node.connection import Connection
+    from pol.cli.deployment.deployment_documents import DeploymentTarget
+
+
 ETHER = 10**18
-NOBODY = Web3.to_checksum_address(NATIVE)
+NOBODY = "0x" + 40 * "0"
 
 
 @click.command(epilog=example("pol deploy --network sepolia --rpc https://node.example --keystore key.json --dry-run"))
@@ -78,6 +78,9 @@ def deploy(
     told the contracts is read back and compared; --check does that for a deployment of others. With --rounds all of
     this is about the contracts of trainings of many workers, whose document is deployments/CHAIN-rounds.json.
     """
+    from pol.chain.account.wallet import Wallet
+    from pol.cli.deployment.deployment_documents import DeploymentTarget, check, require_outage
+
     known = network_of(network) if network else None
     if show_parameters:
         halt = outage or (outage_of(known.chain_id) if known and outage is None else 0)
@@ -108,10 +111,10 @@ def deploy(
         if as_json:
             click.echo(json.dumps(_planned(plan, missing, price, balance), indent=2))
         return
-    if missing.gas * price > balance:
+    if (cost := missing.cost(price)) > balance:
         raise OperationalError(
-            f"the deployer {deployer} has {balance / ETHER:.6f} ether; the deployment may cost "
-            f"{missing.gas * price / ETHER:.6f}: send the difference to it, and run this again"
+            f"the deployer {deployer} has {balance / ETHER:.6f} ether; the deployment may cost {cost / ETHER:.6f}: "
+            "send the difference to it, and run this again"
         )
     with wallet.once():
         _carry_out(wallet, target, plan, missing, since, circuits, as_json)
@@ -126,6 +129,10 @@ def _carry_out(
     circuits: tuple[str, ...],
     as_json: bool,
 ) -> None:
+    from pol.chain.deployments.deployment_check import assertions
+    from pol.chain.deployments.deployment_plan import Plan
+    from pol.cli.deployment.deployment_documents import keep
+
     block = keep(target, plan, missing, since)
     with Progress(console=Console(stderr=True), disable=as_json) as progress:
         bar = progress.add_task("deploying", total=len(missing))
@@ -148,6 +155,8 @@ def _carry_out(
 
 def _available(plan: Plan) -> int:
     """What the fund of the jackpot could reserve; units of the asset."""
+    from pol.chain.desks.jackpot_desk import JackpotFund
+
     contracts = plan.contracts
     return JackpotFund(plan.connection, contracts.desks.jackpot).available()
 
@@ -165,6 +174,8 @@ def _verifiers(wallet: Wallet, circuits: tuple[str, ...], as_json: bool) -> dict
 
 
 def _connect(network: KnownNetwork | None, rpc: tuple[str, ...]) -> Connection:
+    from pol.chain.node.connection import Connection
+
     urls = rpc or ((network.rpc,) if network and network.rpc else ())
     if not urls:
         raise click.UsageError("say where a node is: --rpc URL (--network anvil knows that of this machine)")
@@ -187,6 +198,8 @@ def _require_consent(connection: Connection, main_net: bool, chain_id: int | Non
 
 
 def _address(text: str) -> ChecksumAddress:
+    from web3 import Web3
+
     if not Web3.is_address(text):
         raise click.UsageError(f"--address {text} isn't an address")
     return Web3.to_checksum_address(text)
@@ -197,6 +210,8 @@ def _salt(text: str) -> bytes:
         salt = bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
         raise click.UsageError(f"--salt {text} isn't hexadecimal") from None
+    from pol.chain.contract.creation import SALT_BYTES
+
     if len(salt) > SALT_BYTES:
         raise click.UsageError(f"--salt has {len(salt)} bytes; there is room for {SALT_BYTES}")
     return salt.rjust(SALT_BYTES, b"\0")
@@ -205,6 +220,9 @@ def _salt(text: str) -> bytes:
 def _settings(
     network: KnownNetwork | None, parameters: Path | None, deployer: ChecksumAddress, outage: int
 ) -> Settings:
+    from pol.chain.deployments.deployment_parameters import read_parameters
+    from pol.cli.deployment.deployment_documents import default_of
+
     default = default_of(network, deployer, outage)
     if parameters is None:
         return default
@@ -218,7 +236,9 @@ def _settings(
 
 def _toml(network: KnownNetwork | None, parameters: Path | None, address: str | None, outage: int) -> str:
     """Parameters as a file; without an account the treasury is left out, which makes it the deployer's."""
-    settings = _settings(network, parameters, _address(address) if address else NOBODY, outage)
+    from pol.chain.deployments.deployment_parameters import document_of
+
+    settings = _settings(network, parameters, _address(address or NOBODY), outage)
     document = document_of(settings)
     lines = ["# All that a deployment fixes, for ever (docs/guides/deploy.md). pol deploy --parameters THIS_FILE"]
     if settings.treasury == NOBODY:
@@ -234,6 +254,8 @@ def _toml(network: KnownNetwork | None, parameters: Path | None, address: str | 
 
 def _price(connection: Connection) -> int:
     """At most what a unit of gas costs in the next blocks; wei."""
+    from pol.chain.node.connection import operational
+
     eth = connection.web3.eth
     with operational("read the fees"):
         return 2 * int(eth.get_block("latest")["baseFeePerGas"]) + int(eth.max_priority_fee)
@@ -250,7 +272,8 @@ def _planned(plan: DeploymentSteps, missing: Missing, price: int, balance: int) 
         ],
         "transactions": len(missing),
         "gas_at_most": missing.gas,
-        "cost_at_most": missing.gas * price,
+        "data_fee_at_most": missing.data_fee,
+        "cost_at_most": missing.cost(price),
         "balance": balance,
     }
 
@@ -262,8 +285,12 @@ def _show(plan: DeploymentSteps, missing: Missing, price: int, balance: int) -> 
         click.echo(f"{step.contract:<15} {step.address}  {state}")
     click.echo(f"transactions    {len(missing)} of {len(plan.creations) + len(plan.wirings)}")
     click.echo(f"gas             {missing.gas:,} at most")
+    if missing.data_fee:
+        click.echo(
+            f"data on L1      {missing.data_fee / ETHER:.6f} ether at most: {DATA_FEE_ROOM} times what it costs now"
+        )
     click.echo(
-        f"cost            {missing.gas * price / ETHER:.6f} ether at {price / 10**9:.3f} gwei; "
+        f"cost            {missing.cost(price) / ETHER:.6f} ether at {price / 10**9:.3f} gwei; "
         f"{plan.deployer} has {balance / ETHER:.6f}"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from web3 import Web3
 
 from pol import __version__
 from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
-from pol.chain.deployments.deployment import Deployment
+from pol.chain.deployments.deployment import Deployment, require_chain
 from pol.chain.deployments.deployment_check import Assertion, assertions, interface_hash
 from pol.chain.deployments.deployment_parameters import document_of, settings_of
 from pol.chain.deployments.deployment_plan import Missing, Plan, RoundsDeploymentPlan
@@ -26,6 +26,9 @@ from pol.chain.node.networks import KnownNetwork
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.roles.party.policy import PUBLIC_CHAIN
+
+SAID = {"version", "commit"}
+"""Members of a document that only its author can know."""
 
 
 @dataclass(frozen=True)
@@ -174,15 +177,25 @@ def check(target: DeploymentTarget) -> list[Assertion]:
         ProtocolError: the document is something else.
         OperationalError: it can't be read, is of another chain, or the node fails.
     """
-    document = _read(target.document)
-    made = _made(target, document)
-    if made.chain_id != target.connection.chain_id:
-        raise OperationalError(
-            f"{target.connection.name} is chain {target.connection.chain_id}, the contracts are on {made.chain_id}"
-        )
-    deployer = Web3.to_checksum_address(document["deployer"])
-    settings = settings_of(document["parameters"], Settings(made.treasury))
-    plan = target.plan(settings, deployer, bytes(HexBytes(document["salt"])))
-    expected = plan.deployment(made.block)
-    addresses = Assertion("addresses follow from the parameters and this package's contracts", expected, made)
-    return [addresses, *assertions(plan, made.block)] if addresses.holds else [addresses]
+    kept = _read(target.document)
+    made = _made(target, kept)
+    require_chain(target.connection, made.chain_id)
+    try:
+        deployer, salt = Web3.to_checksum_address(kept["deployer"]), bytes(HexBytes(kept["salt"]))
+    except (TypeError, ValueError) as error:
+        raise ProtocolError(f"{target.document} has no deployer or no salt ({error}): ask for the true one") from error
+    plan = target.plan(settings_of(kept["parameters"], Settings(made.treasury)), deployer, salt)
+    if made != plan.deployment(made.block):
+        return [Assertion("addresses follow from the parameters and this package's contracts", True, False)]
+    expected, found = (dict(_members(each)) for each in (document(plan, made.block), kept))
+    names = sorted((expected.keys() | found.keys()) - SAID)
+    told = [Assertion(f"the document's {name}", expected.get(name), found.get(name)) for name in names]
+    return [*told, *assertions(plan, made.block)]
+
+
+def _members(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    inner = value.items() if isinstance(value, dict) else [*enumerate(value)] if isinstance(value, list) else ()
+    for key, each in inner:
+        yield from _members(each, f"{name}.{key}" if name else str(key))
+    if not inner:
+        yield name, value

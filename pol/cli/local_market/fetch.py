@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +13,9 @@ from pol.cli.examples import example
 from pol.cli.file_output import FINE, json_option
 from pol.cli.local_market.market_folder_option import place_options
 from pol.errors import OperationalError
-from pol.submission.market_place import MarketPlace
+
+if TYPE_CHECKING:
+    from pol.submission.market_place import MarketPlace
 
 
 @click.command(epilog=example("pol fetch", "pol fetch 1a2b3c4d --out weights.safetensors"))

@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from pol.cli.market.party_options import MarketAccess, optional_market_options, signer_of, signer_options
+from pol.cli.training_script import script_parts
 from pol.errors import OperationalError
-from pol.local_market.market_folder import MARK
-from pol.submission.market_place import NOTES, MarketPlace
 
 SIGNERS = ("keystore", "signer", "key_env")
 
@@ -23,6 +22,11 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(folder: Path | None, market: MarketAccess | None, **values: Any) -> Any:
+        if "script" in values:
+            script_parts(values["script"])  # a wrong path is told before web3 is imported
+        from pol.local_market.market_folder import MARK
+        from pol.submission.market_place import NOTES, MarketPlace
+
         names = ("keystore", "passphrase", "signer", "signer_api", "address", "key_env")
         given = {name: values.pop(name) for name in names}
         if folder is not None or market is None:

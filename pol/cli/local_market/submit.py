@@ -10,16 +10,15 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.chain.desks.task_registry import MarketTask, TaskOutcome, Terms
 from pol.chain.node.networks import is_test_net
 from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, json_option
 from pol.cli.local_market.market_folder_option import place_options
 from pol.cli.training_script import as_script, run_script, script_parts
-from pol.roles.submitter.submitter import Offer
-from pol.submission.market_place import MarketPlace
 
 if TYPE_CHECKING:
+    from pol.chain.desks.task_registry import MarketTask, Terms
+    from pol.submission.market_place import MarketPlace
     from pol.submission.submission import Submission
     from pol.submission.task_progress import Step
 
@@ -34,7 +33,7 @@ ETHER = 10**18
 @click.option("--batch", type=click.IntRange(1), help="The same. [default: 32]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of that order.")
 @click.option("--interval", type=click.IntRange(1), help="Steps of a segment; it divides the steps.")
-@click.option("--draws", type=click.IntRange(1), default=Offer.draws, show_default=True, help="Segments to verify.")
+@click.option("--draws", type=click.IntRange(1), default=3, show_default=True, help="Segments to verify.")
 @click.option("--no-follow", is_flag=True, help="End when the task is on chain.")
 @json_option
 def submit(
@@ -56,6 +55,7 @@ def submit(
 
     Ends with 1 if the training isn't accepted: then nobody is paid for it, and the price is yours again.
     """
+    from pol.chain.desks.task_registry import TaskOutcome
     from pol.submission import submission
 
     path, function = script_parts(script)
@@ -124,6 +124,8 @@ class _Lines:
 
     def settled(self, task: str, state: MarketTask, spent: int) -> None:
         """The end, and what it has cost."""
+        from pol.chain.desks.task_registry import TaskOutcome
+
         outcome = state.outcome.name.lower()
         if self._as_json:
             _print({"event": "settled", "task": task, "outcome": outcome, "price": state.price, "spent": spent})

@@ -9,20 +9,20 @@ import webbrowser
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.chain.node.connection import Connection
 from pol.cli.examples import example
 from pol.errors import OperationalError
-from pol.local_market.local_node import BLOCK_SECONDS, PORT, start_node
-from pol.local_market.market_folder import MarketFolder
 from pol.local_market.market_processes import MarketProcesses
-from pol.local_market.market_run import MarketRun
-from pol.local_market.market_setup import MEMBERS, favor, set_up
+
+if TYPE_CHECKING:
+    from pol.chain.node.connection import Connection
+    from pol.local_market.market_run import MarketRun
+
 
 FOLDER = Path("pol-market")
 READY_SECONDS = 120.0
@@ -33,7 +33,7 @@ LIARS = {"solver": "solver", "verifier": "verifier-1"}
 @click.command(epilog=example("pol up", "pol up --cheat solver"))
 @click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True, metavar="DIR")
 @click.option("--cheat", type=click.Choice(sorted(LIARS)), help="Let one of these lie, and see it caught.")
-@click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Of the node, if free.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8545, show_default=True, help="Of the node, if free.")
 @click.option("--embedded", is_flag=True, help="Use the embedded chain, also if there is anvil.")
 @click.option("--no-browser", is_flag=True, help="Don't open the page of the market.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
@@ -45,6 +45,11 @@ def up(folder: Path, cheat: str | None, port: int, embedded: bool, no_browser: b
 
     The chain's clock runs twelve times as fast as this machine's: a block a second, twelve seconds apart.
     """
+    from pol.local_market.local_node import start_node
+    from pol.local_market.market_folder import MarketFolder
+    from pol.local_market.market_run import MarketRun
+    from pol.local_market.market_setup import MEMBERS, favor, set_up
+
     began = time.monotonic()
     show = _Lines(as_json)
     market = MarketFolder(folder)
@@ -98,6 +103,8 @@ def _wait_for_all(run: MarketRun, show: _Lines) -> None:
     Raises:
         OperationalError: one doesn't.
     """
+    from pol.local_market.market_setup import MEMBERS
+
     deadline, known = time.monotonic() + READY_SECONDS, set[str]()
     while len(known) < len(MEMBERS):
         time.sleep(0.1)
@@ -128,6 +135,8 @@ class _Lines:
 
     def ready(self, run: MarketRun, connection: Connection, seconds: float) -> None:
         """All parties run."""
+        from pol.local_market.local_node import BLOCK_SECONDS
+
         pids, place = run.processes.pids(), {"rpc": connection.name, "page": run.page, "folder": str(run.folder.path)}
         if self._as_json:
             _print({"event": "ready", **place, "seconds": round(seconds, 1), "processes": pids})

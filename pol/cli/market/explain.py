@@ -5,30 +5,30 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.chain.court.move_from_transaction import SentMove, sent_move
-from pol.chain.desks.market import Matter
 from pol.chain.times import duration, utc
 from pol.cli.examples import example
 from pol.cli.finite_range import FiniteRange
-from pol.cli.market import explain_dispute
 from pol.cli.market.party_options import MarketAccess, optional_market_options
 from pol.dispute.encoding.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.report.disputes.packed_move_lines import lines
-from pol.roles.monitor.market_reader import about
 from pol.roles.party.decisions import Action
-from pol.roles.party.public_calls import public_call
-from pol.roles.process.decision_log import DecisionLog
-from pol.roles.whistleblower.whistleblower import Whistleblower
+
+if TYPE_CHECKING:
+    from pol.chain.court.move_from_transaction import SentMove
+    from pol.roles.whistleblower.whistleblower import Whistleblower
+
 
 TASK_DIGITS, HASH_DIGITS = 8, 64
+MATTERS = ["verdict", "profile", "objection", "counterclaim"]
+"""Values of `Matter`, which imports web3."""
 
 
 @click.command(epilog=example("pol explain 1a2b3c4d", "pol explain 12 --about objection"))
@@ -37,8 +37,8 @@ TASK_DIGITS, HASH_DIGITS = 8, 64
 @click.option(
     "--about",
     "matter",
-    type=click.Choice([str(m) for m in Matter]),
-    default=str(Matter.VERDICT),
+    type=click.Choice(MATTERS),
+    default=MATTERS[0],
     show_default=True,
     help="What the dispute of this number is about: each matter counts its own.",
 )
@@ -68,6 +68,9 @@ def explain(
     With --dispute: what a dispute about the task would take this machine, by level: moves, calldata, gas, memory and
     seconds; and whether a party would stake here. A step program in a FILE (program.bin) needs no market.
     """
+    from pol.cli.market import explain_dispute
+    from pol.roles.whistleblower.whistleblower import Whistleblower
+
     if needs and Path(what).is_file():
         explain_dispute.show(explain_dispute.of_file(Path(what), interval, step_seconds), as_json)
         return
@@ -82,7 +85,7 @@ def explain(
         _show_move(packed, as_json)
         return
     is_number = what.isdecimal() and len(what) < TASK_DIGITS
-    shown = _dispute(reader, int(what), Matter(matter)) if is_number else _task(reader, _found(reader, what))
+    shown = _dispute(reader, int(what), matter) if is_number else _task(reader, _found(reader, what))
     if data is not None:
         shown["decisions"] = _decisions(data, bytes.fromhex(shown["task"]))
     if as_json:
@@ -103,6 +106,8 @@ def explain(
 
 def _packed_move(reader: Whistleblower, what: str) -> SentMove | PackedMove | None:
     """The move of a transaction, or in calldata; None if neither is named."""
+    from pol.chain.court.move_from_transaction import sent_move
+
     digits, market = what.lower().removeprefix("0x"), reader.market
     if len(digits) < HASH_DIGITS or not re.fullmatch("[0-9a-f]*", digits):
         return None
@@ -117,6 +122,8 @@ def _packed_move(reader: Whistleblower, what: str) -> SentMove | PackedMove | No
 
 
 def _show_move(found: SentMove | PackedMove, as_json: bool) -> None:
+    from pol.chain.court.move_from_transaction import SentMove
+
     move, sent = (found.move, found) if isinstance(found, SentMove) else (found, None)
     if as_json:
         document = move.to_dict()
@@ -155,6 +162,8 @@ def _found(reader: Whistleblower, start: str) -> bytes:
 
 
 def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
+    from pol.roles.party.public_calls import public_call
+
     task, decision = reader.market.registry.task(task_id), public_call(reader, task_id)
     shown: dict[str, Any] = {"task": task_id.hex(), "status": task.status.name.lower()}
     shown |= {"submitter": task.submitter, "solver": task.solver, "holder": task.holder}
@@ -166,12 +175,15 @@ def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
     return shown
 
 
-def _dispute(reader: Whistleblower, number: int, matter: Matter) -> dict[str, Any]:
-    market = reader.market
+def _dispute(reader: Whistleblower, number: int, named: str) -> dict[str, Any]:
+    from pol.chain.desks.market import Matter
+    from pol.roles.monitor.market_reader import about
+
+    market, matter = reader.market, Matter(named)
     court = market.courts[matter]
     known, game = court.desk.dispute(number), court.game
     if not any(known.task_id):
-        others = ", ".join(str(m) for m in Matter if m is not matter)
+        others = ", ".join(m for m in MATTERS if m != matter)
         raise ProtocolError(f"there is no dispute {number} about a {matter} here; another matter: --about {others}")
     params, winner = game.params(number), game.winner(number)
     shown: dict[str, Any] = {"dispute": number, "task": known.task_id.hex()}
@@ -192,6 +204,8 @@ def _dispute(reader: Whistleblower, number: int, matter: Matter) -> dict[str, An
 
 
 def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
+    from pol.roles.process.decision_log import DecisionLog
+
     file = data / "diary.sqlite"
     if not file.exists():
         raise ProtocolError(f"{data} holds no decision log: it is the folder that `pol run` names when it starts")

@@ -8,25 +8,25 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from aiohttp import web
 
-from pol.chain.desks.market import Matter
 from pol.cli.examples import example
 from pol.cli.file_output import json_option
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.network_options import store_option
 from pol.cli.market.party_options import MarketAccess, optional_chain_options
-from pol.cli.market.watched_training import WatchedTraining, trainings_card
 from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.report.elements.card_style import STYLE
 from pol.report.elements.html_elements import Markup, document, element
-from pol.report.market_page import dispute_page, overview, task_page
-from pol.roles.monitor.market_reader import MarketReader
-from pol.roles.monitor.market_view import MarketView
-from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
+
+if TYPE_CHECKING:
+    from pol.cli.market.watched_training import WatchedTraining
+    from pol.roles.monitor.market_reader import MarketReader
+    from pol.roles.monitor.market_view import MarketView
+
 
 PORT = re.compile(r":\d+$")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'"
@@ -64,6 +64,8 @@ class Explorer:
 
     def application(self) -> web.Application:
         """The aiohttp application."""
+        from pol.chain.desks.market import Matter
+
         application = web.Application(client_max_size=1, middlewares=[self._guarded])
         application.add_routes(
             [
@@ -103,6 +105,9 @@ class Explorer:
             return self._view
 
     async def _overview(self, request: web.Request) -> web.StreamResponse:
+        from pol.cli.market.watched_training import trainings_card
+        from pol.report.market_page import overview
+
         async with self._reading:
             cards = await asyncio.to_thread(trainings_card, self._trainings)
         if self._reader is None:
@@ -119,6 +124,8 @@ class Explorer:
         return _page("pol: a training", _home(), content)
 
     async def _task(self, request: web.Request) -> web.StreamResponse:
+        from pol.report.market_page import task_page
+
         view, wanted = await self._seen(), request.match_info["task"]
         for task in view.tasks:
             if task.task_id.hex() == wanted:
@@ -126,6 +133,8 @@ class Explorer:
         return _missing("There is no such task on this market.")
 
     async def _dispute(self, request: web.Request) -> web.StreamResponse:
+        from pol.report.market_page import dispute_page
+
         view, wanted = await self._seen(), request.match_info["key"]
         for task in view.tasks:
             for dispute in task.disputes:
@@ -215,6 +224,8 @@ def explore(
     as_json: bool,
 ) -> None:
     """Show a market and trainings in the browser: tasks, rounds, verdicts, disputes as they narrow. Holds no key."""
+    from pol.cli.market.watched_training import WatchedTraining
+
     if market is None and not urls:
         raise click.UsageError("name what to show: a market (--deployment FILE and --rpc URL), or --training URL")
     reader = None if market is None else market_reader(market, test_terms, replay)
@@ -230,6 +241,9 @@ def explore(
 
 def market_reader(market: MarketAccess, test_terms: bool, replay: bool = False) -> MarketReader:
     """The reader of a market."""
+    from pol.roles.monitor.market_reader import MarketReader
+    from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
+
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     return MarketReader(market.connection, market.deployment, market.store_url, policy, replay)
 

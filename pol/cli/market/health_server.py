@@ -29,6 +29,7 @@ class HealthMetrics:
         self.registry = CollectorRegistry()
         self._looked: float | None = None
         self._trouble = ""
+        self._lacks: dict[str, str] = {}
         about = Gauge("pol_process", "1: this process runs", ["role", "chain"], registry=self.registry)
         about.labels(kind, str(connection.chain_id)).set(1)
         self._last = self._gauge("pol_last_look_timestamp_seconds", "When it last could look at the chain")
@@ -70,12 +71,19 @@ class HealthMetrics:
         self._failing.set(turns)
         self._trouble = trouble or self._trouble
 
+    def lacks(self, about: str, line: str) -> None:
+        """Note what the process lacks, with what mends it; empty if it lacks nothing."""
+        self._lacks.pop(about, None)
+        if line:
+            self._lacks[about] = line
+
     def health(self) -> tuple[bool, dict[str, object]]:
         """Whether the process is healthy, and the body of /health."""
         since = self._clock() - (self._looked if self._looked is not None else self._started)
         well = since < STALE_SECONDS
         told = {"well": well, "seconds_since_last_look": round(since, 1), "has_looked": self._looked is not None}
-        return well, told | ({"trouble": self._trouble} if self._trouble else {})
+        lacks = {"lacks": list(dict.fromkeys(self._lacks.values()))} if self._lacks else {}
+        return well, told | lacks | ({"trouble": self._trouble} if self._trouble else {})
 
     def text(self) -> bytes:
         """All metrics in the format of Prometheus."""

@@ -6,21 +6,25 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from prometheus_client import Gauge
 from rich.console import Console
 from rich.markup import escape
 
-from pol.chain.desks.task_registry import Status
 from pol.cli.examples import example
 from pol.cli.finite_range import FiniteRange
-from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.dispute.position import Side
 from pol.errors import OperationalError
-from pol.roles.monitor.read_only_monitor import Monitor, MonitorReading
+
+if TYPE_CHECKING:
+    from prometheus_client import Gauge
+
+    from pol.chain.desks.task_registry import Status
+    from pol.cli.market.health_server import HealthMetrics
+    from pol.roles.monitor.read_only_monitor import MonitorReading
+
 
 SHOWN = 12
 """Waiting tasks shown on a terminal."""
@@ -43,6 +47,9 @@ def monitor(
 
     It holds no key and sends nothing. With --looks it exits with 1 if an invariant is violated.
     """
+    from pol.cli.market.health_server import HealthMetrics, serve_health
+    from pol.roles.monitor.read_only_monitor import Monitor
+
     watcher = Monitor(market.connection, market.deployment)
     gauges = MonitorGauges(HealthMetrics("monitor", market.connection))
     console = Console(highlight=False, soft_wrap=True)
@@ -80,6 +87,8 @@ class MonitorGauges:
     """The monitor's results as metrics."""
 
     def __init__(self, vitals: HealthMetrics) -> None:
+        from prometheus_client import Gauge
+
         self.vitals = vitals
 
         def gauge(name: str, told: str, *labels: str) -> Gauge:
@@ -96,6 +105,8 @@ class MonitorGauges:
 
     def show(self, look: MonitorReading) -> None:
         """Set all metrics."""
+        from pol.chain.desks.task_registry import Status
+
         self.vitals.looked()
         self._held.set(look.held)
         self._owed.set(look.owed)

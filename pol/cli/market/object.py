@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +13,12 @@ from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, chain_options, signer_of, signer_options
 from pol.cli.verification.device_option import device_option, party_executors
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
-from pol.roles.whistleblower.objector import UnseenSegment
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task import learning_proof
+
+if TYPE_CHECKING:
+    from pol.roles.whistleblower.objector import UnseenSegment
+    from pol.roles.whistleblower.whistleblower import Whistleblower
+
 
 EXIT_TRUE, EXIT_UNSEEN = 1, 3
 """The segment is true; it can't be replayed, which is an operational failure."""
@@ -58,6 +60,10 @@ def object(  # noqa: A001  # a command is named like its verb
     Afterwards `pol run whistleblower` with the same key and the same --data makes the moves, claims timeouts and brings
     the reward.
     """
+    from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
+    from pol.roles.whistleblower.objector import UnseenSegment
+    from pol.roles.whistleblower.whistleblower import Whistleblower
+
     if data is None and not dry_run:
         raise click.UsageError(
             "the moves after an objection need its evidence: add --data DIR, the same folder as for `pol run "

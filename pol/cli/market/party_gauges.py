@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from prometheus_client import Gauge
 
+from pol.chain.account.outbox import STRANGER
 from pol.cli.market.health_server import HealthMetrics
 from pol.errors import OperationalError
 from pol.roles.party.role import Role
@@ -33,6 +35,17 @@ class PartyGauges:
     def decided(self, taken: LoggedDecision) -> None:
         """Count a decision."""
         self._decisions.labels(taken.result.value).inc()
+        self.vitals.lacks(taken.task_id.hex(), taken.why if taken.mend else "")
+
+    def heard(self, tell: Callable[[str], None]) -> Callable[[str], None]:
+        """``tell``, but /health shows it as well where another process sends with the key."""
+
+        def hear(message: str) -> None:
+            if message.endswith(STRANGER):
+                self.vitals.lacks("key", STRANGER)
+            tell(message)
+
+        return hear
 
     def show(self, failures: int) -> None:
         """Update after a turn; ``failures`` turns in a row have failed."""

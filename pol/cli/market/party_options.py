@@ -125,31 +125,43 @@ def _decorated(command: Callable[..., Any], options: tuple[Callable[..., Any], .
 
 @dataclass(frozen=True)
 class MarketAccess:
-    """A process's access to a market: chain, contracts and store. The first use looks at file and node."""
+    """A process's access to a market: chain, contracts and store. The first use imports web3 and looks at the node."""
 
     document: Path
     nodes: Sequence[str]
     quorum: int
     store: str
 
+    def __post_init__(self) -> None:
+        _ = self._text
+
     @cached_property
-    def deployment(self) -> Deployment:
-        """The market's contracts.
+    def _text(self) -> str:
+        """The document, which is read before anything heavy is imported.
 
         Raises:
-            OperationalError: the document can't be read.
-            ProtocolError: it isn't a deployment's.
+            OperationalError: it can't be read.
+            ProtocolError: it isn't text.
         """
-        from pol.chain.deployments.deployment import Deployment
-
         try:
-            return Deployment.from_json(self.document.read_text())
+            return self.document.read_text(encoding="utf-8")
         except OSError as error:
             raise OperationalError(f"can't read the deployment {self.document}: {reason_of(error)}") from error
         except UnicodeDecodeError as error:
             raise ProtocolError(
                 f"{self.document} is no deployment, as it isn't text in UTF-8: see `pol deploy`"
             ) from error
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """The market's contracts.
+
+        Raises:
+            ProtocolError: the document isn't a deployment's.
+        """
+        from pol.chain.deployments.deployment import Deployment
+
+        return Deployment.from_json(self._text)
 
     @cached_property
     def connection(self) -> Connection:

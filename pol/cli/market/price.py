@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 import click
 
+from pol.chain.account.gas_fees import GWEI
 from pol.chain.node.networks import outage_of
 from pol.chain.times import duration
 from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, market_options
-from pol.roles.submitter.submitter import GWEI, TOLERANT, Offer, Submitter, terms_of
 from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 
 
@@ -19,13 +19,13 @@ from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 @click.argument("task", metavar="DIGEST")
 @market_options
 @click.option("--unit-price", type=click.IntRange(1), default=GWEI, show_default=True, help="Wei per work unit.")
-@click.option("--draws", type=click.IntRange(1), default=Offer.draws, show_default=True, help="Segments to verify.")
+@click.option("--draws", type=click.IntRange(1), default=3, show_default=True, help="Segments to verify.")
 @click.option(
     "--margin",
     type=click.IntRange(0),
-    default=Offer.margin,
+    default=0,
     show_default=True,
-    help=f"Factor on profiled distances; {TOLERANT} is usual where solvers can't train canonically. 0: exact training.",
+    help="Factor on profiled distances; 64 is usual where solvers can't train canonically. 0: exact training.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def price(
@@ -41,6 +41,8 @@ def price(
     DIGEST names the task's document in the store. Amounts are wei. The escrow is an upper bound; what isn't needed
     comes back at settlement.
     """
+    from pol.roles.submitter.submitter import Offer, Submitter, terms_of
+
     reader = Submitter.reader(market.connection, market.deployment, market.store_url)
     document = TaskDocument.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))
     offer = Offer(document.steps, document.interval, draws=draws, wei_per_work_unit=unit_price, margin=margin)

@@ -11,49 +11,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
-from web3 import Web3
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
-from pol.chain.account.outbox_journal import SqliteJournal
 from pol.chain.node.networks import outage_of
 from pol.cli.examples import example
 from pol.cli.finite_range import FiniteRange
-from pol.cli.market.health_server import HealthMetrics, serve_health
-from pol.cli.market.party_gauges import PartyGauges
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.cli.verification.device_option import device_option, party_executors
 from pol.cli.zk.zk_keys import CACHE
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode
-from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
-from pol.roles.party.role import Role
-from pol.roles.process.decision_log import DecisionLog
-from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
-from pol.roles.process.process_loop import ProcessLoop
-from pol.roles.whistleblower.join_strategy import JoinStrategy
-from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
 from pol.training.storage.kept_store import KeptStore
+
+if TYPE_CHECKING:
+    from pol.roles.party.policy import TrustedKey
+    from pol.roles.party.role import Role
+    from pol.roles.process.party_process import LoggedDecision
+
 
 KINDS = {
     kind: (f"pol.roles.{kind}.{kind}:{kind.capitalize()}", f"pol.roles.{kind}.{kind}_decisions:next_of_{kind}")
     for kind in ("submitter", "solver", "verifier", "whistleblower")
 }
 """The party and its decisions, imported when run: only a solver needs torch."""
-STYLES = {
-    DecisionResult.DONE: "green",
-    DecisionResult.WAITED: "dim",
-    DecisionResult.WITHHELD: "yellow",
-    DecisionResult.REFUSED: "red",
-    DecisionResult.FAILED: "red",
-    DecisionResult.BROKEN: "red",
-}
-
-
+STYLES = {"done": "green", "waited": "dim", "withheld": "yellow", "refused": "red", "failed": "red", "broken": "red"}
+"""By `DecisionResult`."""
 GIB = 1 << 30
 
 
@@ -95,7 +83,7 @@ GIB = 1 << 30
     help="Halt of the chain that terms have to survive; 6 hours on rollups, else 0.",
 )
 @click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
-@click.option("--wrong-share", type=FiniteRange(0, 1), default=JoinStrategy.wrong, show_default=True)
+@click.option("--wrong-share", type=FiniteRange(0, 1), default=1 / 64, show_default=True)
 @click.option("--work-cost", type=FiniteRange(0), default=0.0, show_default=True, help="Wei per work unit.")
 @click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
@@ -131,6 +119,14 @@ def run(
     Modes: watch sends nothing; defend also protects its money at stake; resolve also makes public calls; propose also
     puts up new stakes.
     """
+    from pol.chain.account.outbox_journal import SqliteJournal
+    from pol.cli.market.health_server import HealthMetrics, serve_health
+    from pol.cli.market.party_gauges import PartyGauges
+    from pol.roles.process.decision_log import DecisionLog
+    from pol.roles.process.party_process import Process
+    from pol.roles.process.process_loop import ProcessLoop
+    from pol.roles.whistleblower.join_strategy import JoinStrategy
+
     role_type, decide = (_imported(name) for name in KINDS[kind])
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     halt = outage_of(market.connection.chain_id) if outage is None else outage
@@ -139,23 +135,20 @@ def run(
     fees = FeePolicy(cap=fee_cap * GWEI)
     contracts, rounds = market.deployment, market.rounds(relays)
     folder = data or Path(click.get_app_dir("pol")) / f"{market.deployment.chain_id}-{signs.address.lower()}"
-    evidence = folder / "evidence"
-    about = market.connection, contracts, signs, market.store_url, policy, rounds, fees, evidence
-    role: Role = role_type(*about, executors=party_executors(device))
+    about = market.connection, contracts, signs, market.store_url, policy, rounds, fees, folder / "evidence"
+    role: Any = role_type(*about, executors=party_executors(device))
     if isinstance(role.store, KeptStore):
         role.store.forget()
-    if isinstance(role, Whistleblower):
+    if kind == "whistleblower":
         role.strategy = JoinStrategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
     if kind == "solver":
-        from pol.roles.solver.solver import Solver
-
-        assert isinstance(role, Solver)
         role.proving_keys, role.device = proving_keys, device
     show = _Lines(as_json)
     log = DecisionLog(folder / "diary.sqlite", show.trouble)
-    role.wallet.keep(SqliteJournal.of(market.connection, role.wallet.address, folder, show.trouble), show.trouble)
-
     gauges = PartyGauges(HealthMetrics(kind, market.connection), role)
+    role.wallet.keep(
+        SqliteJournal.of(market.connection, role.wallet.address, folder, show.trouble), gauges.heard(show.trouble)
+    )
 
     def note(taken: LoggedDecision) -> None:
         if log.note(taken):
@@ -187,6 +180,10 @@ def run(
 
 
 def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
+    from web3 import Web3
+
+    from pol.roles.party.policy import TrustedKey
+
     found = dict[str, TrustedKey]()
     for text in given:
         address, _, named = text.partition("=")
@@ -238,6 +235,7 @@ class _Lines:
         """A new decision about a task."""
         if self._as_json:
             told = {"event": "decision", "time": taken.at, "task": taken.task_id.hex(), "verb": taken.verb}
+            told |= {"mend": taken.mend} if taken.mend else {}
             _print({**told, "why": taken.why, "result": taken.result, "detail": taken.detail, "until": taken.until})
             return
         when = datetime.fromtimestamp(taken.at, UTC).isoformat(" ", "seconds").removesuffix("+00:00")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pol.chain.account.wallet import Wallet
-from pol.chain.desks.market import Market
 from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from pol.chain.account.wallet import Wallet
+    from pol.chain.desks.market import Market
+
 
 ETHER = 10**18
 
@@ -62,6 +65,8 @@ def stake(
     A ticket locks a bond, which can be forfeited for a while after it resigns. `donate 0.1` gives free money to the
     jackpot's fund for good: a task is awarded only if the fund can reserve its jackpot.
     """
+    from pol.chain.account.wallet import Wallet
+
     wallet = Wallet(market.connection, signer_of(signer, market.connection.chain_id))
     desks = market.deployment.market(market.connection)
     with nullcontext() if verb == "show" else wallet.once():

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pol.chain.accounting.settlement_audit import Auditor
-from pol.chain.accounting.vault_ledger import Ledger, held
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.task_registry import Status
+from pol.chain.desks.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
 from pol.roles.party.decisions import Action
@@ -64,11 +64,12 @@ class Monitor:
         """Recompute everything at the latest block.
 
         Raises:
-            OperationalError: the node fails.
+            OperationalError: the node fails, or doesn't have the whole history.
         """
         reader, market = self._reader, self._reader.market
         with reader.connection.cached():
             block, now = reader.connection.block_number(), reader.connection.now()
+            market.vault.log.cache.require_whole()
             ledger, has = Ledger.of(market.vault), held(market.vault)
             wrong = [f"the vault's events take more than there is: {told}" for told in ledger.overdrawn]
             if has < ledger.owed:

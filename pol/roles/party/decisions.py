@@ -37,6 +37,8 @@ class Action:
     """The last second in which the chain accepts it; None if unlimited."""
     at_stake: int = 0
     """What is lost without it, as far as that is known; units of the vault's asset."""
+    for_takers: bool = False
+    """Another round of a seat or a task that nobody has taken: it gains only who would take it."""
 
     @property
     def is_owed(self) -> bool:
@@ -56,5 +58,13 @@ class Wait:
     final: bool = False
     """The task will never concern this party again."""
 
+    mend: str = ""
+    """The command that gives this party what it lacks."""
+
 
 Decision = Action | Wait
+
+
+def lacks(task_id: bytes, why: str, mend: str, until: int | None = None) -> Wait:
+    """The wait of a party that lacks something, with the command that mends it."""
+    return Wait(task_id, f"{why}: `{mend}` mends it", until, mend=mend)

@@ -20,8 +20,10 @@ from pol.roles.party.trace_publications import TracePublications
 
 GAME_GAS = 1_000_000
 """Gas of one side in the longest dispute, with challenge and settlement (docs/goals.md)."""
-GAME = Budget(1, GAME_GAS)
-"""Gas budget of a party before it puts up a stake that it may have to defend."""
+GAME_BYTES = GAME_GAS // 16
+"""Of data in these transactions: no byte takes less gas, but for zeros."""
+GAME = Budget(1, GAME_GAS, size=GAME_BYTES)
+"""Budget of a party before it puts up a stake that it may have to defend."""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from eth_typing import ChecksumAddress
-
-from pol.chain.court.dispute_game import DisputeGame
-from pol.chain.desks.task_registry import Terms
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.encoding.move_gas import BLOCK_GAS, gas_of
 from pol.errors import ProtocolError
 from pol.graph.step_program import StepProgram
+
+if TYPE_CHECKING:  # web3 isn't imported for limits that a help shows
+    from eth_typing import ChecksumAddress
+
+    from pol.chain.court.dispute_game import DisputeGame
+    from pol.chain.desks.task_registry import Terms
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
 

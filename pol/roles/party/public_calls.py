@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pol.chain.desks.market import Court, Matter
 from pol.chain.desks.seats import Seating
@@ -15,17 +16,18 @@ from pol.roles.party.log_decisions import finished_dispute, objection_call, obje
 from pol.roles.party.role import Role
 
 
-def concerning_call(role: Role, task_id: bytes, concern: str) -> Decision:
-    """As `public_call`, but a call that doesn't concern this party is left to those that wait for it.
+def concerning_call(role: Role, task_id: bytes, concern: str, takes: bool = False) -> Decision:
+    """As `public_call`, but a call that gains this party nothing is left to those that wait for it.
 
     ``concern`` says why the call concerns this party; empty if it doesn't. Otherwise many would pay for the same call,
-    and all but one for nothing.
+    and all but one for nothing. Only who ``takes`` the seat or the task calls for a round of one that nobody has taken:
+    else parties would pay for round after round of what nobody can take.
 
     Raises:
         OperationalError: the node failed.
     """
     decision = public_call(role, task_id)
-    if isinstance(decision, Wait) or concern:
+    if isinstance(decision, Wait) or (concern and (takes or not decision.for_takers)):
         return decision
     why = f"{decision.why}; that is left to those that wait for it ({decision.verb})"
     return Wait(task_id, why, role.connection.now())
@@ -97,12 +99,13 @@ def _profiling(role: Role, task_id: bytes, task: MarketTask) -> Decision:
 
 def _seat(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     seats, seating = role.market.seats, role.market.seats.seating(task_id)
+    if seating.until and role.connection.now() <= seating.until:
+        return Wait(task_id, "the seat takes claims", seating.until)
     if not seating.until:
         return _claims(role, task_id, seating)
-    if role.connection.now() <= seating.until:
-        return Wait(task_id, "the seat takes claims", seating.until)
     why = "the window for claims of the seat is over"
-    return _call(task_id, "decide the seat", why, lambda: seats.decide(role.wallet, task_id))
+    decide = _call(task_id, "decide the seat", why, lambda: seats.decide(role.wallet, task_id))
+    return replace(decide, for_takers=not int(seating.best, 16))
 
 
 def _claims(role: Role, task_id: bytes, seating: Seating) -> Decision:
@@ -113,7 +116,8 @@ def _claims(role: Role, task_id: bytes, seating: Seating) -> Decision:
             role.bring(seating.round)
             seats.open_claims(role.wallet, task_id)
 
-        return _call(task_id, "open claims", f"round {seating.round} of the beacon ranks claims of the seat", act)
+        why = f"round {seating.round} of the beacon ranks claims of the seat"
+        return replace(_call(task_id, "open claims", why, act), for_takers=True)
     return Wait(task_id, f"the seat waits for round {seating.round} of the beacon", role.connection.now())
 
 
@@ -128,7 +132,8 @@ def _bidding(role: Role, task_id: bytes, task: MarketTask) -> Decision:
     why = "all bids are revealed" if standing.bids == standing.revealed else "the time for revealing bids is over"
     if not standing.bids:
         why = "nobody has bid, so another round begins"
-    return _call(task_id, "award", why, lambda: registry.award(role.wallet, task_id))
+    award = _call(task_id, "award", why, lambda: registry.award(role.wallet, task_id))
+    return replace(award, for_takers=not standing.bids)
 
 
 def _training(role: Role, task_id: bytes, task: MarketTask) -> Decision:

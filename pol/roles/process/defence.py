@@ -14,7 +14,8 @@ from pol.execution.available_memory import available_memory
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import begun_tasks
+from pol.roles.process.obligations import MARGIN, begun_tasks
+from pol.roles.process.schedule import Job, require_schedule
 from pol.roles.process.work_time import (
     RESERVE,
     SLOWER,
@@ -116,7 +117,10 @@ def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
         ProtocolError: it can't, or the task can't be executed: leave the seat.
         OperationalError: the node or the store failed.
     """
-    needed = require_time(role, task_id, terms, verifies)
+    needed, seating = require_time(role, task_id, terms, verifies), role.market.seats.seating(task_id)
+    now = role.connection.now()
+    until = seating.until if seating.until >= now else now + terms.seat_window
+    require_schedule(role, task_id, Job(MARGIN * needed, until + terms.verification_window, until))
     game = role.market.game if verifies else role.market.profile_game
     require_defensible(role, task_id, terms, game, move_steps(terms, verifies))
     require_time_beside_others(role, task_id, terms, verifies)

@@ -70,13 +70,14 @@ def _dues_of_all(role: Role) -> Mapping[bytes, Sequence[int]]:
 
 
 def begun_tasks(role: Role) -> list[bytes]:
-    """The tasks that aren't closed and in which this party has ever bid, sat or trained, by events alone.
+    """The tasks that aren't closed and in which this party has ever bid, claimed, sat or trained, by events alone.
 
     Raises:
         OperationalError: the node failed.
     """
     market, own = role.market, role.wallet.address
     begun = [*market.registry.events("Seated", holder=own), *market.registry.events("Awarded", solver=own)]
+    begun += market.seats.events("SeatClaimed", account=own)
     rounds = {bytes(event["roundId"]) for event in market.auction.events("BidPlaced", bidder=own)}
     if rounds:
         begun += [event for event in market.auction.events("RoundOpened") if bytes(event["roundId"]) in rounds]

@@ -55,6 +55,8 @@ class LoggedDecision:
     detail: str = ""
     until: int | None = None
     """End of a wait, if the chain gives one."""
+    mend: str = ""
+    """The command that gives this party what it lacks."""
 
 
 class Process(Generic[R]):
@@ -272,7 +274,8 @@ class Process(Generic[R]):
         verb = decision.verb if isinstance(decision, Action) else "wait"
         until = None if isinstance(decision, Action) else decision.until
         now = self.role.connection.now()
-        made = LoggedDecision(now, decision.task_id, verb, decision.why, result, detail, until)
+        mend = "" if isinstance(decision, Action) else decision.mend
+        made = LoggedDecision(now, decision.task_id, verb, decision.why, result, detail, until, mend)
         if (
             isinstance(decision, Action)
             and decision.is_owed

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.payouts import MAX_OBJECTION_DOUBLINGS, objection_bond, segment_price, slashable
-from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.process.defence import require_log
 from pol.roles.process.obligations import require_nothing_due
+from pol.roles.process.schedule import PATIENCE, Job, require_schedule
 from pol.roles.process.work_time import profile_steps, seconds_for, wait_for_time
 from pol.roles.solver.log_duties import fulfill, log_duties
 from pol.roles.solver.proof_decisions import publish_decision
@@ -19,8 +21,6 @@ from pol.roles.solver.solver import Solver
 LOG = logging.getLogger(__name__)
 LOOK = 30.0
 """Seconds of a training after which the solver looks at the logs of its other tasks, at the next checkpoint."""
-PATIENCE = 1.5
-"""Factor on the time of a training's steps, for checkpoints, transactions and other work."""
 
 
 def next_of_solver(role: Solver, task_id: bytes) -> Decision:
@@ -38,7 +38,7 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
     if due is not None:
         return due
     if task.status is Status.BIDDING:
-        call = _bid(role, task_id) or concerning_call(role, task_id, "it has bid or may bid")
+        call = _bid(role, task_id) or _bidding_call(role, task_id)
     else:
         call = concerning_call(role, task_id, "it is the solver" if is_own else "")
     if isinstance(call, Action):
@@ -96,9 +96,9 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
         return Action(task_id, "reveal", why, Mode.DEFEND, lambda: role.reveal(task_id), standing.reveal_until)
     if has_bid or now > standing.bid_until:
         return None
-    reason = _refusal(role, task_id)
-    if reason:
-        return Wait(task_id, reason, standing.bid_until)
+    lacking = _lacking(role, task_id)
+    if lacking is not None:
+        return replace(lacking, until=standing.bid_until)
     terms, until = role.market.registry.terms(task_id), standing.bid_until
 
     def recheck() -> float:
@@ -113,6 +113,8 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
                 f"training takes this machine about {training:.0f} s, and there are {terms.training_window} s for it, "
                 f"{role.policy.outage} s of a halt of the chain included"
             )
+        job = Job(training, standing.reveal_until + terms.training_window, standing.reveal_until)
+        require_schedule(role, task_id, job, role.rehearse)
         require_log(role, task_id, terms)
         return needed
 
@@ -128,19 +130,21 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
     return Action(task_id, "bid", why, Mode.PROPOSE, bid, until)
 
 
-def _refusal(role: Solver, task_id: bytes) -> str:
-    """Why this party leaves a task alone; empty if it may bid."""
+def _bidding_call(role: Solver, task_id: bytes) -> Decision:
+    return concerning_call(role, task_id, "it has bid or may bid", takes=_lacking(role, task_id) is None)
+
+
+def _lacking(role: Solver, task_id: bytes) -> Wait | None:
+    """Why this party leaves a task alone, and what mends it; None if it may bid."""
     terms = role.market.registry.terms(task_id)
     if role.market.registry.task(task_id).submitter == role.wallet.address:
-        return "this party is the submitter of the task"
+        return Wait(task_id, "this party is the submitter of the task")
     free, bond = role.market.vault.free(role.wallet.address), 0 if terms.is_exact else contest_bond(role, terms)
     missing = terms.solver_stake + bond - free
     if missing > 0:
-        contest = "" if terms.is_exact else f", and {bond} wei to contest a false counterclaim about its log,"
-        return (
-            f"the stake of {terms.solver_stake} wei{contest} {'is' if terms.is_exact else 'are'} more than this party "
-            f"has free in the vault: deposit {missing} wei"
-        )
+        contest = "" if terms.is_exact else f" and {bond} wei to contest a false counterclaim about its log"
+        why = f"a stake of {terms.solver_stake} wei{contest} lack {missing} wei of free money in the vault"
+        return lacks(task_id, why, f"pol stake deposit {missing}wei")
     game = role.market.objection_game if terms.is_exact else role.market.counterclaim_game
     try:
         role.policy.require_margin(terms)
@@ -148,8 +152,8 @@ def _refusal(role: Solver, task_id: bytes) -> str:
         role.require_acceptable(task_id)
         role.require_prover(task_id)
     except ProtocolError as error:
-        return str(error)
-    return ""
+        return Wait(task_id, str(error))
+    return None
 
 
 def contest_bond(role: Solver, terms: Terms) -> int:

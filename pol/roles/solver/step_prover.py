@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pol.arithmetic.primitives import Words
+from pol.chain.account.wallet import Reverted
 from pol.chain.desks.proven_steps import StepProof, context_of
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import ProtocolError
@@ -158,7 +159,7 @@ class StepProver(LogDisputant):
         """Bring proofs of a segment on chain and tie both of its ends, all but what is there; the root of its end.
 
         Raises:
-            Reverted: somebody has shown a part of it in the meantime, or a proof doesn't hold.
+            Reverted: a proof doesn't hold.
             OperationalError: the node or the store failed.
         """
         desk, given, first = self.market.proven_steps, self.provable(task_id), proofs.steps[0].before
@@ -171,9 +172,13 @@ class StepProver(LogDisputant):
         for root, words in zip(self._roots(task_id, segment), self._ends(task_id, segment), strict=True):
             if not any(desk.tied(task_id, root)):
                 desk.tie(self.wallet, task_id, tensor_types(given.circuit.network), words.astype("<u4").tobytes())
-        shown, _ = desk.proved(task_id, segment, first)
-        for place in range(shown, len(steps), AT_ONCE):
-            desk.prove(self.wallet, task_id, segment, first, steps[place : place + AT_ONCE])
+        while (shown := desk.proved(task_id, segment, first)[0]) < len(steps):
+            try:
+                desk.prove(self.wallet, task_id, segment, first, steps[shown : shown + AT_ONCE])
+            except Reverted:
+                # A stranger who proves the next step first cuts the batch: the rest goes on from there.
+                if desk.proved(task_id, segment, first)[0] <= shown:
+                    raise
         return self._roots(task_id, segment)[1]
 
     def missing_on_chain(self, task_id: bytes, segment: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from pol.chain.desks.task_registry import MarketTask, Status
 from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import waiting_demands
-from pol.roles.party.public_calls import public_call
+from pol.roles.party.public_calls import concerning_call
 from pol.roles.submitter.submitter import Submitter
 
 TRAINED = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
@@ -32,7 +32,7 @@ def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
         hidden = _hidden(role, task_id, task)
     if isinstance(hidden, Action):
         return hidden
-    decision = public_call(role, task_id)
+    decision = concerning_call(role, task_id, "it is the submitter")
     return decision if isinstance(decision, Action) or hidden is None else hidden
 
 

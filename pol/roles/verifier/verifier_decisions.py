@@ -9,7 +9,7 @@ from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import current_demands, demand_state, own_demands, unavailable_states
-from pol.roles.party.decisions import Action, Decision, Mode, Wait
+from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
@@ -43,7 +43,7 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
         if claim is not None:
             return claim
     concern = "it sits" if sits else "the seat is empty" if empty else "it has demanded data" if demanded else ""
-    return concerning_call(role, task_id, concern)
+    return concerning_call(role, task_id, concern, takes=True)
 
 
 def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
@@ -95,33 +95,40 @@ def _duty(task_id: bytes, verb: str, why: str, task: MarketTask, act: Callable[[
 
 
 def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
-    """Claim the empty seat, if this party may, wants to, and would get it; None if it only has to wait."""
-    seating, terms = role.market.seats.seating(task_id), role.market.registry.terms(task_id)
-    if not seating.until or role.connection.now() > seating.until or seating.best == role.wallet.address:
+    """Claim the empty seat, if this party may, wants to, and would get it; None if a public call gets it further."""
+    seating, terms, now = role.market.seats.seating(task_id), role.market.registry.terms(task_id), role.connection.now()
+    until = max(seating.until, now)
+    if seating.best == role.wallet.address:
         return None
-    reason = _refusal(role, task_id, task, terms)
-    if reason:
-        return Wait(task_id, reason, seating.until)
-    tickets = role.market.sortition.tickets(role.wallet.address, seating.fixed_at)
-    if not tickets:
-        return Wait(task_id, "this party had no ticket when the seat was opened", seating.until)
-    draw = TicketDraw(DrawnDuty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
-    account = bytes.fromhex(role.wallet.address[2:])
-    if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
-        return Wait(task_id, "somebody has claimed the seat with a better ticket", seating.until)
+    if int(seating.best, 16) and now > seating.until:
+        return Wait(task_id, "somebody else has claimed the seat, and has it decided", now)
+    lacking = _lacking(role, task_id, task, terms)
+    if lacking is not None:
+        return replace(lacking, until=until)
     verifies = task.status is Status.COMMITTED
 
     def needed() -> float:
         duty = require_seat(role, task_id, terms, verifies)
         return 0 if not verifies and role.has_measured(task_id) else duty
 
-    waits = wait_for_time(role, task_id, needed, seating.until)
+    if seating.until and now <= seating.until:
+        tickets = role.market.sortition.tickets(role.wallet.address, seating.fixed_at)
+        if not tickets:
+            return Wait(task_id, "this party had no ticket when the seat was opened", seating.until)
+        draw = TicketDraw(DrawnDuty.SEAT, task_id, seating.number, seating.fixed_at, seating.seed)
+        account = bytes.fromhex(role.wallet.address[2:])
+        if int(seating.best, 16) and min(draw.rank(account, number) for number in range(tickets)) >= seating.rank:
+            return Wait(task_id, "somebody has claimed the seat with a better ticket", seating.until)
+    # Nobody opens a seat, for gas, that it won't claim.
+    waits = wait_for_time(role, task_id, needed, until)
     if waits is not None:
         return waits
     if verifies:
         lost = unavailable_states(role, task_id)
         if lost:
-            return _without_states(role, task_id, lost, seating.until)
+            return _without_states(role, task_id, lost, until)
+    if not seating.until or now > seating.until:
+        return None
     why = (
         f"the fee is {terms.verifier_fee} wei, the stake {terms.verifier_stake} wei, and its ticket is the best so far"
     )
@@ -141,22 +148,24 @@ def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int)
     return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
 
 
-def _refusal(role: Verifier, task_id: bytes, task: MarketTask, terms: Terms) -> str:
-    """Why this party leaves a seat alone; empty if it may claim it."""
+def _lacking(role: Verifier, task_id: bytes, task: MarketTask, terms: Terms) -> Wait | None:
+    """Why this party leaves a seat alone, and what mends it; None if it may claim it."""
     if role.wallet.address in {task.submitter, task.solver}:
-        return "this party is submitter or solver of the task"
+        return Wait(task_id, "this party is submitter or solver of the task")
+    if not role.market.sortition.tickets_now(role.wallet.address):
+        return lacks(task_id, "this party has no ticket, so it can't be drawn for the seat", "pol stake enrol")
     # A verifier whose data are withheld saves its stake by a demand, so it holds the highest bond of one.
     bond = 2 * role.market.demands.bond() if task.status is Status.COMMITTED else 0
-    if role.market.vault.free(role.wallet.address) < terms.verifier_stake + bond:
-        return (
-            f"the stake of {terms.verifier_stake} wei, and {bond} wei for a demand of data, are more than this party "
-            "has free in the vault"
-        )
+    missing = terms.verifier_stake + bond - role.market.vault.free(role.wallet.address)
+    if missing > 0:
+        needed = f"a stake of {terms.verifier_stake} wei and {bond} wei for a demand of data"
+        why = f"{needed} lack {missing} wei of free money in the vault"
+        return lacks(task_id, why, f"pol stake deposit {missing}wei")
     try:
         role.policy.require_game(role.market.game, terms.clock)
         role.require_acceptable(task_id)
         role.task(task_id)
         role.wallet.require(GAME)
     except (OperationalError, ProtocolError) as error:
-        return str(error)
-    return ""
+        return Wait(task_id, str(error))
+    return None

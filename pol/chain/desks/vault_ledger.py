@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from eth_typing import ChecksumAddress
 
@@ -13,6 +14,9 @@ from pol.chain.desks.vault import StakeVault
 DutyKey = tuple[ChecksumAddress, bytes, ChecksumAddress]
 """Desk, key and account of a duty."""
 MOVES = ("Deposited", "Withdrawn", "Locked", "Unlocked", "Leaving", "Left", "Forfeited", "Moved", "Paid")
+
+CHECKED = 64
+T = TypeVar("T")
 
 
 @dataclass
@@ -84,3 +88,16 @@ def held(vault: StakeVault) -> int:
     if vault.token is None:
         return vault.connection.balance(vault.address)
     return vault.token.balance(vault.address)
+
+
+def spread(items: Iterable[T]) -> list[T]:
+    """At most `CHECKED` of the items, evenly: a node without some stretch of history shows it in any of them."""
+    listed = list(items)
+    return listed[:: -(-len(listed) // CHECKED) or 1]
+
+
+def whole_vault(vault: StakeVault, block: int) -> Iterator[tuple[str, int, int]]:
+    """The events that have to be there at a block (`EventCache`): the wiring, and what adds up to each balance."""
+    yield "the vault's wiring", int(vault.read("wired", at=block)), len(vault.events("Wired"))
+    for account, free in spread(Ledger.of(vault).free.items()):
+        yield f"the sum of money of {account}", int(vault.read("free", account, at=block)), free
