@@ -21,15 +21,13 @@ from pol.training.record.learning_record import LearningRecord
 from pol.training.task.task_document import TaskDocument
 from pol.verification.profile.profile_document import Profile
 
-pytestmark = pytest.mark.long
-
 ROOT = Path(__file__).parents[2]
 RELEASES = sorted((ROOT / "fixtures" / "compatibility").iterdir())
 PAGE = ROOT / "docs" / "spec" / "compatibility.md"
 ROW = re.compile(r"^\| .+ \| `(pol[\w.]+)\.([A-Z_]+)` \| (\d+) \|", re.MULTILINE)
 
 
-@pytest.fixture(params=RELEASES, ids=lambda path: path.name)
+@pytest.fixture(params=[pytest.param(path, id=path.name, marks=pytest.mark.long) for path in RELEASES])
 def release(request: pytest.FixtureRequest) -> Path:
     assert isinstance(request.param, Path)
     return request.param
