@@ -328,7 +328,7 @@ def _require_told_what_to_do(solver: int, folder: Path) -> None:
         os.kill(solver, signal.SIGCONT)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_solver_that_lies_is_caught_and_nobody_pays_for_it(tmp_path: Path, script: Path) -> None:
     """On the embedded chain; on anvil the quickstarts of parties have such a solver."""

@@ -225,7 +225,7 @@ def test_a_funder_gets_back_what_is_left() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     """^C in the middle: one line, exit code 130, nothing half-written. While it imports: cli/test_interrupts.py."""
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments, set_seed
 from transformers_ranks import Data, Model
 
+import chosen_rows
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.stock_torch.torch_executor import NativeExecutor
@@ -63,7 +64,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> LearningRecord:
     return record
 
 
-@pytest.mark.parametrize("stops", [[5], [4, 8], [11]])
+@pytest.mark.parametrize("stops", chosen_rows.first([[4, 8], [5], [11]], 1, others=pytest.mark.slow))
 def test_a_run_that_was_cut_ends_with_the_same_roots(tmp_path: Path, whole: LearningRecord, stops: list[int]) -> None:
     for stop in stops:
         train(tmp_path, "cut", stop)

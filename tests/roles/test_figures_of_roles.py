@@ -6,9 +6,8 @@ import pytest
 
 from lab.benchmarks.role_drills import arena, end_to_end, false_challenges, kills
 
-pytestmark = pytest.mark.long
 
-
+@pytest.mark.long
 @pytest.mark.parametrize("least", [5, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
 def test_killed_processes_lose_no_dispute_and_stake_nothing_twice(least: int) -> None:
     with arena() as place:
@@ -19,12 +18,15 @@ def test_killed_processes_lose_no_dispute_and_stake_nothing_twice(least: int) ->
     assert (found.lost, found.duplicated) == (0, 0)
 
 
-@pytest.mark.parametrize("games", [6, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(14_400)])])
+@pytest.mark.slow
+@pytest.mark.timeout(14_400)
+@pytest.mark.parametrize("games", [6, 10_000])
 def test_a_flipped_bit_in_a_replay_challenges_nobody(games: int) -> None:
     with arena() as place:
         assert false_challenges(place, games, Random(4)) == 0
 
 
+@pytest.mark.slow
 def test_from_a_lie_to_the_slash() -> None:
     end = end_to_end()
     assert end.transactions > 2

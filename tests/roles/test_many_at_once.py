@@ -11,6 +11,7 @@ import pytest
 from web3 import HTTPProvider, Web3
 from web3.types import RPCEndpoint, RPCResponse
 
+import chosen_rows
 from anvil_node import anvil_node
 from lab.benchmarks.dispute_flood import challenges_flood, objections_flood
 from lab.benchmarks.lying_solvers import BLOCK_SECONDS, OPPONENTS, LyingSolver
@@ -124,7 +125,7 @@ def test_no_clock_is_missed(setting: Setting, pace: float, tmp_path: Path) -> No
         assert lost(Arena(connect(url), tmp_path, setting.graces), setting, pace) == 0
 
 
-@pytest.mark.parametrize("is_played", [True, False], ids=["played", "abandoned"])
+@pytest.mark.parametrize("is_played", chosen_rows.first([True, False], 1, others=pytest.mark.slow))
 def test_a_flood_of_objections_costs_its_author_more_and_wins_nothing(is_played: bool) -> None:
     flood = objections_flood(2, 4, is_played)
     assert (flood.disputes, flood.lost) == (8, 0)

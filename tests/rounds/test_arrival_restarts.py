@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+import chosen_rows
 from lab.rounds.arrival_drill import QUORUM, ROUNDS, WORKERS, ArrivalDrill, Habit
 from lab.rounds.tiny_training import key
 from pol.execution.cpu import CpuExecutor
@@ -34,12 +35,13 @@ def require_honest(drill: ArrivalDrill, is_replayed: bool = False, liars: Sequen
 
 
 @pytest.mark.long
-def test_a_server_killed_at_any_write_goes_on() -> None:
+@pytest.mark.parametrize("begin", chosen_rows.first(range(5), 1, others=pytest.mark.slow))
+def test_a_server_killed_at_any_write_goes_on(begin: int) -> None:
     undisturbed = ArrivalDrill()
     undisturbed.play()
     require_honest(undisturbed, is_replayed=True)
     assert undisturbed.writes > 20
-    for write in range(undisturbed.writes):
+    for write in range(begin, undisturbed.writes, 5):
         for is_done in (False, True):
             drill = ArrivalDrill([(write, is_done)])
             drill.play()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list
 
+import chosen_rows
 from lab.rounds.restart_drill import SHARED, RestartDrill
 from lab.rounds.tiny_training import COORDINATOR, SEATS, key, tiny_plan
 from pol.commitments.checkpoint_log import LogEdge
@@ -103,9 +104,10 @@ def require_accepted(drill: RestartDrill) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
-def test_a_coordinator_killed_at_any_write_goes_on(is_done: bool, undisturbed: Undisturbed) -> None:
+@pytest.mark.parametrize("begin", chosen_rows.first(range(5), 1, others=pytest.mark.slow))
+def test_a_coordinator_killed_at_any_write_goes_on(begin: int, is_done: bool, undisturbed: Undisturbed) -> None:
     assert undisturbed.writes > 30
-    for write in range(undisturbed.writes):
+    for write in range(begin, undisturbed.writes, 5):
         drill = RestartDrill.of(ROUNDS, [(write, is_done)])
         drill.play()
         require_honest(drill)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import chosen_rows
 from lab.rounds.killed_processes import BEGUN, JOURNALED, SHARED, DyingOnce, dying_round
 from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
 from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled
@@ -74,8 +75,9 @@ def require_same(train: Train, folder: Path, deaths: Sequence[tuple[int, str]]) 
 
 
 @pytest.mark.long
-def test_a_group_that_is_started_again_goes_on(tmp_path: Path) -> None:
-    require_same(train_by_diloco, tmp_path, [(0, BEGUN), (0, JOURNALED)])
+@pytest.mark.parametrize("place", chosen_rows.first([JOURNALED, BEGUN], 1, others=pytest.mark.slow))
+def test_a_group_that_is_started_again_goes_on(tmp_path: Path, place: str) -> None:
+    require_same(train_by_diloco, tmp_path, [(0, place)])
     train_by_diloco(tmp_path / "undisturbed", None)  # it is done
     log_of(tmp_path / "undisturbed")
 

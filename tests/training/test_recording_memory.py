@@ -16,9 +16,9 @@ SLACK = 0.25
     ("way", "copies"),
     [
         ("waiting", 0),
-        pytest.param("background", 1, marks=pytest.mark.long),
-        pytest.param("updates", 2, marks=pytest.mark.long),
-        pytest.param("resume", 1, marks=pytest.mark.long),
+        pytest.param("background", 1, marks=pytest.mark.slow),
+        ("updates", 2),
+        pytest.param("resume", 1, marks=pytest.mark.slow),
     ],
 )
 def test_copies_of_the_state(way: str, copies: int, tmp_path: Path) -> None:

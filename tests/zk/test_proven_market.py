@@ -9,6 +9,7 @@ import proven_market
 import pytest
 from proven_market import INTERVAL, STEPS, Training, terms_of
 
+import chosen_rows
 import toy_market
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
@@ -94,8 +95,10 @@ def challenged(proven: Proven, lie: bool) -> tuple[ToyMarket, int]:
     return toy, toy.challenge(ReplayPlayer(other))
 
 
-@pytest.mark.parametrize("lie", [True, False], ids=["a lie falls", "the truth stands"])
-@pytest.mark.parametrize("name", [LINEAR, SOFTMAX])
+@pytest.mark.parametrize(
+    ("name", "lie"),
+    chosen_rows.first([(SOFTMAX, True), (LINEAR, False), (SOFTMAX, False), (LINEAR, True)], 2, others=pytest.mark.slow),
+)
 def test_proofs_settle_a_dispute_at_once(
     ground: Ground, keys: ExactKeys, softmax_keys: ExactKeys, lie: bool, name: str
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import chosen_rows
 from lab.kernels import audited_kernels
 from lab.kernels.audited_kernels import Audited, audit
 from lab.kernels.machine_code import disassembled, violations
@@ -30,7 +31,7 @@ def check(compiler: Compiler, audited: Iterable[Audited]) -> None:
     assert not found, next(iter(found.values()))
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", chosen_rows.named(ARCHITECTURES, "sm_90", others=pytest.mark.slow))
 def test_a_sample_on_each_architecture(folder: Path, arch: str) -> None:
     every = [*audited_kernels.primitives(), *audited_kernels.contractions(), *audited_kernels.drawn(6)]
     check(Compiler(arch, folder), every[:: len(every) // 40])

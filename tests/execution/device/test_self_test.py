@@ -107,6 +107,7 @@ def test_units_that_multiply_bytes_otherwise_are_found(monkeypatch: pytest.Monke
     assert failed == ["contraction of bytes"]
 
 
+@pytest.mark.slow
 def test_first_use(
     host_device: HostDevice, unfused_device: HostDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
