@@ -1,7 +1,8 @@
-"""The search over settlements: each rule of rounds as it was has an exploit, and the rules as decided have none."""
+"""The searches over settlements and floods: each rule as it was has an exploit, and the rules as decided have none."""
 
 import pytest
 
+from lab.incentives import flood_search
 from lab.incentives.rounds_search import REVERTED, StakedPlan, reverted_of_rounds, worst_of_rounds
 
 pytestmark = pytest.mark.rules
@@ -34,3 +35,8 @@ def test_a_fall_brings_what_it_brought_with_the_contracts() -> None:
     lost = 3 * plan.pay * 15 // 16
     duty = found.coalition.worker * (plan.settlements * plan.claim * (plan.pay // plan.work - plan.cost))
     assert found.excess == pytest.approx(unpaid - lost - duty, rel=1e-9)
+
+
+def test_no_flood_pays_on_the_rules_as_decided_and_one_on_each_as_it_was() -> None:
+    assert flood_search.worst_flood().profit < 0
+    assert flood_search.reverted_of_floods().keys() == flood_search.REVERTED.keys()

@@ -11,6 +11,8 @@ from lab.benchmarks.figure import Figure
 from lab.incentives.auction_rules import AuctionTerms
 from lab.incentives.bidding import bids, shills
 from lab.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
+from lab.incentives.flood_search import REVERTED as FLOODS_REVERTED
+from lab.incentives.flood_search import reverted_of_floods, worst_flood
 from lab.incentives.rounds_search import REVERTED as ROUNDS_REVERTED
 from lab.incentives.rounds_search import reverted_of_rounds, worst_of_rounds
 from lab.incentives.rule_variants import REVERTED
@@ -27,7 +29,7 @@ from pol.incentives.jackpot import JackpotRules
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 
 DRAWN = 100_000
-RULES_AS_THEY_WERE = len(REVERTED) + len(ROUNDS_REVERTED)
+RULES_AS_THEY_WERE = len(REVERTED) + len(ROUNDS_REVERTED) + len(FLOODS_REVERTED)
 IDENTITIES = 32
 AUCTIONS = 1_000
 GRID = {
@@ -50,8 +52,9 @@ def incentive_figures() -> dict[str, Figure]:
         found.count(point)
     usual = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
     bit = biased(usual)
-    most = max(worst_of_rounds().excess, *(worst(usual.needs, share).found.excess for share in SHARES))
-    reverted = len(reverted_found(usual.needs)) + len(reverted_of_rounds())
+    rounds_and_floods = worst_of_rounds().excess, worst_flood().profit
+    most = max(*rounds_and_floods, *(worst(usual.needs, share).found.excess for share in SHARES))
+    reverted = len(reverted_found(usual.needs)) + len(reverted_of_rounds()) + len(reverted_of_floods())
     return {
         "grid_points": Figure(found.points, "tasks with parameters"),
         "honest_best_response_share": Figure(found.honest / found.points, "of them, every role and deviation"),
