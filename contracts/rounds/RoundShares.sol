@@ -8,6 +8,7 @@ import {BoundInputs} from "./BoundInputs.sol";
 import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {Phase, PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {ISettlements} from "./RoundDesk.sol";
+import {AuthorPlaces, MemberProof, RosterMembers} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {RoundClaim, SignedHead} from "./RoundTypes.sol";
 import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
@@ -33,6 +34,15 @@ struct Line {
 struct CountedPhase {
     uint32 index;
     PhaseProof proof;
+}
+
+/// @notice What shows that a line counts a claim by right.
+struct CountedProof {
+    bytes32[] branch; // of the claim in the line
+    PhaseProof phase; // of the claim
+    MemberProof member; // its author in the roster that it names
+    AuthorPlaces places; // in that roster; not looked at if any member makes the phase's claims
+    LoggedClaim logged;
 }
 
 /// @notice What a worker owns of a training: its share is `units` of all of the plan.
@@ -142,27 +152,33 @@ contract RoundShares is ISettlements, TimedDemands {
         if (index >= _lines[id][number][worker].count) revert NotCounted(index);
         bytes32 content = _content(number, index);
         emit CountedDemanded(id, content, number, worker, index);
-        return _demand(bonds.terms(id), id, worker, content, mostBond);
+        return _demand(bonds.terms(id), id, worker, content, mostBond, ROSTER_ANSWER_GAS);
     }
 
-    /// @notice Shows it: the worker has signed it, and the log holds it. Anybody, for the worker.
+    /// @notice Shows it: the worker has signed it, the plan leaves it to this worker by a roster that the coordinator has
+    /// signed, and the log holds it. Anybody, for the worker.
     function answerCounted(
         RoundDemand calldata d,
         uint32 number,
         uint32 index,
-        bytes32[] calldata branch,
         RoundClaim calldata claim,
-        LoggedClaim calldata logged
+        CountedProof calldata proof
     ) external {
         bytes32 digest = claim.digest();
         bytes32 leaf = keccak256(abi.encodePacked(TAG_LEAF, claim.round, claim.phase, claim.part, digest));
         Line storage line = _lines[d.id][number][d.accused];
-        if (MerkleBranch.climbIn(leaf, index, branch, line.count) != line.root) revert NotCounted(index);
+        if (MerkleBranch.climbIn(leaf, index, proof.branch, line.count) != line.root) revert NotCounted(index);
         if (claim.worker != d.accused) revert OtherSigner(claim.worker);
-        if (claim.plan != d.id) revert OtherPlan(claim.plan);
-        _requireLogged(d.id, logged, digest, d.accused);
-        emit CountedShown(d.id, digest, logged.index, logged.head);
-        _answer(d, _content(number, index));
+        PlanTerms memory t = _termsFor(d.id, claim.plan);
+        BoundInputs.requirePhase(t, claim.phase, proof.phase);
+        // A copy of another member's claim is true: who has signed it would be paid as soon as it is seen.
+        _showRoster(d.id, t, claim, proof.member);
+        if (!RosterMembers.isAuthor(proof.phase.phase, claim, proof.member.text, proof.places)) {
+            revert NotCounted(index);
+        }
+        _requireLogged(d.id, proof.logged, digest, d.accused);
+        emit CountedShown(d.id, digest, proof.logged.index, proof.logged.head);
+        _answer(d, _content(number, index), _owed(t, d, proof.member.text.length));
     }
 
     /// @notice Takes the line of a slashed worker out; or pays a line what it is due by now, which grows when others are

@@ -18,6 +18,10 @@ library SignedText {
     /// @dev `},{"j` and `}],"p`.
     uint256 private constant BETWEEN = 0x7d2c7b226a;
     uint256 private constant BEHIND = 0x7d5d2c2270;
+    /// @dev In each byte: one, all bits but the highest, and `]`.
+    uint256 private constant ONES = type(uint256).max / 255;
+    uint256 private constant LOW = ONES * 0x7f;
+    uint256 private constant BRACKETS = ONES * 0x5d;
 
     /// @notice The seat of a worker in a roster: at byte `offset` stands `"seat":S,"weight":W,"worker":"0x..`.
     function seatOf(bytes calldata roster, uint256 offset, address worker) internal pure returns (uint256 seat) {
@@ -51,6 +55,17 @@ library SignedText {
         }
     }
 
+    /// @notice Is this worker a member of a roster, at any place? `"members":[` stands at byte `offset`.
+    function hasMember(bytes calldata roster, uint256 offset, address worker) internal pure returns (bool) {
+        bytes32[2] memory digits = _digits(worker);
+        uint256 end = _end(roster, _skip(roster, offset, "\"members\":["));
+        while (!_isOf(roster, end, digits)) {
+            if (roster[end + 1] != ",") return false;
+            end = _end(roster, end + 2);
+        }
+        return true;
+    }
+
     /// @notice The partner of the member at a place; `"partners":[` stands at byte `offset`.
     function partnerOf(bytes calldata roster, uint256 offset, uint256 place) internal pure returns (uint256) {
         return _numberOf(roster, _skip(roster, offset, "\"partners\":["), place);
@@ -63,10 +78,7 @@ library SignedText {
         returns (uint256)
     {
         offset = _skip(roster, offset, "\"routes\":[[");
-        for (uint256 i = 0; i < part; ++i) {
-            while (offset < roster.length && roster[offset] != "]") ++offset;
-            offset = _skip(roster, offset, "],[");
-        }
+        if (part > 0) offset = _skip(roster, _closing(roster, offset, part), "],[");
         return _numberOf(roster, offset, place);
     }
 
@@ -139,6 +151,29 @@ library SignedText {
             mstore(digits, mload(add(text, 34)))
             mstore(add(digits, 32), mload(add(text, 42)))
         }
+    }
+
+    /// @dev Where the bracket stands that closes list number `count` from byte `offset` on. Bytes are looked at by 32 at a
+    /// time: who shows a route of many parts is paid by the byte, and one at a time costs more than that.
+    function _closing(bytes calldata roster, uint256 offset, uint256 count) private pure returns (uint256) {
+        for (; offset < roster.length; offset += 32) {
+            uint256 found;
+            assembly ("memory-safe") {
+                found := calldataload(add(roster.offset, offset))
+            }
+            unchecked {
+                // The highest bit of each byte that is a bracket, then how many there are, in the highest byte.
+                found ^= BRACKETS;
+                found = ~((found & LOW) + LOW | found | LOW);
+                found = (found >> 7) * ONES >> 248;
+            }
+            if (found >= count) break;
+            count -= found;
+        }
+        for (; offset < roster.length; ++offset) {
+            if (roster[offset] == "]" && --count == 0) return offset;
+        }
+        revert OtherText(offset);
     }
 
     /// @dev The number at a place of a list whose first number stands at byte `offset`.
