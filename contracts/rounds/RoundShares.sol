@@ -27,6 +27,7 @@ struct Line {
     uint128 paid;
     uint32 count; // of claims
     bool isOwned; // the first payment was made: the units are owned, and stay in the sum
+    uint64 closes; // last second before it can be paid: in which it, and what is shown of it, is disputed
     bytes32 root; // tree over the claims that are counted
 }
 
@@ -128,15 +129,14 @@ contract RoundShares is ISettlements, TimedDemands {
         Settlement storage s = _existing(id, number);
         if (block.timestamp > s.linesUntil) revert DeadlinePassed(s.linesUntil);
         address worker = _party();
-        bonds.requireAccusable(id, worker);
-        WorkerBond memory b = bonds.bond(id, worker);
-        if (b.standing == Standing.Leaving && b.until < s.closes) revert DeadlinePassed(b.until);
+        PlanTerms memory t = bonds.terms(id);
+        _requireStaying(id, worker, s.closes + t.answerWindow + t.lineWindow);
         Line storage line = _lines[id][number][worker];
         if (line.count != 0) revert BadLine(line.count);
         Ownership storage owned = _owned[id][worker];
         uint256 units;
-        (units, owned.counted) = _counted(bonds.terms(id), claims, phases, owned.counted);
-        (line.units, line.count) = (uint128(units), uint32(claims.length / CLAIM_BYTES));
+        (units, owned.counted) = _counted(t, claims, phases, owned.counted);
+        (line.units, line.count, line.closes) = (uint128(units), uint32(claims.length / CLAIM_BYTES), s.closes);
         line.root = BoundInputs.leavesRoot(claims, CLAIM_BYTES);
         s.units += uint128(units);
         emit LinePosted(id, number, worker, units, claims);
@@ -171,18 +171,22 @@ contract RoundShares is ISettlements, TimedDemands {
         if (claim.worker != d.accused) revert OtherSigner(claim.worker);
         PlanTerms memory t = _termsFor(d.id, claim.plan);
         BoundInputs.requirePhase(t, claim.phase, proof.phase);
-        // A copy of another member's claim is true: who has signed it would be paid as soon as it is seen.
+        // A copy of another member's claim is true: no dispute would take what it counts for.
         _showRoster(d.id, t, claim, proof.member);
         if (!RosterMembers.isAuthor(proof.phase.phase, claim, proof.member.text, proof.places)) {
             revert NotCounted(index);
         }
         _requireLogged(d.id, proof.logged, digest, d.accused);
+        // Nobody may have seen the claim before.
+        uint64 closes = uint64(block.timestamp) + t.lineWindow;
+        if (closes > line.closes) line.closes = closes;
         emit CountedShown(d.id, digest, proof.logged.index, proof.logged.head);
         _answer(d, _content(number, index), _owed(t, d, proof.member.text.length));
     }
 
     /// @notice Takes the line of a slashed worker out; or pays a line what it is due by now, which grows when others are
-    /// taken out: call it again then. Anybody. A line waits for the accusations of its worker, and for no others.
+    /// taken out: call it again then. Anybody. A line waits for the accusations of its worker, and for no others; and so
+    /// that what its worker has shown can be refuted.
     /// @dev What a worker that was slashed behind its first payment would get besides, the treasury gets.
     // Vault and desks are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
@@ -198,7 +202,7 @@ contract RoundShares is ISettlements, TimedDemands {
             emit LineVoid(id, number, worker);
             return;
         }
-        if (block.timestamp <= s.closes) revert DeadlineNotPassed(s.closes);
+        if (block.timestamp <= line.closes) revert DeadlineNotPassed(line.closes);
         if (b.open != 0 && !isSlashed) revert IWorkerBonds.AccusationsOpen(b.open);
         PlanTerms memory t = bonds.terms(id);
         uint256 amount = payOf(t.pay, line.units, s.units > t.work ? s.units : t.work) - line.paid;
@@ -278,6 +282,13 @@ contract RoundShares is ISettlements, TimedDemands {
         }
         if (units >= TermsRules.MAX_AMOUNT) revert BadLine(claims.length);
         return (units, next);
+    }
+
+    /// @dev Reverts unless the worker can be accused until then: the last claim that it shows can be refuted.
+    function _requireStaying(bytes32 id, address worker, uint64 until) private view {
+        WorkerBond memory b = bonds.bond(id, worker);
+        bool stays = b.standing == Standing.Joined || (b.standing == Standing.Leaving && b.until >= until);
+        if (!stays) revert IWorkerBonds.WrongStanding(worker, b.standing);
     }
 
     function _payRemainder(bytes32 id, uint32 number, address receiver, uint256 amount) private {

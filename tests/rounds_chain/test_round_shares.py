@@ -184,12 +184,13 @@ def test_a_false_line_is_slashed_and_void(toy: ToyRounds, lie: str, refused: str
 
 
 def counted(toy: ToyRounds, name: str, roster: Roster, claim: ClaimEntry) -> tuple[RoundDemand, tuple[Any, ...]]:
-    """A worker's claim is logged, counted alone, and demanded; the demand, and the answer without the wallet."""
+    """A worker's claim is logged, counted alone, and demanded in the last minute; the demand, and the answer to it."""
     shares, number = toy.contracts.shares, opened(toy)
     line = [CountedClaim(0, STEP, claim.claim.part, claim.claim.digest, UNITS[STEP])]
     post(toy, name, number, line)
     head, log = toy.head([encode_entry(claim)])
     account = toy.wallets[name].address
+    toy.connection.wait_until(shares.settlement(toy.plan_id, number).closes - 60)
     demand = shares.demand_counted(toy.wallets["challenger"], toy.plan_id, number, account, 0)
     logged = logged_claim(claim, 0, head, log.inclusion(0))
     return demand, (demand, number, line, 0, claim.claim, toy.commitment, signed(toy, roster), logged)
@@ -260,6 +261,25 @@ def test_an_answer_of_any_size_is_paid_for(toy: ToyRounds, author: str, members:
     toy.check_books()
 
 
+def test_what_is_shown_at_last_is_refuted_before_it_is_paid(toy: ToyRounds) -> None:
+    """A false claim that the keeper had shown to nobody was paid in the block of the answer; then its author left."""
+    shares, bonds, ann, bob = toy.contracts.shares, toy.contracts.bonds, toy.wallets["ann"], toy.wallets["bob"]
+    honest = toy.made["ann", STEP].entry
+    false = toy.signed("ann", honest, end=b"\x07" * 32)
+    demand, (_, number, *answer) = counted(toy, "ann", toy.rosters[0], false)
+    bonds.leave(ann, toy.plan_id)
+    toy.connection.wait_until(demand.deadline - 60)
+    shares.answer_counted(ann, demand, number, *answer)
+    toy.connection.wait_until(toy.connection.now() + MONEY.line_window - 60)
+    for gain in (shares.settle, bonds.depart):
+        with pytest.raises(Reverted, match=r"DeadlineNotPassed|TooEarly"):
+            gain(ann, toy.plan_id, *((number,) if gain == shares.settle else ()))
+    toy.contracts.evidence.show_two_claims(bob, toy.plan_id, honest, false)
+    shares.settle(bob, toy.plan_id, number, ann.address)
+    assert shares.line(toy.plan_id, number, ann.address).units == 0
+    toy.check_books()
+
+
 def test_settlements_are_opened_in_time_and_end(toy: ToyRounds) -> None:
     """A period after the one before; pay for which nobody has worked returns to the submitter."""
     shares, ann = toy.contracts.shares, toy.wallets["ann"]
@@ -283,11 +303,12 @@ def test_settlements_are_opened_in_time_and_end(toy: ToyRounds) -> None:
 
 def test_a_worker_that_leaves_too_soon_counts_nothing(toy: ToyRounds) -> None:
     bonds, shares, ann = toy.contracts.bonds, toy.contracts.shares, toy.wallets["ann"]
-    toy.connection.wait_until(toy.connection.now() + MONEY.period - 2 * MONEY.line_window)
+    toy.connection.wait_until(toy.connection.now() + MONEY.period - MONEY.line_window)
     bonds.leave(ann, toy.plan_id)
     number = opened(toy)
-    assert bonds.bond(toy.plan_id, ann.address).until < shares.settlement(toy.plan_id, number).closes
-    with pytest.raises(Reverted, match="DeadlinePassed"):
+    # Its claims could be demanded, but not refuted any more when it has shown them.
+    assert bonds.bond(toy.plan_id, ann.address).until > shares.settlement(toy.plan_id, number).closes
+    with pytest.raises(Reverted, match="WrongStanding"):
         post(toy, "ann", number, toy.line("ann"))
 
 

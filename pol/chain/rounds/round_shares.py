@@ -37,6 +37,8 @@ class WorkLine:
     paid: int
     count: int
     is_owned: bool
+    closes: int
+    """Last second before it can be paid: in which it, and what is shown of it, is disputed."""
     root: bytes
 
 
