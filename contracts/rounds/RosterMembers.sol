@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {PlanTerms} from "./PlanTypes.sol";
+import {Giver, Phase, PlanTerms} from "./PlanTypes.sol";
 import {RoundDesk} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
-import {Roster} from "./RoundTypes.sol";
+import {Roster, RoundClaim} from "./RoundTypes.sol";
 import {SignedText} from "./SignedText.sol";
 
 /// @notice A roster's document, its coordinator's signature, and the byte at which the seat of a member stands
@@ -15,10 +15,20 @@ struct MemberProof {
     bytes signature;
 }
 
+/// @notice The bytes of a roster at which stands what makes a member the author of a claim.
+struct AuthorPlaces {
+    uint256 provisional; // of `"provisional":`
+    uint256 members; // of `"members":[`
+    uint256 routes; // of `"routes":[[`
+}
+
 /// @title RosterMembers
 /// @notice Who is in a roster is the coordinator's word, by its signature (docs/spec/rounds.md, "On a chain").
 library RosterMembers {
     using RoundSignatures for Roster;
+
+    /// @notice Another roster than the claim names, or than was signed.
+    error OtherRoster(bytes32 document);
 
     /// @notice A roster that the coordinator has signed for a round, and the seat of a member; reverts if it isn't one.
     function requireMember(bytes32 id, PlanTerms memory t, uint64 round, address worker, MemberProof calldata proof)
@@ -29,6 +39,21 @@ library RosterMembers {
         document = keccak256(proof.text);
         requireCoordinator(t, Roster(id, round, document), proof.signature);
         seat = SignedText.seatOf(proof.text, proof.offset, worker);
+    }
+
+    /// @notice Does the plan leave a claim to its author, by the roster that it names? A place that a phase leaves to one
+    /// member has one by the final roster: by the provisional one of the round as well, it would have two.
+    function isAuthor(
+        Phase calldata phase,
+        RoundClaim calldata claim,
+        bytes calldata roster,
+        AuthorPlaces calldata places
+    ) internal pure returns (bool) {
+        if (phase.author != Giver.Member && phase.author != Giver.Route) return true;
+        if (SignedText.isProvisional(roster, places.provisional)) return false;
+        uint256 place = phase.authorIndex;
+        if (phase.author == Giver.Route) place = SignedText.routeOf(roster, places.routes, claim.part, place);
+        return SignedText.isMember(roster, places.members, place, claim.worker);
     }
 
     /// @notice Reverts unless the coordinator has signed a roster.

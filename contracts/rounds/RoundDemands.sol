@@ -8,7 +8,7 @@ import {Standing} from "./IWorkerBonds.sol";
 import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {MemberProof, RosterMembers} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
-import {Delivery, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
+import {Delivery, RoundClaim, SignedClaim, SignedDelivery, SignedHead} from "./RoundTypes.sol";
 import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
 
 /// @notice Where a bound input comes from: all that its author has to have seen.
@@ -21,6 +21,13 @@ struct SourceAnswer {
     PhaseProof namedPhase;
     bytes32[] givenBranch; // of the tensor in the end of that claim, or among the initial values
     MemberProof member; // its author in a roster of its round; not looked at if that has joined
+}
+
+/// @notice A source of the claim that a receipt is of.
+struct CoveredSource {
+    RoundClaim claim;
+    uint32 slots; // of its program
+    SourceProof source;
 }
 
 /// @title RoundDemands
@@ -37,8 +44,6 @@ contract RoundDemands is TimedDemands {
     event SourceDemanded(bytes32 indexed id, bytes32 indexed content, uint32 slot, SignedClaim signed);
     /// @notice The roster that `signed` names is demanded from its author.
     event RosterDemanded(bytes32 indexed id, bytes32 indexed content, SignedClaim signed);
-    /// @notice The answer: the document that its coordinator has signed for this round.
-    event RosterShown(bytes32 indexed id, bytes32 indexed document, uint64 indexed round, bytes text, bytes signature);
     /// @notice The entry of a claim that the keeper has acknowledged is demanded from it.
     event EntryDemanded(bytes32 indexed id, bytes32 indexed content, address worker, SignedClaim signed);
     /// @notice A consistency path between two of its heads is demanded from the keeper.
@@ -54,23 +59,10 @@ contract RoundDemands is TimedDemands {
     error OtherClaim(bytes32 claim);
     /// @notice The claim's phase has no such slot: nobody could show where it comes from.
     error NoSuchSlot(uint32 slot);
-    /// @notice Another roster than the claim names.
-    error OtherRoster(bytes32 document);
     /// @notice The second head isn't longer than the first, or no extension of it.
     error NotAnExtension(uint64 older, uint64 newer);
 
-    /// @notice Gas for a byte of a roster that an answer shows: calldata at its floor price, hash and event.
-    uint256 public constant ROSTER_BYTE_GAS = 45;
-    /// @notice Bytes of a roster that a bond pays for: about a thousand members.
-    uint256 public constant ROSTER_BYTES = 124_000;
-    uint256 private constant ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * ROSTER_BYTES;
-
     constructor(IStakeVault vault_) TimedDemands(vault_) {}
-
-    /// @notice The bond of a demand whose answer may show a roster, now. What the answer doesn't cost goes back.
-    function rosterBondOf(bytes32 id) external view returns (uint256) {
-        return _bond(bonds.terms(id), ROSTER_ANSWER_GAS);
-    }
 
     /// @notice Demands the claim behind a slot of a claim's start. Claims of a phase that the plan doesn't have are shown
     /// (`RoundEvidence.showOtherPhase`).
@@ -114,26 +106,26 @@ contract RoundDemands is TimedDemands {
     /// member. Anybody, for the author.
     function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, MemberProof calldata member) external {
         PlanTerms memory t = bonds.terms(d.id);
-        (bytes32 document,) = RosterMembers.requireMember(d.id, t, claim.round, claim.worker, member);
-        if (document != claim.roster) revert OtherRoster(document);
-        emit RosterShown(d.id, document, claim.round, member.text, member.signature);
+        _showRoster(d.id, t, claim, member);
         _answer(d, _rosterContent(claim), _owed(t, d, member.text.length));
     }
 
-    /// @notice Demands the entry of a claim whose receipt the keeper has signed. The claim comes with it, so a keeper
-    /// that has lost it can still enter it.
+    /// @notice Demands the entry of a claim whose receipt the keeper has signed, or of a source of that claim. The claim
+    /// comes with it, so a keeper that has lost it can still enter it.
+    /// @param covered Not looked at if the receipt is of `signed` itself.
     function demandEntry(
         bytes32 id,
-        Delivery calldata delivery,
-        bytes calldata receipt,
+        SignedDelivery calldata receipt,
+        CoveredSource calldata covered,
         SignedClaim calldata signed,
         uint256 mostBond
     ) external returns (bytes32 key) {
-        PlanTerms memory t = _termsFor(id, delivery.plan);
-        address keeper = RoundSignatures.signer(delivery.digest(), receipt);
+        PlanTerms memory t = _termsFor(id, receipt.delivery.plan);
+        address keeper = RoundSignatures.signer(receipt.delivery.digest(), receipt.signature);
         if (keeper != t.coordinator) revert OtherSigner(keeper);
         bytes32 claim = signed.claim.digest();
-        if (claim != delivery.claim || signed.claim.plan != id) revert OtherClaim(claim);
+        if (signed.claim.plan != id) revert OtherClaim(claim);
+        if (claim != receipt.delivery.claim) _requireCovered(receipt.delivery.claim, covered, claim);
         // What a stranger has signed nobody has to enter.
         address worker = signed.author();
         if (bonds.bond(id, worker).standing == Standing.None) revert NoWorker(worker);
@@ -178,6 +170,12 @@ contract RoundDemands is TimedDemands {
         }
     }
 
+    /// @dev However many slots are said: no inner hash of the tree over the sources is a leaf.
+    function _requireCovered(bytes32 acknowledged, CoveredSource calldata covered, bytes32 claim) private pure {
+        if (covered.claim.digest() != acknowledged || covered.source.source.claim != claim) revert OtherClaim(claim);
+        BoundInputs.requireSource(covered.claim, covered.slots, covered.source);
+    }
+
     function _requireInitial(PlanTerms memory t, RoundClaim calldata claim, SourceAnswer calldata a) private pure {
         if (!BoundInputs.mayGiveInitial(a.rule.rule, claim, a.source.source)) revert OtherRule(a.source.slot);
         uint32 index = a.source.source.slot;
@@ -210,12 +208,6 @@ contract RoundDemands is TimedDemands {
             shown = a.member.text.length;
         }
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);
-    }
-
-    /// @dev What an answer that shows so many bytes of a roster has cost, at the base fee of the demand.
-    function _owed(PlanTerms memory t, RoundDemand calldata d, uint256 shown) private pure returns (uint256) {
-        uint256 paidFor = ANSWER_GAS + ROSTER_BYTE_GAS * (shown < ROSTER_BYTES ? shown : ROSTER_BYTES);
-        return t.price + (d.bond - t.price) * paidFor / ROSTER_ANSWER_GAS;
     }
 
     function _sourceContent(RoundClaim calldata claim, uint32 slot) private pure returns (bytes32) {

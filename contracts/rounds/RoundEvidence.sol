@@ -8,7 +8,7 @@ import {Announcements} from "../market/Announcements.sol";
 import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.sol";
 import {Standing} from "./IWorkerBonds.sol";
 import {Giver, Phase, PhaseProof, PlanTerms, SourceRule} from "./PlanTypes.sol";
-import {MemberProof, RosterMembers} from "./RosterMembers.sol";
+import {AuthorPlaces, MemberProof, RosterMembers} from "./RosterMembers.sol";
 import {RoundDesk} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {SignedText} from "./SignedText.sol";
@@ -29,7 +29,8 @@ enum Falsehood {
     ForkedLog, // two heads, of which none extends the other
     UnstakedMember, // a roster has a member that has never joined
     SharedSeat, // of one round, by one roster or by two
-    OtherAuthor // the roster gives the place of the claim to another member
+    OtherAuthor, // the roster gives the place of the claim to another member
+    LateMember // the final roster has a member that the provisional one hasn't
 }
 
 /// @notice A roster's document, and the bytes at which its lists stand.
@@ -72,8 +73,6 @@ contract RoundEvidence is RoundDesk, Announcements {
 
     /// @notice The evidence shows nothing wrong.
     error NothingWrong();
-    /// @notice Another roster than the claim names.
-    error OtherRoster(bytes32 document);
     /// @notice Another claim than the source names.
     error OtherClaim(bytes32 claim);
 
@@ -97,22 +96,19 @@ contract RoundEvidence is RoundDesk, Announcements {
         _show(id, signed, Falsehood.OtherPhase);
     }
 
-    /// @notice A claim that the plan leaves to another member, by the roster that it names: who computes nothing could
-    /// sign what others have computed.
+    /// @notice A claim that the plan leaves to another member, by the roster that it names, or that names a provisional
+    /// one for it: who computes nothing could sign what others have computed.
     function showOtherAuthor(
         bytes32 id,
         SignedClaim calldata signed,
         PhaseProof calldata phase,
-        RosterDocument calldata roster
+        bytes calldata roster,
+        AuthorPlaces calldata places
     ) external {
         RoundClaim calldata c = signed.claim;
         BoundInputs.requirePhase(_termsFor(id, c.plan), c.phase, phase);
-        _requireRoster(c, roster.text);
-        Giver author = phase.phase.author;
-        if (author != Giver.Member && author != Giver.Route) revert NothingWrong();
-        uint256 place = phase.phase.authorIndex;
-        if (author == Giver.Route) place = SignedText.routeOf(roster.text, roster.routes, c.part, place);
-        if (SignedText.isMember(roster.text, roster.members, place, c.worker)) revert NothingWrong();
+        _requireRoster(c, roster);
+        if (RosterMembers.isAuthor(phase.phase, c, roster, places)) revert NothingWrong();
         _show(id, signed, Falsehood.OtherAuthor);
     }
 
@@ -292,6 +288,30 @@ contract RoundEvidence is RoundDesk, Announcements {
         _slash(id, t.coordinator, Falsehood.SharedSeat, Roster(id, round, document).digest());
     }
 
+    /// @notice A member of a final roster that isn't one of the provisional roster of its round: it hasn't begun the round,
+    /// and what it says to have done in it is another one's work.
+    /// @param members Byte of the provisional roster at which `"members":[` stands.
+    /// @param seat Byte of the final one at which the seat of the worker stands (`SignedText.seatOf`).
+    function showLateMember(
+        bytes32 id,
+        uint64 round,
+        address worker,
+        SignedRoster calldata begun,
+        uint256 members,
+        SignedRoster calldata last,
+        uint256 seat
+    ) external {
+        PlanTerms memory t = bonds.terms(id);
+        Roster memory roster = Roster(id, round, keccak256(last.text));
+        bool isLate = _isProvisional(t, Roster(id, round, keccak256(begun.text)), begun)
+            && !_isProvisional(t, roster, last) && !SignedText.hasMember(begun.text, members, worker);
+        if (!isLate) revert NothingWrong();
+        // Which seat it has doesn't matter.
+        // slither-disable-next-line unused-return
+        SignedText.seatOf(last.text, seat, worker);
+        _slash(id, t.coordinator, Falsehood.LateMember, roster.digest());
+    }
+
     /// @notice Two heads of the log that have different entries at one index; of heads of one size the roots are
     /// enough.
     function showForkedLog(
@@ -379,17 +399,17 @@ contract RoundEvidence is RoundDesk, Announcements {
 
     function _requireRoster(RoundClaim calldata claim, bytes calldata text) private pure {
         bytes32 document = keccak256(text);
-        if (document != claim.roster) revert OtherRoster(document);
+        if (document != claim.roster) revert RosterMembers.OtherRoster(document);
     }
 
     /// @dev Of a roster that the coordinator has signed.
-    function _isProvisional(PlanTerms memory t, Roster calldata roster, SignedRoster calldata signed)
+    function _isProvisional(PlanTerms memory t, Roster memory roster, SignedRoster calldata signed)
         private
         pure
         returns (bool)
     {
         RosterMembers.requireCoordinator(t, roster, signed.signature);
-        if (keccak256(signed.text) != roster.document) revert OtherRoster(roster.document);
+        if (keccak256(signed.text) != roster.document) revert RosterMembers.OtherRoster(roster.document);
         return SignedText.isProvisional(signed.text, signed.provisional);
     }
 

@@ -8,6 +8,7 @@ import {BoundInputs} from "./BoundInputs.sol";
 import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {Phase, PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {ISettlements} from "./RoundDesk.sol";
+import {AuthorPlaces, MemberProof, RosterMembers} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {RoundClaim, SignedHead} from "./RoundTypes.sol";
 import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
@@ -26,6 +27,7 @@ struct Line {
     uint128 paid;
     uint32 count; // of claims
     bool isOwned; // the first payment was made: the units are owned, and stay in the sum
+    uint64 closes; // last second before it can be paid: in which it, and what is shown of it, is disputed
     bytes32 root; // tree over the claims that are counted
 }
 
@@ -33,6 +35,15 @@ struct Line {
 struct CountedPhase {
     uint32 index;
     PhaseProof proof;
+}
+
+/// @notice What shows that a line counts a claim by right.
+struct CountedProof {
+    bytes32[] branch; // of the claim in the line
+    PhaseProof phase; // of the claim
+    MemberProof member; // its author in the roster that it names
+    AuthorPlaces places; // in that roster; not looked at if any member makes the phase's claims
+    LoggedClaim logged;
 }
 
 /// @notice What a worker owns of a training: its share is `units` of all of the plan.
@@ -118,15 +129,14 @@ contract RoundShares is ISettlements, TimedDemands {
         Settlement storage s = _existing(id, number);
         if (block.timestamp > s.linesUntil) revert DeadlinePassed(s.linesUntil);
         address worker = _party();
-        bonds.requireAccusable(id, worker);
-        WorkerBond memory b = bonds.bond(id, worker);
-        if (b.standing == Standing.Leaving && b.until < s.closes) revert DeadlinePassed(b.until);
+        PlanTerms memory t = bonds.terms(id);
+        _requireStaying(id, worker, s.closes + t.answerWindow + t.lineWindow);
         Line storage line = _lines[id][number][worker];
         if (line.count != 0) revert BadLine(line.count);
         Ownership storage owned = _owned[id][worker];
         uint256 units;
-        (units, owned.counted) = _counted(bonds.terms(id), claims, phases, owned.counted);
-        (line.units, line.count) = (uint128(units), uint32(claims.length / CLAIM_BYTES));
+        (units, owned.counted) = _counted(t, claims, phases, owned.counted);
+        (line.units, line.count, line.closes) = (uint128(units), uint32(claims.length / CLAIM_BYTES), s.closes);
         line.root = BoundInputs.leavesRoot(claims, CLAIM_BYTES);
         s.units += uint128(units);
         emit LinePosted(id, number, worker, units, claims);
@@ -142,31 +152,41 @@ contract RoundShares is ISettlements, TimedDemands {
         if (index >= _lines[id][number][worker].count) revert NotCounted(index);
         bytes32 content = _content(number, index);
         emit CountedDemanded(id, content, number, worker, index);
-        return _demand(bonds.terms(id), id, worker, content, mostBond);
+        return _demand(bonds.terms(id), id, worker, content, mostBond, ROSTER_ANSWER_GAS);
     }
 
-    /// @notice Shows it: the worker has signed it, and the log holds it. Anybody, for the worker.
+    /// @notice Shows it: the worker has signed it, the plan leaves it to this worker by a roster that the coordinator has
+    /// signed, and the log holds it. Anybody, for the worker.
     function answerCounted(
         RoundDemand calldata d,
         uint32 number,
         uint32 index,
-        bytes32[] calldata branch,
         RoundClaim calldata claim,
-        LoggedClaim calldata logged
+        CountedProof calldata proof
     ) external {
         bytes32 digest = claim.digest();
         bytes32 leaf = keccak256(abi.encodePacked(TAG_LEAF, claim.round, claim.phase, claim.part, digest));
         Line storage line = _lines[d.id][number][d.accused];
-        if (MerkleBranch.climbIn(leaf, index, branch, line.count) != line.root) revert NotCounted(index);
+        if (MerkleBranch.climbIn(leaf, index, proof.branch, line.count) != line.root) revert NotCounted(index);
         if (claim.worker != d.accused) revert OtherSigner(claim.worker);
-        if (claim.plan != d.id) revert OtherPlan(claim.plan);
-        _requireLogged(d.id, logged, digest, d.accused);
-        emit CountedShown(d.id, digest, logged.index, logged.head);
-        _answer(d, _content(number, index));
+        PlanTerms memory t = _termsFor(d.id, claim.plan);
+        BoundInputs.requirePhase(t, claim.phase, proof.phase);
+        // A copy of another member's claim is true: no dispute would take what it counts for.
+        _showRoster(d.id, t, claim, proof.member);
+        if (!RosterMembers.isAuthor(proof.phase.phase, claim, proof.member.text, proof.places)) {
+            revert NotCounted(index);
+        }
+        _requireLogged(d.id, proof.logged, digest, d.accused);
+        // Nobody may have seen the claim before.
+        uint64 closes = uint64(block.timestamp) + t.lineWindow;
+        if (closes > line.closes) line.closes = closes;
+        emit CountedShown(d.id, digest, proof.logged.index, proof.logged.head);
+        _answer(d, _content(number, index), _owed(t, d, proof.member.text.length));
     }
 
     /// @notice Takes the line of a slashed worker out; or pays a line what it is due by now, which grows when others are
-    /// taken out: call it again then. Anybody. A line waits for the accusations of its worker, and for no others.
+    /// taken out: call it again then. Anybody. A line waits for the accusations of its worker, and for no others; and so
+    /// that what its worker has shown can be refuted.
     /// @dev What a worker that was slashed behind its first payment would get besides, the treasury gets.
     // Vault and desks are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
@@ -182,7 +202,7 @@ contract RoundShares is ISettlements, TimedDemands {
             emit LineVoid(id, number, worker);
             return;
         }
-        if (block.timestamp <= s.closes) revert DeadlineNotPassed(s.closes);
+        if (block.timestamp <= line.closes) revert DeadlineNotPassed(line.closes);
         if (b.open != 0 && !isSlashed) revert IWorkerBonds.AccusationsOpen(b.open);
         PlanTerms memory t = bonds.terms(id);
         uint256 amount = payOf(t.pay, line.units, s.units > t.work ? s.units : t.work) - line.paid;
@@ -262,6 +282,13 @@ contract RoundShares is ISettlements, TimedDemands {
         }
         if (units >= TermsRules.MAX_AMOUNT) revert BadLine(claims.length);
         return (units, next);
+    }
+
+    /// @dev Reverts unless the worker can be accused until then: the last claim that it shows can be refuted.
+    function _requireStaying(bytes32 id, address worker, uint64 until) private view {
+        WorkerBond memory b = bonds.bond(id, worker);
+        bool stays = b.standing == Standing.Joined || (b.standing == Standing.Leaving && b.until >= until);
+        if (!stays) revert IWorkerBonds.WrongStanding(worker, b.standing);
     }
 
     function _payRemainder(bytes32 id, uint32 number, address receiver, uint256 amount) private {

@@ -34,6 +34,12 @@ struct Delivery {
     bytes32 claim; // digest
 }
 
+/// @notice A receipt and its receiver's signature.
+struct SignedDelivery {
+    Delivery delivery;
+    bytes signature;
+}
+
 /// @notice Who takes part in a round.
 struct Roster {
     bytes32 plan;

@@ -18,14 +18,18 @@ library SignedText {
     /// @dev `},{"j` and `}],"p`.
     uint256 private constant BETWEEN = 0x7d2c7b226a;
     uint256 private constant BEHIND = 0x7d5d2c2270;
+    /// @dev In each byte: one, all bits but the highest, and `]`.
+    uint256 private constant ONES = type(uint256).max / 255;
+    uint256 private constant LOW = ONES * 0x7f;
+    uint256 private constant BRACKETS = ONES * 0x5d;
 
     /// @notice The seat of a worker in a roster: at byte `offset` stands `"seat":S,"weight":W,"worker":"0x..`.
     function seatOf(bytes calldata roster, uint256 offset, address worker) internal pure returns (uint256 seat) {
-        (seat, offset) = _decimal(roster, _skip(roster, offset, "\"seat\":"));
+        (seat, offset) = _decimal(roster, _skip(roster, offset, "\"seat\":", 7));
         // Only where it ends matters.
         // slither-disable-next-line unused-return
-        (, offset) = _decimal(roster, _skip(roster, offset, ",\"weight\":"));
-        uint256 end = _skip(roster, offset, ",\"worker\":\"0x") + ADDRESS_DIGITS + 1;
+        (, offset) = _decimal(roster, _skip(roster, offset, ",\"weight\":", 10));
+        uint256 end = _skip(roster, offset, ",\"worker\":\"0x", 13) + ADDRESS_DIGITS + 1;
         if (end > roster.length || !_isOf(roster, end, _digits(worker))) revert OtherText(offset);
     }
 
@@ -35,7 +39,7 @@ library SignedText {
         pure
         returns (bool)
     {
-        offset = _skip(roster, offset, "\"members\":[");
+        offset = _skip(roster, offset, "\"members\":[", 11);
         for (; place > 0; --place) {
             offset = _next(roster, _end(roster, offset));
         }
@@ -45,15 +49,26 @@ library SignedText {
     /// @notice The place of a worker in a roster; `"members":[` stands at byte `offset`.
     function placeOf(bytes calldata roster, uint256 offset, address worker) internal pure returns (uint256 place) {
         bytes32[2] memory digits = _digits(worker);
-        uint256 end = _end(roster, _skip(roster, offset, "\"members\":["));
+        uint256 end = _end(roster, _skip(roster, offset, "\"members\":[", 11));
         for (; !_isOf(roster, end, digits); ++place) {
             end = _end(roster, _next(roster, end));
         }
     }
 
+    /// @notice Is this worker a member of a roster, at any place? `"members":[` stands at byte `offset`.
+    function hasMember(bytes calldata roster, uint256 offset, address worker) internal pure returns (bool) {
+        bytes32[2] memory digits = _digits(worker);
+        uint256 end = _end(roster, _skip(roster, offset, "\"members\":[", 11));
+        while (!_isOf(roster, end, digits)) {
+            if (roster[end + 1] != ",") return false;
+            end = _end(roster, end + 2);
+        }
+        return true;
+    }
+
     /// @notice The partner of the member at a place; `"partners":[` stands at byte `offset`.
     function partnerOf(bytes calldata roster, uint256 offset, uint256 place) internal pure returns (uint256) {
-        return _numberOf(roster, _skip(roster, offset, "\"partners\":["), place);
+        return _numberOf(roster, _skip(roster, offset, "\"partners\":[", 12), place);
     }
 
     /// @notice The place that a roster gives for a part; `"routes":[[` stands at byte `offset`.
@@ -62,11 +77,8 @@ library SignedText {
         pure
         returns (uint256)
     {
-        offset = _skip(roster, offset, "\"routes\":[[");
-        for (uint256 i = 0; i < part; ++i) {
-            while (offset < roster.length && roster[offset] != "]") ++offset;
-            offset = _skip(roster, offset, "],[");
-        }
+        offset = _skip(roster, offset, "\"routes\":[[", 11);
+        if (part > 0) offset = _skip(roster, _closing(roster, offset, part), "],[", 3);
         return _numberOf(roster, offset, place);
     }
 
@@ -77,20 +89,20 @@ library SignedText {
         pure
         returns (uint256 member, uint256 round)
     {
-        offset = _skip(roster, offset, "\"arrivals\":[");
+        offset = _skip(roster, offset, "\"arrivals\":[", 12);
         (member, round, offset) = _arrival(roster, offset);
         for (uint256 i = 0; i < place; ++i) {
-            (member, round, offset) = _arrival(roster, _skip(roster, offset, ","));
+            (member, round, offset) = _arrival(roster, _skip(roster, offset, ",", 1));
         }
     }
 
     /// @notice Is a roster provisional? `"provisional":` stands at byte `offset`.
     function isProvisional(bytes calldata roster, uint256 offset) internal pure returns (bool) {
-        offset = _skip(roster, offset, "\"provisional\":");
+        offset = _skip(roster, offset, "\"provisional\":", 14);
         if (offset < roster.length && roster[offset] == "t") return true;
         // Reverts if it is anything else.
         // slither-disable-next-line unused-return
-        _skip(roster, offset, "false");
+        _skip(roster, offset, "false", 5);
         return false;
     }
 
@@ -141,6 +153,29 @@ library SignedText {
         }
     }
 
+    /// @dev Where the bracket stands that closes list number `count` from byte `offset` on. Bytes are looked at by 32 at a
+    /// time: who shows a route of many parts is paid by the byte, and one at a time costs more than that.
+    function _closing(bytes calldata roster, uint256 offset, uint256 count) private pure returns (uint256) {
+        for (; offset < roster.length; offset += 32) {
+            uint256 found;
+            assembly ("memory-safe") {
+                found := calldataload(add(roster.offset, offset))
+            }
+            unchecked {
+                // The highest bit of each byte that is a bracket, then how many there are, in the highest byte.
+                found ^= BRACKETS;
+                found = ~((found & LOW) + LOW | found | LOW);
+                found = (found >> 7) * ONES >> 248;
+            }
+            if (found >= count) break;
+            count -= found;
+        }
+        for (; offset < roster.length; ++offset) {
+            if (roster[offset] == "]" && --count == 0) return offset;
+        }
+        revert OtherText(offset);
+    }
+
     /// @dev The number at a place of a list whose first number stands at byte `offset`.
     function _numberOf(bytes calldata text, uint256 offset, uint256 place) private pure returns (uint256 number) {
         (number, offset) = _decimal(text, offset);
@@ -155,14 +190,19 @@ library SignedText {
         pure
         returns (uint256 member, uint256 round, uint256 end)
     {
-        (member, end) = _decimal(roster, _skip(roster, offset, "{\"member\":"));
-        (round, end) = _decimal(roster, _skip(roster, end, ",\"round\":"));
-        end = _skip(roster, end, "}");
+        (member, end) = _decimal(roster, _skip(roster, offset, "{\"member\":", 10));
+        (round, end) = _decimal(roster, _skip(roster, end, ",\"round\":", 9));
+        end = _skip(roster, end, "}", 1);
     }
 
-    function _skip(bytes calldata text, uint256 offset, string memory expected) private pure returns (uint256 end) {
-        end = offset + bytes(expected).length;
-        if (end > text.length || keccak256(text[offset:end]) != keccak256(bytes(expected))) revert OtherText(offset);
+    /// @dev Behind what is expected at a byte: `length` bytes, at most 32.
+    function _skip(bytes calldata text, uint256 offset, bytes32 expected, uint256 length)
+        private
+        pure
+        returns (uint256 end)
+    {
+        end = offset + length;
+        if (end > text.length || bytes32(text[offset:end]) != expected) revert OtherText(offset);
     }
 
     function _decimal(bytes calldata text, uint256 offset) private pure returns (uint256 number, uint256 end) {

@@ -6,8 +6,9 @@ import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {Standing} from "./IWorkerBonds.sol";
 import {PlanTerms} from "./PlanTypes.sol";
 import {RoundDesk} from "./RoundDesk.sol";
+import {MemberProof, RosterMembers} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
-import {SignedHead} from "./RoundTypes.sol";
+import {RoundClaim, SignedHead} from "./RoundTypes.sol";
 
 /// @notice A demand: the accused shows something in time, or has lost its stake.
 struct RoundDemand {
@@ -36,6 +37,8 @@ abstract contract TimedDemands is RoundDesk {
 
     /// @notice Something is demanded.
     event Demanded(bytes32 indexed id, address indexed accused, bytes32 indexed key, RoundDemand demand);
+    /// @notice A part of an answer: the document that the coordinator has signed for this round.
+    event RosterShown(bytes32 indexed id, bytes32 indexed document, uint64 indexed round, bytes text, bytes signature);
     /// @notice It was shown.
     event Answered(bytes32 indexed id, bytes32 indexed key);
     /// @notice It wasn't; or, if `moot`, its accused had lost its stake by then.
@@ -56,6 +59,12 @@ abstract contract TimedDemands is RoundDesk {
 
     /// @notice Gas that a bond pays for, at the base fee of the demand.
     uint256 public constant ANSWER_GAS = 400_000;
+    /// @notice Gas for a byte of a roster that an answer shows: calldata at its floor price, hash and event.
+    uint256 public constant ROSTER_BYTE_GAS = 45;
+    /// @notice Bytes of a roster that a bond pays for: about a thousand members.
+    uint256 public constant ROSTER_BYTES = 124_000;
+    /// @dev Of the longest answer that shows a roster.
+    uint256 internal constant ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * ROSTER_BYTES;
     bool private immutable paysGas;
     mapping(bytes32 key => bool) private _open;
 
@@ -77,6 +86,11 @@ abstract contract TimedDemands is RoundDesk {
     /// @notice The bond of a demand now.
     function bondOf(bytes32 id) external view returns (uint256) {
         return _bond(bonds.terms(id), ANSWER_GAS);
+    }
+
+    /// @notice The bond of a demand whose answer may show a roster, now. What the answer doesn't cost goes back.
+    function rosterBondOf(bytes32 id) external view returns (uint256) {
+        return _bond(bonds.terms(id), ROSTER_ANSWER_GAS);
     }
 
     /// @notice Is this demand open?
@@ -130,6 +144,24 @@ abstract contract TimedDemands is RoundDesk {
         vault.forfeit(d.id, d.demander, owed);
         vault.pay(d.id, d.accused, owed);
         vault.unlock(d.id, d.demander, d.bond - owed);
+    }
+
+    /// @dev Shows the roster that a claim names to all; reverts unless the coordinator has signed it for the claim's round
+    /// and with its author.
+    function _showRoster(bytes32 id, PlanTerms memory t, RoundClaim calldata claim, MemberProof calldata proof)
+        internal
+    {
+        // Any seat.
+        // slither-disable-next-line unused-return
+        (bytes32 document,) = RosterMembers.requireMember(id, t, claim.round, claim.worker, proof);
+        if (document != claim.roster) revert RosterMembers.OtherRoster(document);
+        emit RosterShown(id, document, claim.round, proof.text, proof.signature);
+    }
+
+    /// @dev What an answer that shows so many bytes of a roster has cost, at the base fee of the demand.
+    function _owed(PlanTerms memory t, RoundDemand calldata d, uint256 shown) internal pure returns (uint256) {
+        uint256 paidFor = ANSWER_GAS + ROSTER_BYTE_GAS * (shown < ROSTER_BYTES ? shown : ROSTER_BYTES);
+        return t.price + (d.bond - t.price) * paidFor / ROSTER_ANSWER_GAS;
     }
 
     /// @dev Reverts unless the log holds the claim with this digest, signed by this worker.

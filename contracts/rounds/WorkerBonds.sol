@@ -169,8 +169,9 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         _checkWindow(t.answerWindow, "answerWindow");
         // One settlement at a time: what is demanded about it is answered, or not, before the next one is open.
         _require(t.period >= 2 * uint256(t.lineWindow) + t.answerWindow, "period");
-        // Who has counted its claims stays until that can't be disputed any more.
-        _require(t.leaveDelay >= 2 * uint256(t.lineWindow) && t.leaveDelay <= 4 * TermsRules.MAX_WINDOW, "leaveDelay");
+        // Who has counted its claims stays until that, and what was shown of them, can't be disputed any more.
+        _require(t.leaveDelay >= 3 * uint256(t.lineWindow) + t.answerWindow, "leaveDelay");
+        _require(t.leaveDelay <= 4 * TermsRules.MAX_WINDOW, "leaveDelay");
         _require(TermsRules.MIN_CLOCK <= t.clock && t.clock <= TermsRules.MAX_CLOCK, "clock");
     }
 

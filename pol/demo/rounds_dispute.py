@@ -47,7 +47,7 @@ MONEY = PlanMoney(
     period=7 * DAY,
     line_window=DAY,
     answer_window=DAY,
-    leave_delay=3 * DAY,
+    leave_delay=4 * DAY,
     clock=HOUR,
 )
 

@@ -142,16 +142,31 @@ def test_equivocations_are_slashed(toy: ToyRounds) -> None:
     toy.check_books()
 
 
-def test_a_seat_that_changes_hands_within_a_round_is_slashed(toy: ToyRounds) -> None:
-    """The provisional roster has ann, the final one a key that wasn't there, in her seat."""
+@pytest.mark.parametrize("seat", [0, 2])
+def test_a_member_that_comes_within_a_round_is_slashed(toy: ToyRounds, seat: int) -> None:
+    """The provisional roster has ann, the final one a key that wasn't there, in her seat or in another one."""
     store, keeper, final = toy.authors["ann"].store, toy.keys["keeper"], toy.rosters[1]
     begun = replace(final, provisional=True)
-    other = replace(final, members=(replace(final.members[0], worker=toy.keys["challenger"].name), final.members[1]))
+    late = replace(final.members[0], worker=toy.keys["challenger"].name, seat=seat)
+    other = replace(final, members=(late, final.members[1]))
     shown = [RosterEntry(store.put(each.encode()), keeper.sign(each.digest)) for each in (begun, other)]
     rounds, findings = audit(toy, [*claims(toy).values(), *shown])
     (finding,) = [found for found in findings if found.lie is Lie.ROSTER and "provisional one" in found.detail]
     accuser(toy).accuse(rounds, finding)
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+
+
+def test_a_place_of_a_provisional_roster_is_slashed(toy: ToyRounds) -> None:
+    """The first member of it falls out of the round: the place would have two authors."""
+    toy = toy.beside("member:0")
+    begun = replace(toy.rosters[0], provisional=True)
+    document = toy.authors["ann"].store.put(begun.encode())
+    shown = RosterEntry(document, toy.keys["keeper"].sign(begun.digest))
+    entry = toy.signed("ann", toy.made["ann", STEP].entry, plan=toy.plan_id, roster=begun.document)
+    rounds, findings = audit(toy, [shown, entry])
+    (finding,) = [found for found in findings if found.lie is Lie.ROSTER]
+    accuser(toy).accuse(rounds, finding)
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["ann"].address).standing is Standing.SLASHED
 
 
 def test_a_line_counts_what_the_log_has(toy: ToyRounds) -> None:

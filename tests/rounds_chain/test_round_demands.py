@@ -5,25 +5,16 @@ from __future__ import annotations
 from dataclasses import astuple, replace
 
 import pytest
-from toy_rounds import DAY, MERGE, MONEY, STEP, ToyRounds
+from toy_rounds import DAY, MERGE, MONEY, ROSTER_ANSWER_GAS, STEP, ToyRounds, price_of
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.round_demands import RoundDemand
 from pol.chain.rounds.signed_structs import claim_struct, logged_claim, member_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
-from pol.rounds.log.log_entries import DeliveryEntry, encode_entry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, encode_entry
 from pol.rounds.roster import SHOWN_LIMIT, Member
-from pol.rounds.round_claim import sources_root, start_of
-
-# As contracts/rounds/RoundDemands.sol has them.
-ANSWER_GAS, ROSTER_BYTE_GAS = 400_000, 45
-ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * SHOWN_LIMIT
-
-
-def price_of(demand: RoundDemand, shown: int) -> int:
-    """Wei of the bond that an answer with so many bytes of a roster earns."""
-    return MONEY.price + (demand.bond - MONEY.price) * (ANSWER_GAS + ROSTER_BYTE_GAS * shown) // ROSTER_ANSWER_GAS
+from pol.rounds.round_claim import BoundSlot, RoundClaim, sources_root, start_of
 
 
 def expire(toy: ToyRounds, demand: RoundDemand, name: str, before: int) -> None:
@@ -225,6 +216,39 @@ def test_an_omitted_claim_is_entered_or_the_keeper_slashed(toy: ToyRounds) -> No
     with pytest.raises(Reverted, match="OtherSigner"):
         demands.answer_entry(keeper, demand, omitted, logged_claim(entries[2], 2, own, log.inclusion(2)))
     expire(toy, demand, "keeper", before)
+
+
+def test_a_receipt_covers_the_sources_of_its_claim(toy: ToyRounds) -> None:
+    """Bob's merge is in the log, and ann's step that it follows from is kept out: nobody would pay her for it."""
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    left_out, merge, other = (toy.made[place].entry for place in (("ann", STEP), ("bob", MERGE), ("ann", MERGE)))
+    stranger = toy.signed("challenger", left_out, worker=toy.keys["challenger"].name)
+    sources = toy.sources(merge)
+    strange = [replace(sources[0], claim=stranger.claim.digest), sources[1]]
+    of_stranger = toy.signed("bob", merge, sources=sources_root(strange))
+
+    def demanded(
+        acknowledged: ClaimEntry, entry: ClaimEntry, *covered: tuple[RoundClaim, list[BoundSlot]]
+    ) -> RoundDemand:
+        receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, acknowledged.claim.digest)
+        return demands.demand_entry(challenger, toy.plan_id, receipt, entry, *covered)
+
+    covered = (merge.claim, sources)
+    for error, about in (
+        ("OtherClaim", (merge, left_out)),
+        ("OtherClaim", (other, left_out, covered)),
+        ("OtherClaim", (merge, other, covered)),
+        ("NotInSources", (merge, left_out, (merge.claim, sources[::-1]))),
+        ("NotInSources", (merge, stranger, (merge.claim, strange))),
+        ("NoWorker", (of_stranger, stranger, (of_stranger.claim, strange))),
+    ):
+        with pytest.raises(Reverted, match=error):
+            demanded(*about)
+    head, log, _ = toy.log()
+    logged = logged_claim(left_out, 0, head, log.inclusion(0))
+    demands.answer_entry(toy.wallets["bob"], demanded(merge, left_out, covered), left_out, logged)
+    before = toy.free("challenger")
+    expire(toy, demanded(merge, left_out, covered), "keeper", before)
 
 
 def test_an_entry_is_shown(toy: ToyRounds) -> None:

@@ -179,7 +179,7 @@ def test_terms_are_checked(toy: ToyRounds) -> None:
         bonds.register(submitter, terms)
     wrong = {
         "stake": replace(terms, stake=MONEY.price * 16),
-        "leaveDelay": replace(terms, leave_delay=DAY),
+        "leaveDelay": replace(terms, leave_delay=4 * DAY - 1),
         "keeperStake": replace(terms, keeper_stake=ETHER),
         "phases": replace(terms, phase_count=0),
         "clock": replace(terms, clock=60),

@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from toy_rounds import GOSSIP, MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds
+from toy_rounds import GOSSIP, MERGE, MONEY, STEP, WORKERS, ToyRounds
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted
-from pol.chain.rounds.plan_terms import PlanCommitment, PlanTerms
 from pol.chain.rounds.round_evidence import AccusedSource, Falsehood
-from pol.chain.rounds.signed_structs import phase_proof, signed_claim, tensor_proof
+from pol.chain.rounds.signed_structs import phase_proof, seat_offset, signed_claim, signed_roster, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
@@ -46,6 +45,16 @@ def slashed(toy: ToyRounds, name: str, what: str, *about: object) -> None:
     assert toy.free("treasury") - before[1] == stake - stake // 16
     toy.check_books()
     refused(toy, "WrongStanding", what, *about)
+
+
+def named(roster: Roster) -> dict[str, object]:
+    """The members of a claim that names a roster."""
+    return {"plan": roster.plan, "roster": roster.document}
+
+
+def standings(toy: ToyRounds) -> list[Standing]:
+    """Of the workers."""
+    return [toy.contracts.bonds.bond(toy.plan_id, toy.wallets[name].address).standing for name in WORKERS]
 
 
 def source(toy: ToyRounds, entry: ClaimEntry, sources: list[BoundSlot], slot: int) -> AccusedSource:
@@ -283,23 +292,50 @@ def test_two_members_in_one_seat_are_slashed(toy: ToyRounds) -> None:
     slashed(toy, "keeper", "shared_seat", 0, ann, bob)
 
 
+@pytest.mark.parametrize("role", ["worker", "},{", '"}],"partners":[0'])
+def test_a_member_that_has_not_begun_its_round_is_slashed(toy: ToyRounds, role: str) -> None:
+    """Bob comes when others have done the work; what a name holds hides nobody of those that were there."""
+    ann, bob = (replace(member, role=role) for member in toy.rosters[0].members)
+    key, undrawn = toy.keys["keeper"], replace(toy.rosters[0], partners=(), routes=())
+    both, alone = (replace(undrawn, members=members) for members in ((ann, bob), (ann,)))
+
+    def signed(roster: Roster, provisional: bool) -> tuple[Roster, bytes]:
+        roster = replace(roster, provisional=provisional)
+        return roster, key.sign(roster.digest)
+
+    begun, last = signed(alone, provisional=True), signed(both, provisional=False)
+    whole = signed(both, provisional=True)
+    for innocent in ((whole, last, ann), (whole, last, bob), (begun, last, ann), (begun, signed(alone, False), ann)):
+        refused(toy, "NothingWrong", "late_member", *innocent[:2], innocent[2].worker)
+    # Two of a kind, or the other way about: members do fall out of a round.
+    for rosters in ((begun, whole), (signed(alone, False), last), (last, begun)):
+        worker = (ann if rosters[1] == begun else bob).worker
+        refused(toy, "NothingWrong", "late_member", *rosters, worker)
+    forged = (last[0], toy.keys["ann"].sign(last[0].digest))
+    refused(toy, "OtherSigner", "late_member", begun, forged, bob.worker)
+    next_round = replace(begun[0], round=1)
+    refused(toy, "OtherSigner", "late_member", (next_round, key.sign(next_round.digest)), last, bob.worker)
+    # Who is in neither has come to none, whosever seat is shown.
+    stranger, document = toy.wallets["challenger"], last[0].encode()
+    places = (begun[0].encode().index(b'"members":['), seat_offset(document, bob.worker))
+    (_, one), (_, other) = signed_roster(*begun), signed_roster(*last)
+    about = (toy.plan_id, 0, stranger.address, one, places[0], other, places[1])
+    with pytest.raises(Reverted, match="OtherText"):
+        toy.contracts.evidence.transact(stranger, "showLateMember", *about)
+    slashed(toy, "keeper", "late_member", begun, last, bob.worker)
+
+
 def test_a_claim_of_anothers_place_is_slashed(toy: ToyRounds) -> None:
-    """In a plan whose steps are the second member's of a route; registered beside the first one by the same parties."""
-    bonds, challenger, (step, *others) = toy.contracts.bonds, toy.wallets["challenger"], toy.plan.phases
-    plan = replace(toy.plan, registration=b"", phases=(replace(step, author="route:1"), *others))
-    commitment = PlanCommitment.of(plan, UNITS)
-    plan_id = bonds.register(toy.wallets["submitter"], PlanTerms.of(commitment, MONEY))
-    for name in ("keeper", *WORKERS):
-        bonds.join(toy.wallets[name], plan_id)
-    roster = replace(toy.rosters[0], plan=plan_id)
-    changes = {"plan": plan_id, "roster": roster.document}
-    ann, bob = (toy.signed(name, toy.made[name, STEP].entry, **changes) for name in WORKERS)
-    evidence = toy.contracts.evidence
-    with pytest.raises(Reverted, match="NothingWrong"):
-        evidence.show_other_author(challenger, plan_id, bob, commitment, roster)
-    evidence.show_other_author(challenger, plan_id, ann, commitment, roster)
-    standings = [bonds.bond(plan_id, toy.wallets[name].address).standing for name in WORKERS]
-    assert standings == [Standing.SLASHED, Standing.JOINED]
+    """In a plan whose steps are the second member's of a route, by the final roster."""
+    toy = toy.beside("route:1")
+    roster = toy.rosters[0]
+    ann, bob = (toy.signed(name, toy.made[name, STEP].entry, **named(roster)) for name in WORKERS)
+    refused(toy, "NothingWrong", "other_author", bob, toy.commitment, roster)
+    show(toy, "other_author", ann, toy.commitment, roster)
+    begun = replace(roster, provisional=True)
+    assert standings(toy) == [Standing.SLASHED, Standing.JOINED]
+    show(toy, "other_author", toy.signed("bob", bob, **named(begun)), toy.commitment, begun)
+    assert standings(toy) == [Standing.SLASHED, Standing.SLASHED]
 
 
 def test_copied_evidence_comes_too_late(toy: ToyRounds) -> None:

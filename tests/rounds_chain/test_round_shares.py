@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_rounds import GOSSIP, MONEY, STEP, UNITS, WORKERS, ToyRounds
+from toy_rounds import GOSSIP, MONEY, ROSTER_ANSWER_GAS, STEP, UNITS, WORKERS, ToyRounds, price_of
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.plan_terms import PlanCommitment, PlanTerms, require_terms
+from pol.chain.rounds.round_demands import RoundDemand
 from pol.chain.rounds.signed_structs import logged_claim, phase_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
 from pol.incentives.work_shares import MAX_LINE, CountedClaim, encode_line, pay_of, settle_work
+from pol.rounds.log.log_entries import ClaimEntry, encode_entry
 from pol.rounds.log.rounds_log import load_plan
+from pol.rounds.roster import SHOWN_LIMIT, Member, Roster
 
 WORK = UNITS[STEP] + UNITS[GOSSIP]
 
@@ -36,6 +40,11 @@ def closed(toy: ToyRounds, number: int) -> None:
 def post(toy: ToyRounds, name: str, number: int, line: list[CountedClaim]) -> None:
     """A line of a worker."""
     toy.contracts.shares.post(toy.wallets[name], toy.plan_id, number, line, toy.commitment)
+
+
+def signed(toy: ToyRounds, roster: Roster) -> tuple[Roster, bytes]:
+    """A roster with its coordinator's signature."""
+    return roster, toy.keys["keeper"].sign(roster.digest)
 
 
 def test_honest_work_is_paid_and_owned(toy: ToyRounds) -> None:
@@ -118,17 +127,17 @@ def test_a_counted_claim_is_shown(toy: ToyRounds) -> None:
     before = toy.free("ann")
     head, log, entries = toy.log()
     account = toy.wallets["ann"].address
-    bonds = 0
+    bonds, named = 0, signed(toy, toy.rosters[0])
     for index, phase in enumerate((STEP, GOSSIP)):
         entry = toy.made["ann", phase].entry
         demand = shares.demand_counted(challenger, toy.plan_id, number, account, index)
         at = entries.index(entry)
-        logged = logged_claim(entry, at, head, log.inclusion(at))
+        about = (entry.claim, toy.commitment, named, logged_claim(entry, at, head, log.inclusion(at)))
         other = 1 - index
         with pytest.raises(Reverted, match="NotCounted"):
-            shares.answer_counted(toy.wallets["ann"], demand, number, line, other, entry.claim, logged)
-        shares.answer_counted(toy.wallets["ann"], demand, number, line, index, entry.claim, logged)
-        bonds += demand.bond
+            shares.answer_counted(toy.wallets["ann"], demand, number, line, other, *about)
+        shares.answer_counted(toy.wallets["ann"], demand, number, line, index, *about)
+        bonds += price_of(demand, len(named[0].encode()))
     assert toy.free("ann") == before + bonds
     with pytest.raises(Reverted, match="NotCounted"):
         shares.demand_counted(challenger, toy.plan_id, number, account, 2)
@@ -148,7 +157,7 @@ def test_a_false_line_is_slashed_and_void(toy: ToyRounds, lie: str, refused: str
     at = entries.index(entry)
     line = toy.line("ann")
     if lie == "unlogged":
-        entry = toy.signed("ann", entry, round=1, first_step=4)
+        entry = toy.signed("ann", entry, round=1, first_step=4, roster=toy.rosters[1].document)
         line = [CountedClaim(1, STEP, 0, entry.claim.digest, UNITS[STEP])]
     else:
         line[0] = replace(line[0], claim=entry.claim.digest)
@@ -156,8 +165,9 @@ def test_a_false_line_is_slashed_and_void(toy: ToyRounds, lie: str, refused: str
     post(toy, "bob", number, toy.line("bob"))
     demand = shares.demand_counted(challenger, toy.plan_id, number, ann.address, 0)
     logged = logged_claim(entry, at, head, log.inclusion(at))
+    roster = signed(toy, toy.rosters[entry.claim.round])
     with pytest.raises(Reverted, match=refused):
-        shares.answer_counted(ann, demand, number, line, 0, entry.claim, logged)
+        shares.answer_counted(ann, demand, number, line, 0, entry.claim, toy.commitment, roster, logged)
     toy.connection.wait_until(demand.deadline + 1)
     shares.expire(challenger, demand)
     assert toy.contracts.bonds.bond(toy.plan_id, ann.address).standing is Standing.SLASHED
@@ -170,6 +180,105 @@ def test_a_false_line_is_slashed_and_void(toy: ToyRounds, lie: str, refused: str
     shares.close(bob, toy.plan_id, number)
     expected = settle_work(MONEY.pay, MONEY.work, {"bob": WORK})
     assert (toy.free("bob") - before[0], toy.free("submitter") - before[1]) == (expected.paid["bob"], expected.returned)
+    toy.check_books()
+
+
+def counted(toy: ToyRounds, name: str, roster: Roster, claim: ClaimEntry) -> tuple[RoundDemand, tuple[Any, ...]]:
+    """A worker's claim is logged, counted alone, and demanded in the last minute; the demand, and the answer to it."""
+    shares, number = toy.contracts.shares, opened(toy)
+    line = [CountedClaim(0, STEP, claim.claim.part, claim.claim.digest, UNITS[STEP])]
+    post(toy, name, number, line)
+    head, log = toy.head([encode_entry(claim)])
+    account = toy.wallets[name].address
+    toy.connection.wait_until(shares.settlement(toy.plan_id, number).closes - 60)
+    demand = shares.demand_counted(toy.wallets["challenger"], toy.plan_id, number, account, 0)
+    logged = logged_claim(claim, 0, head, log.inclusion(0))
+    return demand, (demand, number, line, 0, claim.claim, toy.commitment, signed(toy, roster), logged)
+
+
+@pytest.mark.parametrize(
+    ("lie", "refused"),
+    [
+        ("route", "NotCounted"),
+        ("member", "NotCounted"),
+        ("provisional", "NotCounted"),
+        ("no route", "OtherText"),
+        ("unsigned", "OtherSigner"),
+        ("another roster", "OtherRoster"),
+        ("another phase", "NotInPlan"),
+    ],
+)
+def test_a_copy_of_another_members_claim_is_not_counted(toy: ToyRounds, lie: str, refused: str) -> None:
+    """It is true, and was paid as soon as it was seen: its author has signed what another one has computed."""
+    any_author, toy = toy.commitment, toy.beside("member:1" if lie == "member" else "route:1")
+    shares, ann, bob = toy.contracts.shares, toy.wallets["ann"], toy.wallets["bob"]
+    roster = toy.rosters[0]
+    of_ann = replace(roster, routes=((1, 0),))
+    if lie == "provisional":  # of the member that falls out, and then of the other one
+        roster = replace(of_ann, provisional=True)
+    elif lie == "no route":
+        roster = replace(roster, routes=())
+    elif lie == "unsigned":
+        roster = of_ann
+    changes = {"plan": toy.plan_id, "roster": roster.document, "worker": toy.keys["ann"].name}
+    copy = toy.signed("ann", toy.made["bob", STEP].entry, **changes)
+    demand, (*about, commitment, shown, logged) = counted(toy, "ann", roster, copy)
+    if lie == "unsigned":
+        shown = (roster, toy.keys["ann"].sign(roster.digest))
+    elif lie == "another roster":
+        shown = signed(toy, of_ann)
+    elif lie == "another phase":
+        commitment = any_author
+    with pytest.raises(Reverted, match=refused):
+        shares.answer_counted(ann, *about, commitment, shown, logged)
+    toy.connection.wait_until(demand.deadline + 1)
+    shares.expire(bob, demand)
+    assert toy.contracts.bonds.bond(toy.plan_id, ann.address).standing is Standing.SLASHED
+    toy.check_books()
+
+
+@pytest.mark.parametrize(
+    ("author", "members", "parts"),
+    [("route:1", 2, 1), ("route:1", 2, 3), ("route:1", 2, 20_000), ("member:999", 1000, 1), ("route:1", 1000, 1)],
+)
+def test_an_answer_of_any_size_is_paid_for(toy: ToyRounds, author: str, members: int, parts: int) -> None:
+    """However long the roster, and wherever its author stands in it."""
+    toy = toy.beside(author, parts)
+    shares, made = toy.contracts.shares, toy.made["bob", STEP].entry
+    ann, bob = toy.rosters[0].members
+    others = tuple(Member(f"0x{number:040x}", number) for number in range(2, members))
+    routes = tuple((0, 0 if part < parts - 1 else members - 1) for part in range(parts)) if "route" in author else ()
+    roster = Roster(toy.plan_id, 0, (ann, *others, bob), (), routes)
+    assert len(roster.encode()) <= SHOWN_LIMIT
+    entry = toy.signed("bob", made, plan=toy.plan_id, roster=roster.document, part=parts - 1)
+    demand, answer = counted(toy, "bob", roster, entry)
+    before = toy.free("bob")
+    receipt = shares.answer_counted(toy.wallets["ann"], *answer)
+    assert toy.free("bob") - before == price_of(demand, len(roster.encode()))
+    fee = (demand.bond - MONEY.price) // ROSTER_ANSWER_GAS  # at the demand
+    assert receipt["gasUsed"] * fee <= toy.free("bob") - before - MONEY.price
+    # With the longest roster, and 64 hashes for a long log and a long line, it is one that nodes take.
+    beside = len(toy.connection.web3.eth.get_transaction(receipt["transactionHash"])["input"]) - len(roster.encode())
+    assert SHOWN_LIMIT + beside + 64 * 32 < 1 << 17
+    toy.check_books()
+
+
+def test_what_is_shown_at_last_is_refuted_before_it_is_paid(toy: ToyRounds) -> None:
+    """A false claim that the keeper had shown to nobody was paid in the block of the answer; then its author left."""
+    shares, bonds, ann, bob = toy.contracts.shares, toy.contracts.bonds, toy.wallets["ann"], toy.wallets["bob"]
+    honest = toy.made["ann", STEP].entry
+    false = toy.signed("ann", honest, end=b"\x07" * 32)
+    demand, (_, number, *answer) = counted(toy, "ann", toy.rosters[0], false)
+    bonds.leave(ann, toy.plan_id)
+    toy.connection.wait_until(demand.deadline - 60)
+    shares.answer_counted(ann, demand, number, *answer)
+    toy.connection.wait_until(toy.connection.now() + MONEY.line_window - 60)
+    for gain in (shares.settle, bonds.depart):
+        with pytest.raises(Reverted, match=r"DeadlineNotPassed|TooEarly"):
+            gain(ann, toy.plan_id, *((number,) if gain == shares.settle else ()))
+    toy.contracts.evidence.show_two_claims(bob, toy.plan_id, honest, false)
+    shares.settle(bob, toy.plan_id, number, ann.address)
+    assert shares.line(toy.plan_id, number, ann.address).units == 0
     toy.check_books()
 
 
@@ -196,11 +305,12 @@ def test_settlements_are_opened_in_time_and_end(toy: ToyRounds) -> None:
 
 def test_a_worker_that_leaves_too_soon_counts_nothing(toy: ToyRounds) -> None:
     bonds, shares, ann = toy.contracts.bonds, toy.contracts.shares, toy.wallets["ann"]
-    toy.connection.wait_until(toy.connection.now() + MONEY.period - 2 * MONEY.line_window)
+    toy.connection.wait_until(toy.connection.now() + MONEY.period - MONEY.line_window)
     bonds.leave(ann, toy.plan_id)
     number = opened(toy)
-    assert bonds.bond(toy.plan_id, ann.address).until < shares.settlement(toy.plan_id, number).closes
-    with pytest.raises(Reverted, match="DeadlinePassed"):
+    # Its claims could be demanded, but not refuted any more when it has shown them.
+    assert bonds.bond(toy.plan_id, ann.address).until > shares.settlement(toy.plan_id, number).closes
+    with pytest.raises(Reverted, match="WrongStanding"):
         post(toy, "ann", number, toy.line("ann"))
 
 

@@ -18,6 +18,7 @@ from pol.chain.desks.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.chain.rounds.plan_terms import PlanCommitment, PlanMoney, PlanTerms
 from pol.chain.rounds.round_contracts import RoundContracts
+from pol.chain.rounds.round_demands import RoundDemand
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -32,7 +33,7 @@ from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.plan.plan_builder import From, PlanBuilder
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
-from pol.rounds.roster import Arrival, Member, Roster, stage_role
+from pol.rounds.roster import SHOWN_LIMIT, Arrival, Member, Roster, stage_role
 from pol.rounds.round_claim import BoundSlot, decode_sources
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
@@ -56,10 +57,18 @@ MONEY = PlanMoney(
     period=7 * DAY,
     line_window=DAY,
     answer_window=DAY,
-    leave_delay=3 * DAY,
+    leave_delay=4 * DAY,
     clock=HOUR,
 )
 DEPOSIT = 30 * ETHER
+# As contracts/rounds/TimedDemands.sol has them.
+ANSWER_GAS, ROSTER_BYTE_GAS = 400_000, 45
+ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * SHOWN_LIMIT
+
+
+def price_of(demand: RoundDemand, shown: int) -> int:
+    """Wei of the bond that an answer with so many bytes of a roster earns."""
+    return MONEY.price + (demand.bond - MONEY.price) * (ANSWER_GAS + ROSTER_BYTE_GAS * shown) // ROSTER_ANSWER_GAS
 
 
 def _step(state: dict[str, Tensor], constants: dict[str, Tensor], step: Tensor) -> dict[str, Tensor]:
@@ -133,6 +142,18 @@ class ToyRounds:
             for made in self.made.values():
                 author.learn(made)
         return replace(self, contracts=RoundContracts(**bound), authors=authors)
+
+    def beside(self, author: str, parts: int = 1) -> ToyRounds:
+        """The same parties in a plan whose steps have an author; it pays nothing, so there may be many of them."""
+        bonds, (step, *others) = self.contracts.bonds, self.plan.phases
+        plan = replace(self.plan, registration=b"", phases=(replace(step, author=author, parts=parts), *others))
+        terms = PlanTerms.of(PlanCommitment.of(plan, UNITS), replace(MONEY, pay=0))
+        plan_id = bonds.register(self.wallets["submitter"], terms)
+        for name in ("keeper", *WORKERS):
+            bonds.join(self.wallets[name], plan_id)
+        plan = replace(plan, registration=bonds.registration(plan_id))
+        rosters = tuple(replace(roster, plan=plan_id) for roster in self.rosters)
+        return replace(self, commitment=PlanCommitment.of(plan, UNITS), plan_id=plan_id, rosters=rosters)
 
     def sources(self, entry: ClaimEntry) -> list[BoundSlot]:
         """The sources of a claim."""

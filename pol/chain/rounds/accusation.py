@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 
 from web3.types import TxReceipt
 
@@ -77,6 +77,7 @@ class Accuser:
         elif entry is None:
             if finding.lie is Lie.ROSTER:
                 yield from self._shared_seats(rounds, finding.round)
+                yield from self._late_members(rounds, finding.round)
             return
         elif finding.lie is Lie.EQUIVOCATION:
             other = rounds.claims[finding.against]
@@ -86,6 +87,8 @@ class Accuser:
             if (roster := rounds.roster_of(entry)) and any(m.worker == entry.worker for m in roster.members):
                 yield lambda: evidence.show_other_seat(*about, entry, self.commitment, roster)
                 yield lambda: evidence.show_other_author(*about, entry, self.commitment, roster)
+        elif finding.lie is Lie.ROSTER and (provisional := rounds.roster_of(entry)):
+            yield lambda: evidence.show_other_author(*about, entry, self.commitment, provisional)
         elif finding.lie is Lie.START:
             yield lambda: evidence.show_other_start(*about, entry, self.commitment, rounds.sources(entry))
         elif finding.lie is Lie.SOURCE:
@@ -125,6 +128,18 @@ class Accuser:
                 holders.setdefault(member.seat, {}).setdefault(member.worker, shown)
         for one, other, *_ in (list(shown.values()) for shown in holders.values() if len(shown) > 1):
             yield partial(self.contracts.evidence.show_shared_seat, self.wallet, self.plan_id, round_, one, other)
+
+    def _late_members(self, rounds: LoggedRounds, round_: int) -> Iterator[Callable[[], TxReceipt]]:
+        """Members of a final roster that its provisional one hasn't."""
+        signed = _signed(rounds, round_)
+        for begun, last in product(signed, signed):
+            if not begun[0].provisional or last[0].provisional:
+                continue
+            known = {member.worker for member in begun[0].members}
+            for member in last[0].members:
+                if member.worker not in known:
+                    about = (self.wallet, self.plan_id, begun, last, member.worker)
+                    yield partial(self.contracts.evidence.show_late_member, *about)
 
 
 def _signed(rounds: LoggedRounds, round_: int) -> list[tuple[Roster, bytes]]:

@@ -14,6 +14,7 @@ from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import (
     Struct,
     claim_struct,
+    covered_source,
     member_proof,
     phase_proof,
     rule_proof,
@@ -25,7 +26,7 @@ from pol.commitments import merkle
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.roster import Roster
-from pol.rounds.round_claim import INITIAL, BoundSlot
+from pol.rounds.round_claim import INITIAL, BoundSlot, RoundClaim
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,22 @@ class TimedDemands(LeafDemands[RoundDemand]):
         """The bond of a demand now: the price of its answer."""
         return int(self.read("bondOf", plan_id))
 
-
-class RoundDemands(TimedDemands):
-    """The desk of demands for sources, rosters, entries of the log and consistency paths."""
-
     def roster_bond(self, plan_id: bytes) -> int:
         """The bond of a demand whose answer may show a roster, now; what the answer doesn't cost goes back."""
         return int(self.read("rosterBondOf", plan_id))
+
+    def shown_roster(self, plan_id: bytes, document: bytes) -> Roster | None:
+        """A roster that was shown in an answer; its coordinator has signed it.
+
+        Raises:
+            ProtocolError: the document is no roster.
+        """
+        shown = self.events("RosterShown", id=plan_id, document=document)
+        return Roster.decode(bytes(shown[0]["text"])) if shown else None
+
+
+class RoundDemands(TimedDemands):
+    """The desk of demands for sources, rosters, entries of the log and consistency paths."""
 
     def demand_source(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, slot: int
@@ -127,19 +137,22 @@ class RoundDemands(TimedDemands):
         member = member_proof(roster, signature, entry.worker)
         return self.transact(wallet, "answerRoster", astuple(demand), claim_struct(entry.claim), member)
 
-    def shown_roster(self, plan_id: bytes, document: bytes) -> Roster | None:
-        """A roster that was shown in an answer; its coordinator has signed it.
+    def demand_entry(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        receipt: DeliveryEntry,
+        entry: ClaimEntry,
+        covered: tuple[RoundClaim, Sequence[BoundSlot]] | None = None,
+    ) -> RoundDemand:
+        """Demand the entry of a claim that the keeper has acknowledged, or of its source. Raises as `demand_source`.
 
-        Raises:
-            ProtocolError: the document is no roster.
+        covered: the claim that the receipt is of, and its sources, if ``entry`` is one of these.
         """
-        shown = self.events("RosterShown", id=plan_id, document=document)
-        return Roster.decode(bytes(shown[0]["text"])) if shown else None
-
-    def demand_entry(self, wallet: Wallet, plan_id: bytes, receipt: DeliveryEntry, entry: ClaimEntry) -> RoundDemand:
-        """Demand the entry of a claim that the keeper has acknowledged. Raises as `demand_source`."""
         delivery = (receipt.plan, receipt.round, receipt.claim)
-        arguments = (plan_id, delivery, receipt.signature, signed_claim(entry), 2 * self.bond(plan_id))
+        claim, sources = covered or (entry.claim, [BoundSlot(INITIAL, 0, INITIAL)])
+        source = covered_source(claim, sources, entry.claim.digest)
+        arguments = (plan_id, (delivery, receipt.signature), source, signed_claim(entry), 2 * self.bond(plan_id))
         return self._demanded(self.transact(wallet, "demandEntry", *arguments))
 
     def answer_entry(self, wallet: Wallet, demand: RoundDemand, entry: ClaimEntry, logged: Struct) -> TxReceipt:

@@ -15,6 +15,7 @@ from pol.chain.contract.announcements import Announcements
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import (
     Struct,
+    author_places,
     claim_struct,
     member_proof,
     phase_proof,
@@ -50,6 +51,7 @@ class Falsehood(IntEnum):
     UNSTAKED_MEMBER = 11
     SHARED_SEAT = 12
     OTHER_AUTHOR = 13
+    LATE_MEMBER = 14
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,9 @@ class RoundEvidence(Announcements):
     def show_other_author(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, roster: Roster
     ) -> TxReceipt:
-        """A claim whose place its ``roster`` gives to another member, by the author of its phase."""
-        about = (signed_claim(entry), phase_proof(commitment, entry.claim.phase), roster_document(roster))
-        return self._show(wallet, "showOtherAuthor", plan_id, *about)
+        """A claim that the author of its phase and its ``roster``, which has to be final, leave to another member."""
+        about = (signed_claim(entry), phase_proof(commitment, entry.claim.phase))
+        return self._show(wallet, "showOtherAuthor", plan_id, *about, roster.encode(), author_places(roster))
 
     def show_other_seat(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, roster: Roster
@@ -190,6 +192,19 @@ class RoundEvidence(Announcements):
         workers = [Web3.to_checksum_address(worker) for worker, _, _ in members]
         proofs = [(document, seat_offset(document, worker), signature) for worker, document, signature in members]
         return self._show(wallet, "showSharedSeat", plan_id, round_, workers, proofs)
+
+    def show_late_member(
+        self, wallet: Wallet, plan_id: bytes, begun: tuple[Roster, bytes], last: tuple[Roster, bytes], worker: str
+    ) -> TxReceipt:
+        """A member of the final roster of a round that the provisional one hasn't, each with its signature.
+
+        Raises:
+            ProtocolError: the worker isn't in the final one.
+        """
+        (_, provisional), (_, final) = signed_roster(*begun), signed_roster(*last)
+        members, seat = roster_document(begun[0])[1], seat_offset(last[0].encode(), worker)
+        about = (last[0].round, Web3.to_checksum_address(worker), provisional, members, final, seat)
+        return self._show(wallet, "showLateMember", plan_id, *about)
 
     def show_forked_log(
         self,

@@ -11,9 +11,10 @@ from web3.types import TxReceipt
 from pol.chain.account.wallet import Wallet
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.round_demands import RoundDemand, TimedDemands
-from pol.chain.rounds.signed_structs import Struct, claim_struct, phase_proof
+from pol.chain.rounds.signed_structs import Struct, author_places, claim_struct, member_proof, phase_proof
 from pol.commitments import merkle
 from pol.incentives.work_shares import CountedClaim, encode_line
+from pol.rounds.roster import Roster
 from pol.rounds.round_claim import RoundClaim
 
 
@@ -36,6 +37,8 @@ class WorkLine:
     paid: int
     count: int
     is_owned: bool
+    closes: int
+    """Last second before it can be paid: in which it, and what is shown of it, is disputed."""
     root: bytes
 
 
@@ -77,7 +80,7 @@ class RoundShares(TimedDemands):
         Raises:
             Reverted: there is none, or it is too late.
         """
-        most = 2 * self.bond(plan_id)
+        most = 2 * self.roster_bond(plan_id)
         return self._demanded(self.transact(wallet, "demandCounted", plan_id, number, worker, index, most))
 
     def answer_counted(
@@ -88,16 +91,26 @@ class RoundShares(TimedDemands):
         line: Sequence[CountedClaim],
         index: int,
         claim: RoundClaim,
+        commitment: PlanCommitment,
+        roster: tuple[Roster, bytes],
         logged: Struct,
     ) -> TxReceipt:
-        """Show it; ``logged`` is its entry (`signed_structs.logged_claim`).
+        """Show it; ``roster`` is the one that it names, with the coordinator's signature.
+
+        logged: its entry (`signed_structs.logged_claim`).
 
         Raises:
-            Reverted: it is late, or the line counts something else.
+            ProtocolError: the claim's author isn't in the roster.
+            Reverted: it is late, the line counts something else, or the plan leaves the claim to another member.
         """
-        branch = merkle.branch([counted.leaf for counted in line], index)
-        arguments = (astuple(demand), number, index, branch, claim_struct(claim), logged)
-        return self.transact(wallet, "answerCounted", *arguments)
+        proof: Struct = (
+            merkle.branch([counted.leaf for counted in line], index),
+            phase_proof(commitment, claim.phase),
+            member_proof(*roster, claim.worker),
+            author_places(roster[0]),
+            logged,
+        )
+        return self.transact(wallet, "answerCounted", astuple(demand), number, index, claim_struct(claim), proof)
 
     def settle(self, wallet: Wallet, plan_id: bytes, number: int, worker: ChecksumAddress | None = None) -> TxReceipt:
         """Pay a line what it is due by now, or take that of a slashed worker out; anybody may do it.

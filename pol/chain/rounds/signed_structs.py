@@ -67,6 +67,18 @@ def roster_document(roster: Roster) -> Struct:
     return text, members, *(members if place < 0 else place for place in places)
 
 
+def author_places(roster: Roster) -> Struct:
+    """``AuthorPlaces``; where there are no routes their place is that of the members."""
+    text, (_, members, _, routes, _) = roster.encode(), roster_document(roster)
+    return text.index(b'"provisional":'), members, routes
+
+
+def covered_source(claim: RoundClaim, sources: Sequence[BoundSlot], source: bytes) -> Struct:
+    """``CoveredSource``: the claim with the digest ``source``, if it is one, among the sources of another claim."""
+    slot = next((slot for slot, bound in enumerate(sources) if bound.claim == source), 0)
+    return claim_struct(claim), len(sources), source_proof(sources, slot)
+
+
 def signed_roster(roster: Roster, signature: bytes) -> tuple[Struct, Struct]:
     """``Roster`` and ``SignedRoster``."""
     text = roster.encode()

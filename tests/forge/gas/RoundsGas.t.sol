@@ -37,7 +37,7 @@ contract RoundsGas is RoundsBase {
         vm.pauseGasMetering();
         vm.prank(_party(1));
         bonds.startLeaving(id);
-        _pass(2 days + 1);
+        _pass(4 days + 1);
         _as(2);
         bonds.depart(id, _party(1));
     }

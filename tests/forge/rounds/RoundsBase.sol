@@ -77,7 +77,7 @@ abstract contract RoundsBase is Base {
         t.coordinator = _party(0);
         (t.stake, t.keeperStake, t.price, t.pay, t.settlements) = (STAKE, 2 * STAKE, 0.01 ether, PAY, 4);
         t.work = WORK;
-        (t.period, t.lineWindow, t.answerWindow, t.leaveDelay, t.clock) = (3 days, 1 days, 1 days, 2 days, 1 hours);
+        (t.period, t.lineWindow, t.answerWindow, t.leaveDelay, t.clock) = (3 days, 1 days, 1 days, 4 days, 1 hours);
     }
 
     /// @dev The only phase of the plan, of two slots and two parts.

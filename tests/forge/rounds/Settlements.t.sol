@@ -274,7 +274,7 @@ contract SettlementsTest is RoundsBase {
     function _demandCounted(uint256 party) private returns (RoundDemand memory d) {
         _pass(2 days);
         bytes32 content = keccak256(abi.encode("counted", uint32(0), uint32(0)));
-        uint256 bond = shares.bondOf(id);
+        uint256 bond = shares.rosterBondOf(id);
         d = RoundDemand(id, _party(party), _party(3), uint64(vm.getBlockTimestamp()) + 1 days, bond, content);
         vm.prank(_party(3));
         vm.assertEq(shares.demandCounted(id, 0, _party(party), 0, bond), keccak256(abi.encode(d)));
