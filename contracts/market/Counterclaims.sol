@@ -10,7 +10,7 @@ import {Announcements} from "./Announcements.sol";
 import {ChargedClaim} from "./ChargedClaim.sol";
 import {ClaimCharge, KIND_LOOK_DISTANCE, KIND_LOOK_RERUN} from "./IChallenges.sol";
 import {Contest, Counterclaim, ICounterclaims} from "./ICounterclaims.sol";
-import {Segment} from "./IObjections.sol";
+import {IObjections, Segment} from "./IObjections.sol";
 import {IVerdicts} from "./IVerdicts.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
@@ -71,11 +71,13 @@ contract Counterclaims is ICounterclaims, IDisputeResolver, MarketDesk, Announce
         Counterclaim storage c = _counterclaims[number];
         _requireContestable(c, number, charge);
         Terms memory s = registry.terms(c.taskId);
-        StartParams memory params = _params(s, charge, look, reordered);
+        StartParams memory params = charge.kind == KIND_LOOK_RERUN || charge.kind == KIND_LOOK_DISTANCE
+            ? ChargedClaim.ofLook(s, charge, look, reordered)
+            : ChargedClaim.ofClaim(s, charge, 0);
         (params.asserter, params.challenger) = (c.objector, _requireOther(c.objector));
         _requireAnnounced(c.taskId, _evidence(number, charge, keccak256(opening.payload)));
         uint128 bond = _enqueue(c, s, params);
-        if (bond > opening.mostBond) revert BondTooHigh(bond);
+        if (bond > opening.mostBond) revert IObjections.BondTooHigh(bond);
         vault.lock(c.taskId, params.challenger, bond);
         dispute = game.start(params, opening.header, opening.payload);
         _contests[dispute] = Contest(uint64(number), params.challenger, Ending.None, bond);
@@ -213,15 +215,6 @@ contract Counterclaims is ICounterclaims, IDisputeResolver, MarketDesk, Announce
 
     function _evidence(uint256 number, ClaimCharge calldata charge, bytes32 version) private pure returns (bytes32) {
         return keccak256(abi.encode(number, charge.kind, charge.component, charge.rerun, version));
-    }
-
-    function _params(Terms memory s, ClaimCharge calldata charge, Rerun[] calldata look, Reordered calldata reordered)
-        private
-        pure
-        returns (StartParams memory)
-    {
-        bool ofLook = charge.kind == KIND_LOOK_RERUN || charge.kind == KIND_LOOK_DISTANCE;
-        return ofLook ? ChargedClaim.ofLook(s, charge, look, reordered) : ChargedClaim.ofClaim(s, charge, 0);
     }
 
     function _entry(Claim calldata claim, bytes32 look) private pure returns (bytes32) {

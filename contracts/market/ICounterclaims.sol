@@ -33,9 +33,7 @@ struct Contest {
 ///
 /// Assumptions and known limits:
 /// - A counterclaim that nobody contests in its window stands, true or not. The solver watches its own log: each
-///   counterclaim that is open at the same time gives it another window, and the longest contest.
-/// - An objector answers one contest after the other: the n-th that is open has n clocks, and a bond that is doubled
-///   with each, within that of an objection. The solver's own has the first place whenever it comes.
+///   counterclaim that is open at the same time gives it another window, and the time of the longest contest.
 /// - The first dispute that the objector loses decides; all others about the same counterclaim are moot from then on.
 interface ICounterclaims {
     /// @notice Counterclaim `number` can be contested until `until`; `bond` is locked.
@@ -81,8 +79,6 @@ interface ICounterclaims {
     error ContestsOpen(uint32 open);
     /// @notice No contest led to a dispute of this number.
     error UnknownDispute(uint256 number);
-    /// @notice Another contest came first: the bond is `bond` now.
-    error BondTooHigh(uint128 bond);
     /// @notice The game has not ended the dispute, or it is settled.
     error NothingToSettle(uint256 number);
 
@@ -98,10 +94,10 @@ interface ICounterclaims {
         uint128 mostBond
     ) external returns (uint256 number);
 
-    /// @notice Anybody but the objector disputes one part of a counterclaim. The solver's first contest has the clock of
-    /// the terms, and locks as much as the objector has; each other that is open, and the place of the solver's, adds a
-    /// clock and doubles the bond (`Split.objectionBond`). Announced in an earlier block, with `keccak256(abi.encode(number, kind, component, rerun, keccak256(payload)))`
-    /// as evidence.
+    /// @notice Anybody but the objector disputes one part of a counterclaim. The n-th contest that is open has n
+    /// clocks; its bond is that of the objector, doubled for each before it (`Split.objectionBond`). The first place is
+    /// the solver's, whenever it comes. Announced in an earlier block, with
+    /// `keccak256(abi.encode(number, kind, component, rerun, keccak256(payload)))` as evidence.
     /// @param charge As in `IChallenges.challenge`; `index` and `entries` are not looked at.
     /// @param look Reruns of the second look that is charged; empty for any other charge.
     /// @param reordered The program that the charged rerun executes, zero for a distance.

@@ -88,8 +88,8 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
     {
         Terms memory s = registry.terms(taskId);
         (Task memory t, uint128 owed, uint256 open) = _enter(taskId, s, objector, segment, mostBond);
-        // The solver contests one counterclaim after the other, with one bond: the window of each begins when the longest
-        // contest of the one before is over.
+        // The solver contests one counterclaim after the other, with one bond: the window of each begins when the
+        // longest contest of the one before is over.
         until = _from(s.challengeWindow);
         if (open > 0) until += uint64(open * (s.challengeWindow + _contestGame.longest(s.clock)));
         return (owed, t.began, until);

@@ -82,9 +82,7 @@ class Counterclaims(DisputeDesk):
         payload: bytes,
         program: tuple[bytes, list[bytes]] = NO_PROGRAM,
     ) -> int:
-        """Dispute a part of a counterclaim; returns the number of the dispute.
-
-        The solver's first contest costs the bond of the objector; others that are open double that of the next.
+        """Dispute a part of a counterclaim, a solver first for its objector's bond; returns the number of the dispute.
 
         header, payload, program: as in `Challenges.challenge_second_look`.
 

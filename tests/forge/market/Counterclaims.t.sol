@@ -161,8 +161,8 @@ contract CounterclaimsTest is CounterclaimBase {
         vm.assertEq(uint256(objections.objected(id).open), 3);
     }
 
-    /// @dev The solver has money for one contest, which the accuser draws out as long as it can: it is over, and its bond
-    /// back, before the window of the next counterclaim ends.
+    /// @dev The solver has money for one contest, which the accuser draws out as long as it can: its bond is back before
+    /// the window of the next counterclaim ends.
     function test_attack_more_false_counterclaims_at_once_than_bonds() public {
         _toContestedWith(160 ether, 6 days);
         uint32 free = _one(false);
@@ -170,8 +170,7 @@ contract CounterclaimsTest is CounterclaimBase {
         for (uint256 i = 0; i < 3; ++i) {
             numbers[i] = _counterclaim(challenger, free);
         }
-        uint256 most = counterclaims.counterclaimed(numbers[2]).bond;
-        uint256 spare = vault.free(solver) - most;
+        uint256 spare = vault.free(solver) - counterclaims.counterclaimed(numbers[2]).bond;
         vm.prank(solver);
         vault.withdraw(solver, spare);
         for (uint256 i = 0; i < 3; ++i) {
@@ -192,30 +191,27 @@ contract CounterclaimsTest is CounterclaimBase {
         uint256 number = _counterclaim(challenger, _one(false));
         uint256[4] memory bonds = [uint256(BOND), 2 * uint256(BOND), 10 ether, 10 ether];
         for (uint256 n = 1; n <= 4; ++n) {
-            uint256 dispute = _contest(solver, number, _charge(_one(false)));
-            vm.assertEq(uint256(counterclaimGame.started().clock), n * 10 minutes);
-            vm.assertEq(counterclaims.contests(dispute).bond, bonds[n - 1]);
+            _expectContest(solver, number, n, bonds[n - 1]);
         }
         counterclaimGame.report(2, true);
         counterclaims.settleDispute(2);
-        _contest(solver, number, _charge(_one(false)));
-        vm.assertEq(uint256(counterclaimGame.started().clock), 40 minutes);
-        vm.assertEq(_gain(challenger), 0);
+        _expectContest(solver, number, 4, 10 ether);
     }
 
     /// @dev Friends of the accuser that contest first would make the solver's own contest long and dear.
     function test_attack_friends_that_stand_in_the_queue_before_the_solver() public {
         _toContestedWith(160 ether, 10 minutes);
         uint256 number = _counterclaim(challenger, _one(false));
-        for (uint256 n = 2; n <= 3; ++n) {
-            _contest(watcher, number, _charge(_one(false)));
-            vm.assertEq(uint256(counterclaimGame.started().clock), n * 10 minutes);
-        }
-        uint256 own = _contest(solver, number, _charge(_one(false)));
-        vm.assertEq(uint256(counterclaimGame.started().clock), 10 minutes);
-        vm.assertEq(counterclaims.contests(own).bond, uint256(BOND));
-        _contest(solver, number, _charge(_one(false)));
-        vm.assertEq(uint256(counterclaimGame.started().clock), 40 minutes);
+        _expectContest(watcher, number, 2, 2 * uint256(BOND));
+        _expectContest(watcher, number, 3, 10 ether);
+        _expectContest(solver, number, 1, uint256(BOND));
+        _expectContest(solver, number, 4, 10 ether);
+    }
+
+    function _expectContest(address who, uint256 number, uint256 clocks, uint256 bond) private {
+        uint256 dispute = _contest(who, number, _charge(_one(false)));
+        vm.assertEq(uint256(counterclaimGame.started().clock), clocks * 10 minutes);
+        vm.assertEq(counterclaims.contests(dispute).bond, bond);
     }
 
     function test_the_first_that_stands_decides() public {
@@ -267,7 +263,7 @@ contract CounterclaimsTest is CounterclaimBase {
             solver, number, charge, abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, uint8(7), uint8(0))
         );
         charge.kind = 1;
-        bytes memory dear = abi.encodeWithSelector(ICounterclaims.BondTooHigh.selector, uint128(uint256(BOND)));
+        bytes memory dear = abi.encodeWithSelector(IObjections.BondTooHigh.selector, uint128(uint256(BOND)));
         _refuseContest(solver, number, charge, dear);
         vm.warp(counterclaims.counterclaimed(number).until + 1);
         bytes memory late =
