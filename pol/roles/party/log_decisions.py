@@ -75,9 +75,6 @@ def contestable(role: Role, task_id: bytes) -> list[tuple[SaidClaim, Counterclai
 def contest_decision(role: LogDisputant, task_id: bytes, said: SaidClaim, found: Counterclaim) -> Decision | None:
     """The contest of a false counterclaim about this party's own log; None if it is true.
 
-    With one bond and one machine, one is contested after the other: the windows leave time for that ("Objections" in
-    docs/spec/market.md). One whose last half of a window has begun waits for no other.
-
     Raises:
         OperationalError: the segment can't be replayed, or node or store failed.
     """
@@ -85,6 +82,7 @@ def contest_decision(role: LogDisputant, task_id: bytes, said: SaidClaim, found:
     if not charges:
         return None
     why = f"counterclaim {said.number} about segment {said.claim.segment} of its log is false"
+    # Windows leave time for one after the other, with one bond and one machine (docs/spec/market.md, "Objections").
     desk, latest = role.market.counterclaims, found.until - role.market.registry.terms(task_id).challenge_window // 2
     is_busy = any(desk.dispute(number).challenger == role.wallet.address for number in desk.disputes(task_id))
     if is_busy and role.connection.now() < latest:
