@@ -20,6 +20,7 @@ from log_market import (
 )
 from role_market import OFFER, Town, acts, awarded, disclosed, gain, profiled, settle, submitted, waits
 
+from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.claims.segment_claim import SegmentClaim
@@ -32,7 +33,7 @@ from pol.roles.process.party_process import DecisionResult, LoggedDecision, Proc
 from pol.roles.solver import solver_decisions
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import attend, contest_bond, next_of_solver
-from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter import GWEI, Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -81,7 +82,7 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_with_money_for_one_contest_it_plays_one_after_the_other(town: Town) -> None:
-    task_id = honest(town, TOLERANT, spared=1)
+    task_id = honest(town, replace(TOLERANT, challenge_window=HOUR), spared=1)
     sitting(town, task_id)
     accuser, solver = town.join(Accuser, "x"), town.join(Solver, "t")
     desk, game = solver.market.counterclaims, solver.market.counterclaim_game
@@ -91,9 +92,8 @@ def test_with_money_for_one_contest_it_plays_one_after_the_other(town: Town) -> 
     process = Process(solver, next_of_solver)
     taken = made_by(process, 3)
     assert done(taken) == ["contest a counterclaim"]
-    free = solver.market.vault.free(solver.wallet.address)
     assert f"counterclaim {numbers[1]} about segment" in taken[-1].why
-    assert f"deposit {bonds[1] - free} wei" in taken[-1].why
+    assert "it contests one after the other" in taken[-1].why
     (dispute,) = desk.disputes(task_id)
     solver.connection.wait_until(game.deadline(dispute))
     # The money comes back with half of the other side's bond, in time for the second.
@@ -234,7 +234,8 @@ def test_a_segment_that_cannot_be_read_hides_nothing_else(town: Town) -> None:
     # Once nothing else is due, the failure is shown.
     assert taken[-1].result is DecisionResult.FAILED
     assert f"segment {lost} of the log can't be replayed here" in taken[-1].detail
-    assert done(made_by(process, 1)) == ["contest a counterclaim"]
+    solver.connection.wait_until(game.deadline(desk.disputes(task_id)[0]))
+    assert done(made_by(process, 3)) == ["claim a timeout", "settle a dispute", "contest a counterclaim"]
 
 
 def test_it_bids_for_no_log_that_it_could_not_defend_in_time(town: Town) -> None:
@@ -263,7 +264,8 @@ def test_it_bids_for_no_log_about_which_it_could_not_judge_a_counterclaim_in_tim
 
 
 def test_the_bond_of_a_moot_contest_comes_back_after_the_task(town: Town) -> None:
-    task_id = honest(town, TOLERANT, spared=1)
+    rich = replace(TOLERANT, looks=0, stake_factor=8, verifier_share=8, wei_per_work_unit=200 * GWEI)
+    task_id = honest(town, rich, spared=1)
     verifier = sitting(town, task_id)
     accuser, friend, solver = town.join(Accuser, "x"), town.join(Whistleblower, "w"), town.join(Solver, "t")
     desk, before = solver.market.counterclaims, gain(solver)
@@ -287,6 +289,9 @@ def test_the_bond_of_a_moot_contest_comes_back_after_the_task(town: Town) -> Non
     assert done(made_by(process, 3)) == ["settle a dispute"]
     assert gain(solver) == paid + bond
     assert desk.disputes(task_id) == []
+    # The friend has put up more than the accuser: it came before the solver, whose place is the first.
+    assert desk.dispute(dispute).bond > bond
+    assert all(found.holds for found in Auditor(solver.market, town.deployment.treasury).findings())
 
 
 def test_a_counterclaim_is_judged_once(town: Town, replays: list[int]) -> None:

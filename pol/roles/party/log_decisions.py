@@ -58,7 +58,7 @@ def objections_until(role: Role, task_id: bytes) -> int:
 
 
 def contestable(role: Role, task_id: bytes) -> list[tuple[SaidClaim, Counterclaim]]:
-    """The counterclaims about a log that this party may still contest and hasn't contested, the most urgent first.
+    """The counterclaims about a log that this party may still contest and hasn't contested, the oldest first.
 
     Raises:
         OperationalError: the node failed.
@@ -69,8 +69,7 @@ def contestable(role: Role, task_id: bytes) -> list[tuple[SaidClaim, Counterclai
     desk = market.counterclaims
     contested = {int(event["number"]) for event in desk.events("Contested", taskId=task_id, challenger=own)}
     found = [(number, desk.counterclaimed(number)) for number in desk.open_for(task_id) if number not in contested]
-    running = [(desk.said(number), each) for number, each in found if not each.fell and now <= each.until]
-    return sorted(running, key=lambda pair: pair[1].until)
+    return [(desk.said(number), each) for number, each in found if not each.fell and now <= each.until]
 
 
 def contest_decision(role: LogDisputant, task_id: bytes, said: SaidClaim, found: Counterclaim) -> Decision | None:
@@ -83,6 +82,11 @@ def contest_decision(role: LogDisputant, task_id: bytes, said: SaidClaim, found:
     if not charges:
         return None
     why = f"counterclaim {said.number} about segment {said.claim.segment} of its log is false"
+    # Windows leave time for one after the other, with one bond and one machine (docs/spec/market.md, "Objections").
+    desk, latest = role.market.counterclaims, found.until - role.market.registry.terms(task_id).challenge_window // 2
+    is_busy = any(desk.dispute(number).challenger == role.wallet.address for number in desk.disputes(task_id))
+    if is_busy and role.connection.now() < latest:
+        return Wait(task_id, f"{why}: it contests one after the other, and this one by second {latest}", latest)
     free = role.market.vault.free(role.wallet.address)
     if free < found.bond:
         why += f", but a contest's bond is {found.bond} wei, and it has {free} wei free in the vault"
