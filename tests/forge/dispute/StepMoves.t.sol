@@ -121,17 +121,6 @@ contract StepMovesTest is PlacedMoves {
 
     // --- the tests ---
 
-    /// @dev Sixteen children where there are fifteen.
-    function test_more_children_of_a_trace_than_there_are() public {
-        for (uint32 nodes = 959; nodes <= 960; nodes++) {
-            At memory p = _at(nodes, 617, 8);
-            _put(p, 50, BUDGET);
-            bytes memory payload = abi.encodePacked(_next(p, 3).payload, keccak256("more"));
-            vm.assertEq(payload.length, 512);
-            _refuse(me, _move(p, 3, payload), _length(512, 480));
-        }
-    }
-
     /// @dev Steps of programs of every size whose trace shows sixteen children, the last of which has one node or all.
     /// One node less makes fifteen. The ceiling is the gas beside calldata.
     function test_entering_a_step_of_every_size_takes_less_than_22100_gas() public {
