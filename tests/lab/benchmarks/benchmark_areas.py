@@ -138,10 +138,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "record": (
         "state_mutations.mutation_figures",
-        "record_mutations.record_mutation_figures",
         "recording_cost.record_figures",
     ),
-    "resume": ("resumed_loops.resume_figures", "doctored_loops.doctor_figures"),
+    "resume": ("resumed_loops.resume_figures",),
     "attacks": ("attack_battery.attack_figures", "attack_battery.admission_figures"),
     "incentives": ("incentive_grid.incentive_figures",),
     "roles": ("role_drills.role_figures",),
