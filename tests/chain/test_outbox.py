@@ -252,7 +252,7 @@ def test_a_call_that_came_second_says_what_the_contract_refuses() -> None:
 
 
 def test_a_call_that_writes_new_words_in_the_next_block_has_gas_for_them() -> None:
-    """As two calls in one second that change a checkpoint: the simulation sees it there, the next second needs another."""
+    """As two calls in one second that change a checkpoint: the simulation sees it there, the next needs another."""
 
     def words(value: int) -> None:
         for slot in range(4):
