@@ -328,24 +328,6 @@ def test_bad_evidence_is_called_that_and_costs_the_solver_its_stake(final: bytes
     assert (state.status, state.is_seated, int(state.solver, 16)) == (Status.BIDDING, False, 0)
 
 
-def test_a_verifier_that_vanishes_is_replaced(final: bytes, town: Town) -> None:
-    late = town.join(Verifier, "late")
-    verifier, solver = won(town, final)
-    solver.train(final)
-    market, terms = late.market, late.market.registry.terms(final)
-    before = gain(verifier)
-    seated(verifier, final)
-    verifier.duty(final)
-    town.connection.wait_until(market.registry.task(final).deadline)
-    market.settlement.claim_seat_default(solver.wallet, final)
-    with pytest.raises(ProtocolError, match="holds no seat"):
-        verifier.post(final, verifier.replay(final))
-    verified(late, final)
-    settle(late, final)
-    assert gain(late, tickets=1) == terms.verifier_fee
-    assert gain(verifier) - before == -terms.verifier_stake
-
-
 def test_a_missing_file_is_not_evidence(final: bytes, town: Town) -> None:
     verifier, solver = won(town, final)
     commit(solver, final, lambda index: keccak256(b"state %d" % index))

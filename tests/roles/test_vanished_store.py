@@ -103,11 +103,7 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
 
 
 def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
-    proven: bytes,
-    town: Town,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Evidence that can't be kept: no seat, no challenge; what is at stake already goes on, a verdict too."""
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
