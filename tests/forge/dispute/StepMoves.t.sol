@@ -121,6 +121,19 @@ contract StepMovesTest is PlacedMoves {
 
     // --- the tests ---
 
+    /// @dev Sixteen children where there are fifteen; with an odd number of nodes, too.
+    function test_more_children_of_a_trace_than_there_are() public {
+        for (uint32 nodes = 959; nodes <= 960; nodes++) {
+            At memory p = _at(nodes, 617, 8);
+            _put(p, 50, BUDGET);
+            Next memory next = _next(p, 3);
+            _refuse(me, _move(p, 3, abi.encodePacked(next.payload, keccak256("more"))), _length(512, 480));
+            (bool success,) = _try(me, _move(p, 3, next.payload));
+            vm.assertTrue(success);
+            _assertNext(next, 50, BUDGET);
+        }
+    }
+
     /// @dev Steps of programs of every size whose trace shows sixteen children, the last of which has one node or all.
     /// One node less makes fifteen. The ceiling is the gas beside calldata.
     function test_entering_a_step_of_every_size_takes_less_than_22100_gas() public {
