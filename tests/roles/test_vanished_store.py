@@ -32,7 +32,6 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.roles.party.data_availability import expire_demands
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
@@ -148,7 +147,9 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
     town.connection.wait_until(demand.deadline)
     before = verifier.market.vault.free(verifier.wallet.address)
-    assert expire_demands(verifier, proven) == [demand]
+    decision = acts(next_of_verifier(verifier, proven))
+    assert decision.verb == "remove the solver"
+    decision.act()
     stake = verifier.market.registry.terms(proven).solver_stake
     assert verifier.market.vault.free(verifier.wallet.address) - before == demand.bond + stake // 16
 
