@@ -1,18 +1,21 @@
 """A whistleblower process alone: what it stakes on, what it is paid for, and what it leaves alone."""
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import pytest
 from role_market import OFTEN, Town, awarded, disclosed, done, gain, profiled, seated, seated_with_duty, submitted
 from test_false_profiles import CHARGES, Liar
 
+from lab.benchmarks.role_drills import Erring
 from pol.chain.desks.task_registry import Status
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.join_strategy import JoinStrategy
+from pol.roles.whistleblower.second_opinion import FLAKY
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.verification.profile.profile_challenge import ProfileCharge
@@ -103,6 +106,18 @@ def test_a_planted_error_is_committed_to_and_paid(town: Town) -> None:
     # Nothing is left to do: with its memory gone it looks again, and does nothing twice.
     again = Process(watching(town), next_of_whistleblower)
     assert [made.verb for made in again.turn()] == ["wait"]
+
+
+@pytest.mark.parametrize("broken", range(2))
+def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> None:
+    verifier, watcher = town.join(Verifier, "v"), town.join(Erring, "w")
+    watcher.strategy, watcher.random, watcher._when = AT_ANY_PRICE, Random(7), (broken, 0)
+    process, task_id = Process(watcher, next_of_whistleblower), judged(town, verifier)
+    told = [taken for _ in range(8) for taken in process.turn()]
+    if broken == 0:
+        assert (told[0].result, told[0].detail) == (DecisionResult.FAILED, FLAKY)
+    assert "replayed the same" in told[-1].why
+    assert gain(watcher, tickets=1) == watcher.market.challenges.contested(task_id).challenges == 0
 
 
 def test_it_leaves_what_does_not_pay(town: Town) -> None:
