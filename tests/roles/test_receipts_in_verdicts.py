@@ -65,6 +65,16 @@ def test_a_guess_costs_the_stake(town: Town, guessed: tuple[str, ...], charged: 
     assert gain(watcher, tickets=1) == stake // 2
 
 
+def test_who_forgets_everything_stakes_once(town: Town) -> None:
+    """Before every turn the process is a new one: of its challenge only the chain knows."""
+    lazy = town.join(Lazy, "v")
+    lazy.guessed, task_id = ("replay",), trained(town, lazy, forced=False)
+    lazy.verify(task_id)
+    disclosed(lazy, task_id)
+    told = [taken for _ in range(4) for taken in Process(watching(town), next_of_whistleblower).turn()]
+    assert done(told).count("challenge the verdict") == 1
+
+
 def test_a_planted_receipt_shows_only_in_a_replay(town: Town) -> None:
     watcher, verifier = watching(town), town.join(Verifier, "v")
     task_id = trained(town, verifier, forced=True)
