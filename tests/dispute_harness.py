@@ -85,12 +85,7 @@ class Court:
         self.disputes = 0
 
     def hear(
-        self,
-        claim: DisputedClaim,
-        header: bytes,
-        asserter: Player,
-        challenger: Player,
-        payload: bytes | None = None,
+        self, claim: DisputedClaim, header: bytes, asserter: Player, challenger: Player, payload: bytes | None = None
     ) -> Match:
         """A whole dispute in one call that leaves nothing behind: by the rules and on the EVM, head by head."""
         params = params_of(claim, *self.seats)

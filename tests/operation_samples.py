@@ -212,7 +212,7 @@ CASES |= {
         (IMAGES, torch.randn(3, 2, 3, 3), None, TWICE, [1, 1], [1, 1], True, [1, 1], 1),
     ],
     "convolution_backward.default": [
-        (torch.randn(2, 4, 3, 3), IMAGES, KERNELS, [4], TWICE, [1, 1], [1, 1], False, NONE, 1, [True, True, False]),
+        (torch.randn(2, 4, 3, 3), IMAGES, KERNELS, [4], TWICE, [1, 1], [1, 1], False, NONE, 1, [True, True, False])
     ],
 }
 MASKED = torch.where(torch.rand(4, 70) < 0.3, float("-inf"), torch.randn(4, 70))

@@ -8,9 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
-from torch.optim import (
-    Optimizer,
-)
+from torch.optim import Optimizer
 
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor, next_state

@@ -70,7 +70,6 @@ def pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path.read_text()) for path in site.rglob("*.html") if path.name != "404.html"}
 
 
-@pytest.mark.long
 def test_all_pages_are_there(site: Path, pages: dict[Path, Page]) -> None:
     documents = [path for path in (ROOT / "docs").rglob("*.md") if path.name != "README.md"]
     assert len(documents) > 100
@@ -78,21 +77,18 @@ def test_all_pages_are_there(site: Path, pages: dict[Path, Page]) -> None:
     assert [path for path in [site / "index.html", site / "adr" / "index.html", *wanted] if path not in pages] == []
 
 
-@pytest.mark.long
 def test_the_home_page_is_the_readme(site: Path) -> None:
     home = (site / "index.html").read_text()
     for title in re.findall(r"^## (.+)$", (ROOT / "README.md").read_text(), re.M):
         assert title.replace("'", "&#39;") in home or title in home
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("package", PACKAGES)
 def test_all_public_names_are_explained(pages: dict[Path, Page], site: Path, package: str) -> None:
     page = pages[site / "python" / f"{package}.html"]
     assert {f"{package}.{name}" for name in public_names(package) if not name.startswith("_")} <= page.places
 
 
-@pytest.mark.long
 def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page], site: Path) -> None:
     loaded = {target for page in pages.values() for target in page.loaded}
     assert len(loaded) > 10
@@ -100,7 +96,6 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page], site: Path) -
     assert [path for path in site.rglob("*.css") if re.search(r"url\([\"']?https?:|@import", path.read_text())] == []
 
 
-@pytest.mark.long
 def test_links_lead_to_pages_and_places(pages: dict[Path, Page], site: Path) -> None:
     broken = []
     for path, page in pages.items():
@@ -116,7 +111,6 @@ def test_links_lead_to_pages_and_places(pages: dict[Path, Page], site: Path) -> 
     assert broken == []
 
 
-@pytest.mark.long
 def test_lists_and_tables_are_rendered(pages: dict[Path, Page]) -> None:
     """What GitHub shows as a list or a table may be a paragraph here: a blank line or an indentation is missing."""
     flat = re.compile(r"<p>(?:- |\* |\| |\d+\. )|^(?:- |\| ).*$", re.M)
@@ -132,7 +126,6 @@ def test_nested_lists_have_four_spaces() -> None:
         assert re.findall(r"^ {1,3}(?:[-*]|\d+\.) .*$|(?<=\n\n) {1,3}\S.*$", text, re.M) == [], path
 
 
-@pytest.mark.long
 def test_the_search_index_has_all_parts(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text())
     places = {entry["location"].partition("#")[0] for entry in index["docs"]}
@@ -152,7 +145,6 @@ def test_pictures_count_what_the_tables_count() -> None:
     assert demo_moves()[-1].remains == "nothing: decided"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, SCREEN], ids=["phone", "screen"])
 def test_in_a_browser(site: Path, opened: Any, size: tuple[int, int], scheme: str) -> None:  # noqa: F811

@@ -230,9 +230,7 @@ def seat(ground: Ground, name: str, task_id: bytes) -> None:
 
 
 def at_verdict(
-    ground: Ground,
-    lie: Callable[[SegmentTrace], SegmentTrace] | None = None,
-    traces: list[SegmentTrace] | None = None,
+    ground: Ground, lie: Callable[[SegmentTrace], SegmentTrace] | None = None, traces: list[SegmentTrace] | None = None
 ) -> ToyMarket:
     """Run a task up to its verdict; ``lie(honest trace)`` gives the verifier's execution if it isn't the honest one.
 

@@ -81,12 +81,7 @@ def shifted(source: int) -> Node:
     product = builder.emit(Op.FMUL, builder.input(0), column)
     body = builder.build(builder.emit(Op.SELECT, parity, product, builder.input(0)))
     right = Operand(
-        Source.NODE,
-        source,
-        SCORES,
-        Affine(1, (0, OUT, 1)),
-        fill=0x3FC00000,
-        bounds=(Bound(Affine(1, (0, 0, 1)), OUT),),
+        Source.NODE, source, SCORES, Affine(1, (0, OUT, 1)), fill=0x3FC00000, bounds=(Bound(Affine(1, (0, 0, 1)), OUT),)
     )
     coordinates = (Input(InputKind.COORDINATE, 2), Input(InputKind.COORDINATE, 0))
     return Node(SCORES, (right,), (Input(InputKind.OPERAND, 0), *coordinates), body)

@@ -175,10 +175,7 @@ def test_l2f_rounds_once() -> None:
 
 @pytest.mark.parametrize(
     ("op", "precision", "least_exponent", "greatest"),
-    [
-        (Op.RBF16, 8, -126, (2 - Fraction(2) ** -7) * Fraction(2) ** 127),
-        (Op.RF16, 11, -14, Fraction(65504)),
-    ],
+    [(Op.RBF16, 8, -126, (2 - Fraction(2) ** -7) * Fraction(2) ** 127), (Op.RF16, 11, -14, Fraction(65504))],
     ids=lambda parameter: parameter.name if isinstance(parameter, Op) else "",
 )
 def test_roundings_find_the_nearest_number_of_the_format(

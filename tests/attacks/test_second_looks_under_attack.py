@@ -82,7 +82,6 @@ def test_only_a_push_along_reruns_lies_in_their_span_and_is_a_multiple_of_the_th
     assert (farthest > CUT * limits(target(*WIDE))[0]) == (name == "along-reruns")
 
 
-@pytest.mark.long
 def test_low_precision_leaves_the_span_and_stops_below_the_number_that_rejects() -> None:
     found = looked("tf32-within-marks", *WIDE)
     assert 0 < marked(found) <= bearable(SEGMENTS)

@@ -1,4 +1,4 @@
-"""A process with one key and a journal: `URL DIRECTORY ATTEMPTS MOMENT`, which dies at a moment of its first broadcast.
+"""A process with one key and a journal: `URL DIRECTORY MOMENT`, which dies at a moment of its first broadcast.
 
 It counts once: first it takes up what it has begun, then it looks, then it sends unless that is done.
 """
@@ -6,7 +6,6 @@ It counts once: first it takes up what it has begun, then it looks, then it send
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +34,11 @@ class Mortal(HTTPProvider):
         return answer
 
 
-def main(url: str, directory: str, wanted: int, moment: str) -> None:
+def main(url: str, directory: str, moment: str) -> None:
     provider = Mortal(url)
     connection = Connection(Web3(provider), url)
     address = Wallet.create(connection, KEY).address
     journal = SqliteJournal.of(connection, address, Path(directory))
-    if moment == "hold":
-        print("holds", flush=True)
-        time.sleep(300)
     wallet = Wallet.create(connection, KEY, journal=journal, patience=InclusionPolicy(3, 5, 30))
     provider.moment = moment
     if moment != "careless":
@@ -51,16 +47,12 @@ def main(url: str, directory: str, wanted: int, moment: str) -> None:
     def counted() -> int:
         return int.from_bytes(connection.web3.eth.get_storage_at(COUNTER, 0))
 
-    for number in range(1, wanted + 1):
-        if moment == "twin":
-            # The same call of both at the same nonce would be one transaction, and right so: what they send differs.
-            wallet.send_data(COUNTER, Path(directory).name.encode(), "count")
-        elif moment == "careless":
-            wallet.send_data(COUNTER, b"\x01", "count")
-        else:
-            wallet.outbox.send(OutgoingCall("count", COUNTER, data=b"\x01"), lambda number=number: counted() >= number)  # type: ignore[misc]
+    if moment == "careless":
+        wallet.send_data(COUNTER, b"\x01", "count")
+    else:
+        wallet.outbox.send(OutgoingCall("count", COUNTER, data=b"\x01"), lambda: counted() >= 1)
     print(counted(), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    main(*sys.argv[1:])

@@ -124,12 +124,7 @@ def test_every_pair_of_faults(block: float, late: float, faults: tuple[str, ...]
 
 @pytest.mark.parametrize(
     ("block", "late", "faults"),
-    [
-        (2.0, 30.0, ()),
-        (0.0, 30.0, ("blind",)),
-        (12.0, 3.0, ("kill", "lost answer")),
-        (12.0, 0.0, ("forgetful",)),
-    ],
+    [(2.0, 30.0, ()), (0.0, 30.0, ("blind",)), (12.0, 3.0, ("kill", "lost answer")), (12.0, 0.0, ("forgetful",))],
 )
 def test_a_late_receipt_is_no_stranger(block: float, late: float, faults: tuple[str, ...], tmp_path: Path) -> None:
     assert play(block, late, faults, tmp_path) == (1, 1)

@@ -1,4 +1,4 @@
-"""Processes that are killed, two of them with one key, and journals that are damaged."""
+"""Processes that are killed, and journals that are damaged."""
 
 import os
 import signal
@@ -22,10 +22,10 @@ INTENT = Intent(0, 5, "move", COUNTER, 10**20, b"\x01\x02", 100_000)
 ATTEMPT = Attempt(b"\x02" * 32, 2**200, 7, b"raw")
 
 
-def child(url: str, directory: Path, moment: str, wanted: int = 1) -> subprocess.Popen[str]:
+def child(url: str, directory: Path, moment: str) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(CHILD.parent), str(CHILD.parent.parent)])
     return subprocess.Popen(
-        [sys.executable, str(CHILD), url, str(directory), str(wanted), moment],
+        [sys.executable, str(CHILD), url, str(directory), moment],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -53,33 +53,6 @@ def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> No
         assert ended(child(url, tmp_path, "careless" if then == "careless" else "never"), 0) == "1\n"
         node.connection.wait_for_block(node.connection.block_number() + 2)
         assert (node.counted(), node.eth.get_transaction_count(Wallet.create(node.connection, KEY).address)) == (1, 1)
-
-
-def test_two_processes_cannot_share_a_journal(tmp_path: Path) -> None:
-    with anvil_node() as url:
-        node = Pool(url)
-        address = node.wallet().address
-        holder = child(url, tmp_path, "hold")
-        try:
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == "holds\n"
-            with pytest.raises(OperationalError, match="another process works with this key"):
-                SqliteJournal.of(node.connection, address, tmp_path)
-        finally:
-            holder.kill()
-            holder.communicate()
-        SqliteJournal.of(node.connection, address, tmp_path).close()
-
-
-def test_two_machines_with_one_key_lose_nothing(tmp_path: Path) -> None:
-    """They steal nonces from each other; every one of the calls happens once nevertheless."""
-    with anvil_node("--block-time", "1") as url:
-        node = Pool(url)
-        node.wallet()
-        twins = [child(url, tmp_path / name, "twin", wanted=4) for name in ("a", "b")]
-        for twin in twins:
-            ended(twin, 0)
-        assert node.counted() == 8
 
 
 def journals(path: Path) -> list[MemoryJournal]:

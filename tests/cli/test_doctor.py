@@ -69,8 +69,7 @@ def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("fault", "steps", "seen", "words"),
-    [("none", 6, 16, ""), ("long epoch", 6, 6, "Say --steps 73, or --one-epoch")],
+    ("fault", "steps", "seen", "words"), [("none", 6, 16, ""), ("long epoch", 6, 6, "Say --steps 73, or --one-epoch")]
 )
 def test_runs_go_on_to_two_epochs_or_say_what_was_not_seen(
     tmp_path: Path, fault: str, steps: int, seen: int, words: str

@@ -23,12 +23,7 @@ from pol.commitments.complete_state import (
 )
 from pol.commitments.distributed_array import ArrayPart, describe_part, root_of_parts
 from pol.commitments.keccak import keccak256
-from pol.commitments.program_hash import (
-    ProgramCommitment,
-    header_hash,
-    program_hash,
-    program_header,
-)
+from pol.commitments.program_hash import ProgramCommitment, header_hash, program_hash, program_header
 from pol.commitments.tensor import tensor_root
 from pol.errors import ProtocolError
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source

@@ -174,7 +174,6 @@ def test_gas_on_an_evm_is_bounded_and_not_by_much(evm: Court) -> None:
     assert played(evm, games_of(toy(1))) <= set(EXECUTION)
 
 
-@pytest.mark.long
 def test_gas_of_every_kind_of_move_is_bounded_and_not_by_much(evm: Court) -> None:
     games = games_of(toy(20), *(honest_trace(*shape) for shape in SHAPES))
     sizes = (TWENTY, replace(TWENTY, strided=True))

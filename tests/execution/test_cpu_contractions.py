@@ -161,10 +161,7 @@ def test_both_operands_bounded(how: str) -> None:
         (({"q": 1, "k": -1}, 1, 4), ({"p": 1, "l": -1}, 1, 5)),
     )
     weight = Read(
-        1,
-        {"o": 63, "c": 9, "r": 3, "k": 6, "s": 1, "l": 2},
-        -4,
-        (({"r": 1, "k": 2}, -1, 3), ({"s": 1, "l": 2}, -1, 3)),
+        1, {"o": 63, "c": 9, "r": 3, "k": 6, "s": 1, "l": 2}, -4, (({"r": 1, "k": 2}, -1, 3), ({"s": 1, "l": 2}, -1, 3))
     )
     node = fold(sizes, "ncqrps", "okl", (gradient, kernel), small, weight)
     check(node, spoiled((gradient, kernel), how))

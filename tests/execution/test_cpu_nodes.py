@@ -164,10 +164,7 @@ def small_program() -> StepProgram:
     )
     update = Node(
         w,
-        (
-            Operand(Source.NODE, 0, product.type, Affine(0, (0, 0))),
-            Operand(Source.STATE, 0, w, Affine(0, (0, 1))),
-        ),
+        (Operand(Source.NODE, 0, product.type, Affine(0, (0, 0))), Operand(Source.STATE, 0, w, Affine(0, (0, 1)))),
         (Input(InputKind.OPERAND, 0), Input(InputKind.OPERAND, 1)),
         ScalarProgram(2, (0xBF000000,), (Instruction(Op.FFMA, 0, 2, 1),)),
     )

@@ -178,9 +178,7 @@ def check(shapes: list[Shape], operations: list[Operation], hostile: float, labe
 
 @pytest.mark.parametrize("hostile", [0.0, 0.01])
 @pytest.mark.parametrize(
-    ("name", "shape"),
-    [*itertools.product(OF_ROWS, ROWS), *itertools.product(OF_CHANNELS, MAPS)],
-    ids=str,
+    ("name", "shape"), [*itertools.product(OF_ROWS, ROWS), *itertools.product(OF_CHANNELS, MAPS)], ids=str
 )
 def test_normalizations(name: str, shape: Shape, hostile: float) -> None:
     """Alone, then with what comes behind, of which the result alone is kept."""

@@ -54,10 +54,7 @@ SCATTERED: dict[str, tuple[str, Call]] = {
     "columns copied": ("index_copy.default", (floats(11, 37), 1, places(37, 21), floats(11, 21))),
     "long rows copied": ("index_copy.default", (floats(5, 1500), 0, places(5, 6), floats(6, 1500))),
     "single columns": ("index_add.default", (floats(11, 3), 0, places(11, 40), floats(40, 3))),
-    "two indices": (
-        "index_put.default",
-        (floats(9, 8, 5), [places(9, 40), places(8, 40)], floats(40, 5), True),
-    ),
+    "two indices": ("index_put.default", (floats(9, 8, 5), [places(9, 40), places(8, 40)], floats(40, 5), True)),
     "two indices, the last": (
         "index_put.default",
         (floats(9, 8, 20), [places(9, 6, 5), places(8, 6, 5)], floats(6, 5, 20), False),

@@ -321,12 +321,6 @@ class Branch(Closing):
         return -output
 
 
-class Item(Closing):
-    def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.fc(x)
-        return output * output.max().item()
-
-
 class Masked(Closing):
     def forward(self, x: Tensor) -> Tensor:
         output: Tensor = self.fc(x)
@@ -342,7 +336,6 @@ class Inverse(Closing):
     ("model", "code", "message"),
     [
         (Branch, "if output.sum() > 0:", "depends on the values"),
-        (Item, "return output * output.max().item()", "depends on the values"),
         (Masked, "return output[output > 0].sort()[0].sum() + output", "sort takes rows"),
         (Inverse, "return torch.special.i0(self.fc(x))", "aten.i0.default has no definition"),
         (

@@ -58,8 +58,7 @@ def assert_same_bits(result: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    "loop",
-    chosen_rows.first([Loop(accumulation=2), Loop(), Loop(precision="bf16-mixed")], 1, others=pytest.mark.slow),
+    "loop", chosen_rows.first([Loop(accumulation=2), Loop(), Loop(precision="bf16-mixed")], 1, others=pytest.mark.slow)
 )
 def test_a_checkpointed_layer_is_captured_as_the_same_training(loop: Loop) -> None:
     torch.manual_seed(3)

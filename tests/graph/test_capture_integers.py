@@ -32,60 +32,6 @@ def captured(model: nn.Module, inputs: Tensor, seed: int = 0) -> Capture:
     return step
 
 
-class Pixels(nn.Module):
-    """A layer over pixels as they are stored."""
-
-    def __init__(self, least: int, scale: float) -> None:
-        super().__init__()
-        self.layer = nn.Linear(6, 3)
-        self.least, self.scale = least, scale
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        numbers: Tensor = self.layer((pixels.float() - self.least) / self.scale)
-        return numbers
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.bool])
-def test_data_of_narrow_integers_is_captured_as_it_is(dtype: torch.dtype) -> None:
-    torch.manual_seed(1)
-    ends = (0, 2) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max + 1)
-    inputs = torch.randint(*ends, (ROWS, 6)).to(dtype)
-    captured(Pixels(ends[0], float(ends[1] - ends[0])), inputs)
-
-
-class Brighter(nn.Module):
-    """A layer over pixels that are made brighter in their own type."""
-
-    def __init__(self, by: int) -> None:
-        super().__init__()
-        self.layer = nn.Linear(6, 3)
-        self.by = by
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        numbers: Tensor = self.layer((pixels + self.by).float() / 255)
-        return numbers
-
-
-def test_a_sum_of_pixels_wraps_as_in_torch() -> None:
-    inputs = torch.arange(ROWS * 6, dtype=torch.uint8).reshape(ROWS, 6)
-    for by in (255 - ROWS * 6, 220):
-        captured(Brighter(by), inputs)  # compared with torch's step
-
-
-def test_floats_beyond_a_type_are_refused() -> None:
-    class Rounds(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(6, 3)
-
-        def forward(self, x: Tensor) -> Tensor:
-            numbers: Tensor = self.layer((x * 100).to(torch.int8).float())
-            return numbers
-
-    with pytest.raises(UnsupportedError, match=r"floats become int8.*x.clamp\(-128, 127\)"):
-        captured(Rounds(), torch.randn(ROWS, 6))
-
-
 def test_a_quantized_row_is_within_half_a_level() -> None:
     torch.manual_seed(2)
     matrix = torch.randn(5, 70)

@@ -65,10 +65,7 @@ FUNCTIONS: dict[str, Function] = {
 
 @pytest.mark.parametrize(
     "names",
-    [
-        ["solve", "cholesky", "qr", "slogdet"],
-        *(pytest.param([name], marks=pytest.mark.slow) for name in FUNCTIONS),
-    ],
+    [["solve", "cholesky", "qr", "slogdet"], *(pytest.param([name], marks=pytest.mark.slow) for name in FUNCTIONS)],
     ids=", ".join,
 )
 def test_a_step_with_factorizations_is_that_of_torch(names: list[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim import SGD, AdamW
+from torch.optim import SGD
 
 from graph.test_lowering_operations import outputs_of
 from pol.errors import UnsupportedError
@@ -125,29 +125,6 @@ def test_a_parallel_model_is_captured_without_its_wrapper() -> None:
     assert result.names.slots == captured(network()).names.slots
 
 
-def test_tied_unused_and_frozen_parameters() -> None:
-    class Tied(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            torch.manual_seed(6)
-            self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
-            self.second.weight = self.first.weight
-            self.head, self.unused = nn.Linear(6, 3), nn.Linear(6, 3)
-            self.frozen = nn.Linear(6, 6).requires_grad_(False)
-            self.normal = nn.BatchNorm1d(6).eval()
-            self.moving = nn.BatchNorm1d(6)
-
-        def forward(self, x: Tensor) -> Tensor:
-            x = self.normal(self.second(torch.tanh(self.first(x))))
-            with torch.no_grad():
-                scale = self.frozen(x).sigmoid()
-            return self.head(self.moving(x * scale))  # type: ignore[no-any-return]  # torch: Any
-
-    result = assert_trains_like_the_users_loop(Tied())
-    assert "second.weight" not in result.names.slots
-    assert "moving.num_batches_tracked" in result.names.slots
-
-
 def test_a_teacher_that_follows_its_student() -> None:
     class Student(nn.Module):
         def __init__(self) -> None:
@@ -208,15 +185,6 @@ def test_a_lazy_module_is_captured_once_it_has_shapes() -> None:
     model(INPUTS)
     next_words = captured(model)
     assert "0.weight" in next_words.names.slots
-
-
-def test_options_of_torchs_optimizers_that_change_no_number() -> None:
-    programs = []
-    for options in ({}, {"foreach": True}, {"foreach": False}, {"fused": True}):
-        model = network()
-        optimizer = AdamW(model.parameters(), 1e-2, **options)
-        programs.append(capture(model, functional.cross_entropy, optimizer, (INPUTS, LABELS), ORDER).program)
-    assert all(program == programs[0] for program in programs)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -36,7 +36,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "rms": (lambda: row_model(lambda: nn.RMSNorm(8)), (5,)),
     "batch": (lambda: row_model(lambda: nn.BatchNorm1d(8)), (5,)),
     "batch_frozen": (lambda: row_model(frozen), (5,)),
-    "batch_images": (lambda: image_model(lambda: nn.BatchNorm2d(4)), (4, 3, 3)),
+    "batch_images": (lambda: image_model(lambda: nn.BatchNorm2d(4, momentum=0.7)), (4, 3, 3)),
     "batch_untracked": (lambda: image_model(lambda: nn.BatchNorm2d(4, track_running_stats=False)), (4, 3, 3)),
     "batch_without_weight": (lambda: row_model(lambda: nn.BatchNorm1d(8, affine=False)), (5,)),
     "group": (lambda: image_model(lambda: nn.GroupNorm(2, 4)), (4, 3, 3)),

@@ -270,6 +270,5 @@ def test_a_schedule_that_reads_the_training_is_refused(scheduler: Callable[[Opti
 
 def test_a_schedule_may_ask_for_sizes() -> None:
     captured(
-        lambda p: SGD(p, 0.1),
-        lambda o: Loop(scheduler=lambda step: 1 / (len(o.param_groups[0]["params"][0]) + step)),
+        lambda p: SGD(p, 0.1), lambda o: Loop(scheduler=lambda step: 1 / (len(o.param_groups[0]["params"][0]) + step))
     )

@@ -166,10 +166,7 @@ CASES: dict[str, tuple[Callable[[Tensor], Tensor], list[tuple[Any, ...]]]] = {
     "randint": (lambda x: x + torch.randint(-2, 5, (6, 3)), [("integers", 0, (6, 3), -2, 5)]),
     "randint_like": (lambda x: x + torch.randint_like(x, 4), [("integers", 0, (6, 3), 0, 4)]),
     "native_dropout": (lambda x: torch.native_dropout(x, 0.5, True)[0], [("bernoulli", 0, (6, 3), 0.5)]),
-    "dropout1d": (
-        lambda x: functional.dropout1d(x.view(2, 3, 3), 0.5).view(6, 3),
-        [("bernoulli", 0, (2, 3, 1), 0.5)],
-    ),
+    "dropout1d": (lambda x: functional.dropout1d(x.view(2, 3, 3), 0.5).view(6, 3), [("bernoulli", 0, (2, 3, 1), 0.5)]),
     "two": (lambda x: x * torch.rand(3) + torch.rand(3), [("uniform", n, (3,), 0.0, 1.0) for n in (0, 1)]),
     "dropout of nothing": (lambda x: functional.dropout(x, 0.0), []),
 }

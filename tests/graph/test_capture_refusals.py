@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.ao.quantization import FakeQuantize, PerChannelMinMaxObserver
 from torch.nn import functional
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, OneCycleLR, StepLR
+from torch.optim.lr_scheduler import OneCycleLR, StepLR
 
 from pol.errors import UnsupportedError
 from pol.graph.capture import Capture, capture
@@ -295,29 +295,13 @@ def test_a_log_line_in_the_loss_is_no_obstacle(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out
 
 
-def test_item_in_the_loss_is_refused_with_its_line() -> None:
-    def loss(output: Tensor, target: Tensor) -> Tensor:
-        return functional.cross_entropy(output, target) * output.max().item()
-
-    with pytest.raises(UnsupportedError, match=r"output\.max\(\)\.item\(\) -- .*depends on the values of tensors"):
-        attempt(Model(), loss=loss)
-
-
 def test_capture_works_where_gradients_are_off() -> None:
     with torch.no_grad():
         quiet = attempt(Model())
     assert quiet.program.to_bytes() == attempt(Model()).program.to_bytes()
 
 
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        lambda optimizer: StepLR(optimizer, 1),
-        lambda optimizer: LambdaLR(optimizer, lambda step: 0.9**step),
-        lambda optimizer: CosineAnnealingLR(optimizer, 10),
-        lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=10),
-    ],
-)
+@pytest.mark.parametrize("schedule", [lambda o: StepLR(o, 1), lambda o: OneCycleLR(o, 0.1, total_steps=10)])
 def test_a_learning_rate_scheduler_is_refused(schedule: Callable[[torch.optim.Optimizer], Any]) -> None:
     model = Model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

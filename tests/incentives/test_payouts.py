@@ -17,16 +17,7 @@ pytestmark = pytest.mark.rules
 
 AMOUNT = st.integers(0, 1 << 100)
 # The treasury's part of a maximum price of 1001 is 6, of a price of 701 it is 4.
-DEAL = Deal(
-    maximum=1_001,
-    price=701,
-    verifier_fee=100,
-    solver_stake=501,
-    verifier_stake=303,
-    bond=51,
-    tax=31,
-    share=25,
-)
+DEAL = Deal(maximum=1_001, price=701, verifier_fee=100, solver_stake=501, verifier_stake=303, bond=51, tax=31, share=25)
 EXACT = replace(DEAL, profiled=False)
 
 
@@ -53,11 +44,7 @@ def left(deal: Deal) -> int:
 
 Row = tuple[Callable[[Deal], Payout], Callable[[Deal], int], Payout]
 ROWS: dict[str, Row] = {
-    "profile concluded": (
-        payouts.profile_concluded,
-        lambda d: d.verifier_fee + d.verifier_stake,
-        Payout(holder=403),
-    ),
+    "profile concluded": (payouts.profile_concluded, lambda d: d.verifier_fee + d.verifier_stake, Payout(holder=403)),
     "accepted": (
         payouts.accepted,
         lambda d: left(d) + d.solver_stake + d.verifier_stake,
@@ -75,11 +62,7 @@ ROWS: dict[str, Row] = {
     ),
     "challenger wrong": (payouts.challenger_wrong, lambda d: d.bond, Payout(holder=25, fund=26)),
     "challenge moot": (payouts.challenge_moot, lambda d: d.bond, Payout(challenger=51)),
-    "profile convicted": (
-        payouts.profile_convicted,
-        lambda d: d.verifier_stake,
-        Payout(challenger=151, fund=152),
-    ),
+    "profile convicted": (payouts.profile_convicted, lambda d: d.verifier_stake, Payout(challenger=151, fund=152)),
     "error found": (payouts.error_found, lambda d: d.share, Payout(challenger=25)),
     "secret withheld": (payouts.secret_withheld, lambda d: d.verifier_stake, Payout(fund=303)),
     "secret leaked": (payouts.secret_leaked, lambda d: d.verifier_stake, Payout(challenger=151, fund=152)),

@@ -3,18 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from role_market import (
-    OFTEN,
-    WATCHED,
-    Town,
-    acts,
-    gain,
-    profiled,
-    seated_with_duty,
-    settle,
-    submitted,
-    verified,
-)
+from role_market import OFTEN, WATCHED, Town, acts, gain, profiled, seated_with_duty, settle, submitted, verified
 
 from lab.incentives.auction_rules import forfeited
 from pol.chain.account.wallet import Reverted

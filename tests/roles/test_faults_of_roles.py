@@ -1,4 +1,4 @@
-"""Twelve kinds of trouble, for a solver, a verifier and a whistleblower each: none of them loses what is its own.
+"""Kinds of trouble, for a solver, a verifier and a whistleblower each: none of them loses what is its own.
 
 The party speaks to its node through a server that misbehaves, or its node, its disk, its clock or its rivals do.
 """
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from anvil_node import anvil_node
 from lab.benchmarks.killed_processes import KINDS
 from lab.benchmarks.market_processes import Arena, key, live, party
 from lab.benchmarks.role_drills import OFFER, again, small
-from misbehaving_nodes import Gateway, Manner, Pass, Raw, gateway, honest
+from misbehaving_nodes import Gateway, Manner, Pass, gateway, honest
 from node_snapshots import order, unchanged
 from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import SqliteJournal
@@ -305,24 +304,6 @@ def test_replaced_transactions(scene: Scene) -> None:
     assert any("has taken nonce" in told for told in scene.told)
 
 
-@pytest.mark.slow
-def test_receipts_that_come_late(scene: Scene) -> None:
-    """Behind a balancer a nonce counts before its receipt is there: every move is made once."""
-    asked = dict[str, float]()
-
-    def late(method: str, params: list[Any], node: Pass) -> Any:
-        answer = node(method, params)
-        is_early = (
-            method == "eth_getTransactionReceipt" and asked.setdefault(params[0], time.time()) > time.time() - 0.4
-        )
-        return None if is_early else answer
-
-    with behind(scene, late) as node:
-        before = scene.nonce()
-        scene.play(scene.join(node.url))
-    assert scene.nonce() - before == node.count("eth_sendRawTransaction") == len({*asked})
-
-
 def test_a_fee_spike(scene: Scene) -> None:
     """From the second turn on gas costs a hundred times as much."""
 
@@ -349,61 +330,6 @@ def test_a_stuck_nonce(scene: Scene) -> None:
         scene.play(scene.join())
     finally:
         order(connection, "evm_setIntervalMining", 0)
-
-
-@pytest.mark.slow
-def test_a_chain_that_halts(scene: Scene) -> None:
-    """In the second turn no block comes for longer than a transaction is waited for."""
-    connection = scene.place.connection
-
-    def halt(turn: int) -> None:
-        if turn == 1:
-            order(connection, "evm_setAutomine", False)
-        elif turn == 2:
-            order(connection, "evm_setAutomine", True)
-            order(connection, "evm_mine")
-
-    scene.play(scene.join(), between=halt)
-
-
-# --- the node ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_node_that_fails(scene: Scene) -> None:
-    """One answer of ten is an error, is cut off, or never comes."""
-    random = Random(5)
-    faults = (
-        Raw(429, b"slow down", {"Retry-After": "0"}),
-        Raw(500, b"oops"),
-        Raw(200, b'{"jsonrpc": "2.0", "id": 1, "resu'),
-        Raw(200, b"{}", length=100),
-    )
-
-    def fails(method: str, params: list[Any], node: Pass) -> Any:
-        return random.choice(faults) if random.random() < 0.1 else node(method, params)
-
-    with behind(scene) as node:
-        running = scene.join(node.url)
-        node.manner = fails
-        scene.play(running)
-
-
-@pytest.mark.slow
-def test_a_node_that_lies(scene: Scene) -> None:
-    """One of three says that nobody has any money and that nothing has happened; two are believed."""
-
-    def lies(method: str, params: list[Any], node: Pass) -> Any:
-        if method == "eth_getLogs":
-            return []
-        if method == "eth_call":
-            return "0x" + "00" * 32
-        return node(method, params)
-
-    with behind(scene) as first, behind(scene) as second, behind(scene) as liar:
-        running = scene.join(first.url, liar.url, second.url, quorum=2)
-        liar.manner = lies
-        scene.play(running)
 
 
 # --- the machine ------------------------------------------------------------------------------------------------------

@@ -115,10 +115,7 @@ def test_every_side_of_a_dispute_may_meet_a_halt(town: Town) -> None:
     """One for each side, of so long as the terms have more than the least; then the honest one wins."""
     solver, seer, number = disputed(town, LEAST.surviving(OUTAGE))
     game, honest_halts, false_halts = seer.market.objection_game, 0, 0
-    parties: tuple[tuple[Any, Callable[..., Decision]], ...] = (
-        (solver, next_of_solver),
-        (seer, next_of_whistleblower),
-    )
+    parties: tuple[tuple[Any, Callable[..., Decision]], ...] = ((solver, next_of_solver), (seer, next_of_whistleblower))
     while game.winner(number) is Side.NONE:
         for party, decide in parties:
             halts = honest_halts if party is solver else false_halts

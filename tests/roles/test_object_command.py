@@ -6,18 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_market import (
-    EXACT,
-    INTERVAL,
-    JUMP,
-    Hidden,
-    honest,
-    jumped,
-    leave,
-    long_capture,
-    not_drawn,
-    sitting,
-)
+from log_market import EXACT, INTERVAL, JUMP, Hidden, honest, jumped, leave, long_capture, not_drawn, sitting
 from role_market import Town, awarded
 
 from cli_runner import Said, pol

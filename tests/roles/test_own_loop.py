@@ -27,9 +27,7 @@ def test_the_market_pays_for_a_loop_of_ones_own(town: Town) -> None:
     order, data = digits.order(1, STEPS), digits.dataset()
     step = capture(model, digits.loss_function, digits.build_optimizer(model), data, order)
     start = TaskStart(
-        initialization=initialization.publish_initialization(
-            submitter.store, capture_initialization(build, SEED, step)
-        ),
+        initialization=initialization.publish_initialization(submitter.store, capture_initialization(build, SEED, step))
     )
     offer = Offer(STEPS, INTERVAL, draws=2, margin=TOLERANT, rerun_count=2, profiled=1, looks=0)
     task_id = submitter.submit(step, offer, start=start)

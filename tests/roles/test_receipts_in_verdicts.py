@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from role_market import EXACT, OFTEN, Town, awarded, disclosed, seated_with_duty, submitted
-from test_watching import convicted, paid, watching
+from role_market import EXACT, OFTEN, Town, awarded, disclosed, done, gain, seated_with_duty, submitted
+from test_watching import paid, played, watching
 
 from pol.chain.desks.challenges import ClaimChargeKind
-from pol.chain.desks.task_registry import TaskOutcome
+from pol.chain.desks.task_registry import Status, TaskOutcome
+from pol.roles.process.party_process import Process
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier_decisions import next_of_verifier
+from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.verification.verdict.verdict import Verdict
 
 MARKET_RULES, JOINED = OFTEN, ()
@@ -55,7 +58,21 @@ def test_a_guess_costs_the_stake(town: Town, guessed: tuple[str, ...], charged: 
     lazy.verify(task_id)
     disclosed(lazy, task_id)
     assert [finding.charge.kind for finding in watcher.check(task_id)] == [charged]
-    convicted(watcher, lazy, task_id)
+    registry, stake = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake
+    processes = [Process(watcher, next_of_whistleblower), Process(lazy, next_of_verifier)]
+    told = played(processes, lambda: registry.task(task_id).status is not Status.CONTESTED)
+    assert done(told)[0] == "challenge the verdict"
+    assert gain(watcher, tickets=1) == stake // 2
+
+
+def test_who_forgets_everything_stakes_once(town: Town) -> None:
+    """Before every turn the process is a new one: of its challenge only the chain knows."""
+    lazy = town.join(Lazy, "v")
+    lazy.guessed, task_id = ("replay",), trained(town, lazy, forced=False)
+    lazy.verify(task_id)
+    disclosed(lazy, task_id)
+    told = [taken for _ in range(4) for taken in Process(watching(town), next_of_whistleblower).turn()]
+    assert done(told).count("challenge the verdict") == 1
 
 
 def test_a_planted_receipt_shows_only_in_a_replay(town: Town) -> None:

@@ -100,19 +100,6 @@ def test_a_seated_verifier_ends_its_demand_and_keeps_its_stake(
     assert verifier.market.vault.balances(verifier.wallet.address).locked == verifier.market.sortition.unit()
 
 
-def test_a_demand_for_an_empty_seat_is_ended_by_who_made_it(proven: bytes, town: Town, verifier: Verifier) -> None:
-    verifier.task(proven)
-    hide(town, verifier, proven)
-    open_claims(verifier, proven)
-    process = Process(verifier, next_of_verifier)
-    assert done(process.turn()) == ["demand a state"]
-    (made,) = verifier.market.demands.demands(proven)
-    town.connection.wait_until(made.deadline)
-    assert done(process.turn()) == ["remove the solver"]
-    assert verifier.market.demands.demands(proven) == []
-    assert verifier.market.registry.task(proven).status is Status.BIDDING
-
-
 @pytest.mark.parametrize("decide", [next_of_verifier, next_of_whistleblower])
 def test_a_demand_that_decides_nothing_any_more_gives_its_bond_back(proven: bytes, town: Town, decide: object) -> None:
     """Two parties have demanded; one of them ends its demand, the other one takes its bond."""

@@ -6,18 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from log_market import (
-    EXACT,
-    SEGMENTS,
-    TOLERANT,
-    Accuser,
-    Seer,
-    honest,
-    jumped,
-    leave,
-    long_capture,
-    sitting,
-)
+from log_market import EXACT, SEGMENTS, TOLERANT, Accuser, Seer, honest, jumped, leave, long_capture, sitting
 from role_market import OFFER, Town, acts, awarded, disclosed, gain, profiled, settle, submitted, waits
 
 from pol.chain.accounting.settlement_audit import Auditor

@@ -217,11 +217,7 @@ def test_who_comes_second_with_a_call_for_anybody_has_not_failed(town: Town) -> 
     acts(public_call(first, task_id)).act()
     process = Process(second, decide, Mode.RESOLVE)  # type: ignore[arg-type]  # one of several kinds
     (taken,) = [t for t in process.turn() if t.task_id == task_id]
-    assert (taken.verb, taken.result, taken.detail) == (
-        "open claims",
-        DecisionResult.DONE,
-        "somebody else was faster",
-    )
+    assert (taken.verb, taken.result, taken.detail) == ("open claims", DecisionResult.DONE, "somebody else was faster")
 
     # A call that nobody has made is still a refusal.
     seats = second.market.seats

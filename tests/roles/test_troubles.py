@@ -247,8 +247,7 @@ def test_a_watcher_commits_though_another_task_has_lost_its_files(proven: bytes,
 
 
 @pytest.mark.parametrize(
-    ("kind", "decide"),
-    [(Solver, next_of_solver), (Verifier, next_of_verifier), (Whistleblower, next_of_whistleblower)],
+    ("kind", "decide"), [(Solver, next_of_solver), (Verifier, next_of_verifier), (Whistleblower, next_of_whistleblower)]
 )
 def test_a_task_that_cannot_be_read_slows_nobody(town: Town, kind: Any, decide: Any, tmp_path: Path) -> None:
     desk = Desk(town)

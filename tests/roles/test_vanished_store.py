@@ -26,16 +26,12 @@ from role_market import (
     waits,
 )
 
-from node_snapshots import order
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.roles.party.data_availability import expire_demands
-from pol.roles.party.decisions import Mode
-from pol.roles.process.party_process import Process
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
@@ -106,11 +102,7 @@ def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> No
 
 
 def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
-    proven: bytes,
-    town: Town,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Evidence that can't be kept: no seat, no challenge; what is at stake already goes on, a verdict too."""
     verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
@@ -155,7 +147,9 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
     town.connection.wait_until(demand.deadline)
     before = verifier.market.vault.free(verifier.wallet.address)
-    assert expire_demands(verifier, proven) == [demand]
+    decision = acts(next_of_verifier(verifier, proven))
+    assert decision.verb == "remove the solver"
+    decision.act()
     stake = verifier.market.registry.terms(proven).solver_stake
     assert verifier.market.vault.free(verifier.wallet.address) - before == demand.bond + stake // 16
 
@@ -199,26 +193,6 @@ def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
     assert again.release("2") == 2
     assert again.release("2") == 0
     assert again.get(none) == b"of no task"
-
-
-def test_a_process_lets_go_of_what_a_closed_task_took(proven: bytes, town: Town, tmp_path: Path) -> None:
-    verifier = town.join(Verifier, "v")
-    process = Process(town.join(Verifier, "v", evidence=tmp_path / "v"), next_of_verifier, Mode.PROPOSE)
-    seated_with_duty(verifier, proven, forced=False)
-    assert "post the verdict" in [taken.verb for taken in process.turn()]
-    kept = [path.name for path in (tmp_path / "v").glob("??/*")]
-    assert len(kept) > 3
-    disclosed(verifier, proven)
-    settle(verifier, proven)
-    jackpot = verifier.market.jackpot
-    town.connection.wait_until(jackpot.catch_until(verifier.market.verdicts.closed_at(proven)))
-    jackpot.sweep(verifier.wallet, proven)
-    process.turn()
-    assert len(list((tmp_path / "v").glob("??/*"))) > 3  # the last blocks may be replaced yet
-    order(town.connection, "anvil_mine", hex(100))
-    assert [(taken.verb, taken.why) for taken in process.turn()] == [("wait", "the task is closed: accepted")]
-    assert list((tmp_path / "v").glob("scopes/*")) == list((tmp_path / "v").glob("??/*")) == []
-    assert process.turn() == []
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_anything_is_staked(tmp_path: Path) -> None:

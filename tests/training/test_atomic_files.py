@@ -306,9 +306,3 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     assert found["killed"]["with_temporary_files"] >= ENOUGH
     assert found["killed"]["checkpoints"] == 5
     assert found["full"]["errors"] > 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 5))
-def test_killed_and_resumed_often(tmp_path: Path, seed: int) -> None:
-    assert run(tmp_path, 200, seed)["killed"]["kills"] >= 200

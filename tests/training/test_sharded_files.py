@@ -34,11 +34,7 @@ def rows(name: str, first: int, count: int) -> tuple[Rows, Array]:
     return piece, Array(type_, whole.data[begin : begin + type_.nbytes])
 
 
-FILES = [
-    dict([rows("a/w", 0, 2), (Rows("a/s"), WHOLE["a/s"])]),
-    dict([rows("a/w", 2, 3), rows("a/one", 0, 1)]),
-    {},
-]
+FILES = [dict([rows("a/w", 0, 2), (Rows("a/s"), WHOLE["a/s"])]), dict([rows("a/w", 2, 3), rows("a/one", 0, 1)]), {}]
 
 
 def stored(folder: Path) -> tuple[Store, StoredCheckpoint]:

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_distance_vectors import F32, distance
 
-from pol.claims.distance import (
-    INFINITE,
-    SATURATION,
-    UNEQUAL,
-    leaf_distances,
-    saturating_sum,
-    tensor_distance,
-)
+from pol.claims.distance import INFINITE, SATURATION, UNEQUAL, leaf_distances, saturating_sum, tensor_distance
 from pol.errors import ProtocolError
 from pol.graph.tensor_type import DType
 

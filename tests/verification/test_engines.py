@@ -83,7 +83,6 @@ def test_devices_that_are_not_there(jobs: list[ReplayJob]) -> None:
         RayEngine(device="cuda:1")
 
 
-@pytest.mark.long
 def test_devices_of_a_ray_cluster(jobs: list[ReplayJob]) -> None:
     assert told(RayEngine(device="host").run(jobs[:1])) == told(LocalEngine().run(jobs[:1]))
     with pytest.raises(OperationalError, match="no machine of the Ray cluster has a GPU"):
@@ -150,7 +149,6 @@ def run_beside(engine: Engine, jobs: list[ReplayJob]) -> tuple[threading.Thread,
     return thread, results
 
 
-@pytest.mark.long
 def test_a_process_that_is_killed_is_begun_again(jobs: list[ReplayJob]) -> None:
     expected = told(LocalEngine().run(jobs))
     with holding(jobs[1]) as server:
@@ -186,7 +184,6 @@ def test_a_store_in_this_process_is_refused_by_others(
         list(engine().run([ReplayJob("memory://here", jobs[0].task, jobs[0].start, jobs[0].end, LIMITS)]))
 
 
-@pytest.mark.long
 def test_a_ray_cluster_gives_the_same_bytes_even_if_a_worker_is_killed(
     jobs: list[ReplayJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:

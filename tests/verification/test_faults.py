@@ -177,10 +177,7 @@ def test_exact_mode_takes_the_canonical_bits_and_nothing_else() -> None:
         assert (found.outcome, found.reasons) == (Outcome.REJECTED, (Reason.ROOTS_DIFFER,)), slot
 
 
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [(0x7FC00000, Reason.NOT_A_NUMBER), (0x7F800000, Reason.NOT_A_NUMBER)],
-)
+@pytest.mark.parametrize(("word", "reason"), [(0x7FC00000, Reason.NOT_A_NUMBER), (0x7F800000, Reason.NOT_A_NUMBER)])
 def test_exact_mode_takes_no_nan_however_exactly_it_is_repeated(word: int, reason: Reason) -> None:
     """Canonical training from a state that holds one: the roots are equal. An infinite weight soon is NaN."""
     states = checkpoints(honest())

@@ -44,9 +44,7 @@ def state(numbers: list[float], integers: list[int]) -> list[Words]:
 
 def states() -> st.SearchStrategy[list[Words]]:
     return st.builds(
-        state,
-        st.lists(NUMBERS, min_size=2 * SIZE, max_size=2 * SIZE),
-        st.lists(INTEGERS, min_size=4, max_size=4),
+        state, st.lists(NUMBERS, min_size=2 * SIZE, max_size=2 * SIZE), st.lists(INTEGERS, min_size=4, max_size=4)
     )
 
 

@@ -31,7 +31,6 @@ def found() -> NativeReruns:
     return rerun_natively(loaded(), CpuExecutor, profiled(), [PLAIN, DOUBLE, NOWHERE])
 
 
-@pytest.mark.long
 def test_torch_parts_from_the_canonical_ends_as_far_as_reorderings_do() -> None:
     rows = [(rerun.setting, rerun.portion) for rerun in found().reruns]
     assert rows == [(setting, portion) for setting in (PLAIN, DOUBLE) for portion in range(3)]

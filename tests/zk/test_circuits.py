@@ -130,11 +130,7 @@ def test_strangers_networks_are_read_strictly() -> None:
         with pytest.raises(ProtocolError):
             StepNetwork.from_json(bad)
     with pytest.raises(ProtocolError, match="another shape"):
-        StepNetwork(
-            20,
-            ("theta",),
-            (NetworkNode(NetworkOp.INPUT, (1, 2)), NetworkNode(NetworkOp.SLICE, (1, 1), (0,))),
-        )
+        StepNetwork(20, ("theta",), (NetworkNode(NetworkOp.INPUT, (1, 2)), NetworkNode(NetworkOp.SLICE, (1, 1), (0,))))
 
 
 def test_a_circuit_that_is_not_there_is_said() -> None:
@@ -174,10 +170,7 @@ def test_the_gradients_are_torchs(width: float, near: float) -> None:
         lambda z: step_functions.binary_cross_entropy(z, labels),
         lambda z: functional.binary_cross_entropy_with_logits(z, labels, reduction="sum"),
     )
-    same(
-        lambda z: (step_functions.softmax(z) * weight).sum(),
-        lambda z: (torch.softmax(z, -1) * weight).sum(),
-    )
+    same(lambda z: (step_functions.softmax(z) * weight).sum(), lambda z: (torch.softmax(z, -1) * weight).sum())
 
 
 def test_what_a_mask_hides_has_no_part() -> None:

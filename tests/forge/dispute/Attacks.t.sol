@@ -6,7 +6,6 @@ import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
-import {PickedPart} from "../../../contracts/dispute/PickedPart.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {Transition} from "../../../contracts/dispute/Transition.sol";
@@ -65,42 +64,8 @@ contract AttacksTest is GameTest {
 
     // --- lengths ---
 
-    /// @dev Whatever the level: a byte more, a byte less, the payload missing.
-    function _refuseLengths() private {
-        uint256 payload = 0;
-        (bytes memory call, At memory next) = _prepare();
-        payload = next.opened.length;
-        if (next.level == Level.NONE) return;
-        address mover = _onTurn();
-        _refuse(mover, abi.encodePacked(call, uint8(0)), _length(payload + 1, payload));
-        _refuse(mover, _cut(call, 1), _length(payload - 1, payload));
-        _refuse(mover, _cut(call, payload), _length(0, payload));
-    }
-
-    function _refuseLengthsOf(uint256 node, uint256 element) private {
-        setUp();
-        _lie(node, element);
-        for (uint256 i = 0; i < 4; i++) {
-            _refuseLengths();
-            (, At memory next) = _prepare();
-            if (next.level == Level.NONE) return;
-            _move();
-        }
-    }
-
-    function test_payloads_of_another_length() public {
-        _refuseLengthsOf(1, 0);
-        _refuseLengthsOf(2, 0);
-        _refuseLengthsOf(3, 65);
-        _refuseLengthsOf(5, 0);
-        setUp();
-        _lieInState();
-        _move();
-        _refuseLengths();
-        setUp();
+    function test_a_slot_of_another_component_opens_nothing() public {
         _lieInSum();
-        _refuseLengths();
-        // A slot of another component has nothing to open.
         (bytes memory call,) = _describeSlot(0);
         _refuse(asserter, abi.encodePacked(call, bytes32(0)), _error(PackedReader.LeftOver.selector, 32));
     }
@@ -200,68 +165,6 @@ contract AttacksTest is GameTest {
         // Its fourth slot cannot be shown, and nothing else hashes to it.
         _refuse(challenger, abi.encodePacked(call, roots[3]), _length(128, 96));
         _refuse(challenger, call, _error(Transition.WrongOpening.selector));
-    }
-
-    function test_garbage_past_the_end_of_a_tensor() public {
-        _lie(2, 0);
-        _moves(1);
-        (bytes memory call,) = _prepare();
-        // Three words, then zeros.
-        for (uint256 offset = 12; offset < 256; offset += 61) {
-            call[call.length - 256 + offset] = 0x80;
-            _refuse(challenger, call, _error(MovePayload.DirtyLeaf.selector));
-            call[call.length - 256 + offset] = 0;
-        }
-        call[call.length - 1] = 0x01;
-        _refuse(challenger, call, _error(MovePayload.DirtyLeaf.selector));
-    }
-
-    function test_garbage_past_the_end_of_the_second_leaf() public {
-        _lie(3, 65);
-        _moves(2);
-        (bytes memory call, At memory next) = _prepare();
-        vm.assertTrue(next.level == Level.LEAF && next.lo == 1);
-        call[call.length - 256 + 8] = 0x01;
-        _refuse(asserter, call, _error(MovePayload.DirtyLeaf.selector));
-    }
-
-    // --- picks ---
-
-    /// @dev One past the parts of the level, and the last index that there is.
-    function _refuseIndex(uint256 parts) private {
-        (bytes memory call,) = _prepare();
-        call[4 + 56] = bytes1(uint8(parts));
-        _refuse(_onTurn(), call, _error(PickedPart.NoSuchPart.selector, parts));
-        call[4 + 56] = 0xff;
-        _refuse(_onTurn(), call, _error(PickedPart.NoSuchPart.selector, 255));
-    }
-
-    function test_picks_beyond_the_parts() public {
-        _lie(5, 0);
-        _refuseIndex(2); // steps
-        _moves(1);
-        _refuseIndex(6); // nodes: two more are padding
-        _moves(1);
-        _refuseIndex(1); // a scalar's elements; 63 more are filling
-        _moves(1);
-        _refuseIndex(3); // terms
-        _moves(1);
-        _refuseIndex(2); // instructions
-        setUp();
-        _lie(3, 65);
-        _moves(2);
-        _refuseIndex(2); // leaves
-        _moves(1);
-        _refuseIndex(2); // words of the last leaf
-        setUp();
-        _lieInState();
-        _moves(2);
-        _refuseIndex(3); // slots of a state: one more is padding
-        setUp();
-        _lieInSum();
-        _refuseIndex(3); // slots of a sum
-        _moves(1);
-        _refuseIndex(2); // leaves of a slot
     }
 
     function test_a_witness_of_something_else() public {

@@ -15,18 +15,6 @@ import {MarketBase} from "./MarketBase.sol";
 
 /// @notice A task whose training is canonical, bit for bit: no profile, and ends are equal and finite or rejected.
 contract ExactModeTest is MarketBase {
-    string private constant FORM =
-        "DecidedExactly(bytes32 start,bytes32 end,bytes32 replay,uint256[3] distances,uint256[3] references,bool exact)";
-
-    struct ExactRow {
-        bytes32 start;
-        bytes32 end;
-        bytes32 replay;
-        uint256[3] distances;
-        uint256[3] references;
-        bool exact;
-    }
-
     function test_nobody_profiles() public {
         _submit();
         _expectStatus(Status.Bidding);
@@ -68,35 +56,6 @@ contract ExactModeTest is MarketBase {
             _disclose(verifier, false);
             vm.assertEq(verdicts.verdict(id).rejecting, 1);
         }
-    }
-
-    /// @dev The rows of which neither end is zero: what is in the log is the market's business, and has a test below.
-    function test_what_python_makes_of_the_sums_is_what_the_market_makes_of_them() public {
-        string memory json = vm.readFile("fixtures/vectors/verdicts.json");
-        ExactRow[] memory rows = abi.decode(vm.parseJsonTypeArray(json, ".rows", FORM), (ExactRow[]));
-        vm.prank(donor);
-        jackpot.donate(500 ether);
-        uint256 accepted = 0;
-        for (uint256 i = 0; i < rows.length; ++i) {
-            if (rows[i].start == 0 || rows[i].end == 0) continue;
-            // A call of its own: memory is not given back within a call.
-            vm.assertEq(this.judge(rows[i]), rows[i].exact);
-            if (rows[i].exact) ++accepted;
-        }
-        vm.assertGt(accepted, 5);
-        vm.assertGt(rows.length, 40);
-    }
-
-    /// @dev What another task of the same submitter makes of a row.
-    function judge(ExactRow calldata row) external returns (bool) {
-        id = registry.computeTaskId(submitter, registry.nonces(submitter), _terms());
-        _toExactlyVerifying(false);
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        if (row.replay != row.end) claims[1].replay = row.replay;
-        (claims[1].distances, claims[1].references) = (row.distances, row.references);
-        _post(claims, logProofs);
-        (bool accepted,,) = verdicts.conclude(id);
-        return accepted;
     }
 
     /// @dev The wrong root differs; the true one doesn't, and the claim goes on rejecting.

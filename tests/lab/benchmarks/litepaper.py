@@ -244,7 +244,4 @@ def draws_needed(segments: int) -> int:
 def litepaper_figures(epochs: int = EPOCHS) -> dict[str, Figure]:
     """The experiment, its replication, and false rejects."""
     found = run_experiment(epochs)
-    return {
-        **overhead_figures(found),
-        **honest_figures(SEEDS[: max(1, len(SEEDS) * epochs // EPOCHS)]),
-    }
+    return {**overhead_figures(found), **honest_figures(SEEDS[: max(1, len(SEEDS) * epochs // EPOCHS)])}

@@ -11,7 +11,7 @@ from web3 import Web3
 from web3.types import Wei
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deployment_rules import RULES, GameRules, MarketRules, Settings
+from pol.chain.deployment_rules import RULES, MarketRules, Settings
 from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
@@ -45,15 +45,14 @@ class Arena:
     Args:
         connection: of a test node.
         folder: of the store.
-        game: graces of disputes.
     """
 
-    def __init__(self, connection: Connection, folder: Path, game: GameRules = RULES) -> None:
+    def __init__(self, connection: Connection, folder: Path) -> None:
         self.connection, self.store_url = connection, f"file://{folder}"
         wallet = Wallet.create(connection, key("deployer"))
         fund(connection, wallet)
         rules = MarketRules(rate=LEAST_RATE)
-        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, game, rules))
+        self.deployment: Deployment = deploy(wallet, Settings(wallet.address, RULES, rules))
         market = self.deployment.market(connection)
         market.vault.deposit(wallet, BROUGHT)
         market.jackpot.donate(wallet, BROUGHT)

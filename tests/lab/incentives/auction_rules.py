@@ -10,19 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from pol.commitments.keccak import HASH_SIZE
-from pol.errors import ProtocolError
-from pol.incentives.abi import ADDRESS, abi_hash
-from pol.incentives.auction import Bid, require_size
+from pol.incentives.abi import abi_hash
+from pol.incentives.auction import Bid
 
-MIN_WINDOW = 60
-"""Shortest time for bids, and for revealing them."""
-MAX_WINDOW = 90 * 86_400
-"""Longest time for either."""
 MIN_PROMISE = 60
 """Shortest promise."""
-MAX_TRAINING_WINDOW = 365 * 86_400
-"""Longest training."""
 FORFEIT_PART = 16
 """A bid that is not revealed costs the stake divided by this."""
 RATE_SECONDS = 1 << 32
@@ -31,11 +23,7 @@ RATE_SECONDS = 1 << 32
 
 @dataclass(frozen=True)
 class AuctionTerms:
-    """What a desk asks bids for in one round; the fields are those of the contract, in its order.
-
-    Raises:
-        ProtocolError: terms that the auction does not admit.
-    """
+    """What a desk asks bids for in one round; the fields are those of the contract, in its order."""
 
     maximum: int
     """No score is above it, so no price is either."""
@@ -50,26 +38,6 @@ class AuctionTerms:
     thresholds: bytes
     """Hash of the thresholds that solvers agree to by their bids."""
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, int) and not 0 <= value < 1 << 128:
-                raise ProtocolError(f"{field.name} is not a number below 2^128")
-        require_size("submitter", self.submitter, ADDRESS)
-        require_size("verifier", self.verifier, ADDRESS)
-        require_size("thresholds", self.thresholds, HASH_SIZE)
-        for name, holds in (
-            ("maximum", self.maximum > 0),
-            ("solver_stake", self.solver_stake > 0),
-            ("second_price", self.second_price * MIN_PROMISE <= self.maximum),
-            ("work_units", self.work_units > 0),
-            ("submitter", any(self.submitter)),
-            ("window", MIN_WINDOW <= self.window <= MAX_WINDOW),
-            ("training_window", MIN_PROMISE <= self.training_window <= MAX_TRAINING_WINDOW),
-        ):
-            if not holds:
-                raise ProtocolError(f"the auction refuses these terms: see the bounds of {name}")
-
 
 @dataclass(frozen=True)
 class Award:
@@ -82,20 +50,12 @@ class Award:
 
 @dataclass(frozen=True)
 class Admission:
-    """Who is believed to train how fast; both numbers are fixed when the auction is deployed.
-
-    Raises:
-        ProtocolError: numbers that the auction does not admit.
-    """
+    """Who is believed to train how fast; both numbers are fixed when the auction is deployed."""
 
     entry_work: int
     """Tasks of no more work units are open to everybody."""
     growth: int
     """How many times faster than its best task a solver may promise to be."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.entry_work < 1 << 128 or not 2 <= self.growth < 1 << 32:
-            raise ProtocolError("entry_work is positive and below 2^128, growth at least 2 and below 2^32")
 
     def admits(self, rate: int, work_units: int, seconds: int) -> bool:
         """Whether who has proven ``rate`` is believed to do so much in ``seconds``."""
@@ -118,19 +78,6 @@ def rate_of(work_units: int, seconds: int) -> int:
 def score(bid: Bid, second_price: int) -> int:
     """What bids are compared by; less is better."""
     return bid.price + second_price * bid.seconds
-
-
-def reject_reason(terms: AuctionTerms, admission: Admission, bid: Bid, rate: int) -> str | None:
-    """Why the auction does not let this bid be revealed, or None: it may win. ``rate`` is the bidder's."""
-    if bid.bidder in (terms.submitter, terms.verifier):
-        return "submitter and verifier of a task do not bid for it"
-    if not MIN_PROMISE <= bid.seconds <= terms.training_window:
-        return f"a promise is at least {MIN_PROMISE} and at most {terms.training_window} seconds"
-    if score(bid, terms.second_price) > terms.maximum:
-        return f"the score is above {terms.maximum}"
-    if not admission.admits(rate, terms.work_units, bid.seconds):
-        return "the bidder has finished nothing that suggests that it can keep this promise"
-    return None
 
 
 def award(terms: AuctionTerms, bids: Iterable[Bid]) -> Award | None:

@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from pol.errors import ProtocolError
 from pol.incentives.sortition import TicketDraw, watch_limit
-
-MOST_TICKETS = (1 << 32) - 1
-"""Most tickets of one account."""
 
 
 @dataclass
@@ -22,15 +18,7 @@ class Weights:
     _total: list[tuple[int, int]] = field(default_factory=list)
 
     def set(self, account: bytes, tickets: int, at: int) -> None:
-        """``account`` has ``tickets`` after the event in the second ``at``.
-
-        Raises:
-            ProtocolError: an event of the past, or a number of tickets that the contract doesn't admit.
-        """
-        if not 0 <= tickets <= MOST_TICKETS:
-            raise ProtocolError(f"no account has {tickets} tickets: 0 to {MOST_TICKETS} are possible")
-        if self._total and at < self._total[-1][0]:
-            raise ProtocolError(f"second {at} is over: read the events in their order")
+        """``account`` has ``tickets`` after the event in the second ``at``."""
         trace = self._accounts.setdefault(account, [])
         _push(self._total, at, _latest(self._total) - _latest(trace) + tickets)
         _push(trace, at, tickets)

@@ -95,7 +95,6 @@ def faults(used: StoreEngine) -> list[WorkerFault | None]:
     return [worker.fault for worker in used.workers]
 
 
-@pytest.mark.long
 def test_honest_workers_give_the_bytes_of_one_process(case: ExactCase, workers: Workers) -> None:
     jobs = case.jobs(case.honest, 2, 7, 11)
     used = engine(case, workers.start("honest", "honest"))
@@ -138,7 +137,6 @@ def test_one_liar_of_two_is_named(case: ExactCase, workers: Workers) -> None:
     assert not are_same_replay(lie, next(iter(LocalEngine(threads=1).run([posted.job]))))
 
 
-@pytest.mark.long
 def test_two_colluding_liars_pass_until_a_replay_is_drawn(case: ExactCase, workers: Workers) -> None:
     jobs = case.jobs(case.dishonest, FALSE)
     keys = workers.start("lazy", "lazy")
@@ -149,7 +147,6 @@ def test_two_colluding_liars_pass_until_a_replay_is_drawn(case: ExactCase, worke
     assert faults(used) == [WorkerFault.LIED, WorkerFault.LIED]
 
 
-@pytest.mark.long
 def test_a_liar_s_earlier_answers_count_no_more(case: ExactCase, workers: Workers) -> None:
     """Two lie about everything; the first drawn job finds them, and no other job stays accepted on their word."""
     jobs = case.jobs(case.dishonest, FALSE, 8, 9)
@@ -178,7 +175,6 @@ def test_a_liar_s_earlier_answers_count_no_more(case: ExactCase, workers: Worker
         ("blind", None, ""),
     ],
 )
-@pytest.mark.long
 def test_what_a_worker_may_do(
     case: ExactCase, workers: Workers, kind: str, fault: WorkerFault | None, detail: str
 ) -> None:
@@ -207,7 +203,6 @@ def test_an_old_result_is_refused(case: ExactCase) -> None:
         opened_envelope(old, public_bytes(key), X25519PrivateKey.generate())
 
 
-@pytest.mark.long
 def test_a_worker_that_is_killed_gives_its_job_to_another(case: ExactCase, workers: Workers) -> None:
     jobs = case.jobs(case.honest, 2, 3, 4)
     used = engine(case, workers.start("dying", "honest"), copies=1)
@@ -216,7 +211,6 @@ def test_a_worker_that_is_killed_gives_its_job_to_another(case: ExactCase, worke
     assert used.workers[1].answers >= 2
 
 
-@pytest.mark.long
 def test_a_replay_here_makes_nobody_look_gone(case: ExactCase, workers: Workers) -> None:
     """It takes longer than the signs of life of workers that are there may be old."""
 
@@ -250,7 +244,6 @@ def test_no_worker_is_there(case: ExactCase) -> None:
         engine(case, [key, key])
 
 
-@pytest.mark.long
 def test_the_lease_of_another_verifier_is_left_alone(case: ExactCase, workers: Workers) -> None:
     """A lease is created only if there is none; one of a verifier that is gone is worked off first."""
     other, mine = case.jobs(case.honest, 5, 6)
@@ -337,7 +330,6 @@ def test_an_interrupted_worker_holds_no_lease(case: ExactCase, method: str, befo
     assert not case.store.holds(f"lease-{public_bytes(key).hex()}.json")
 
 
-@pytest.mark.long
 def test_a_key_that_is_never_free_keeps_nobody_waiting(case: ExactCase, workers: Workers) -> None:
     """It says that it is there, and holds a lease of somebody else for ever."""
     queue, key = ReplayQueue(case.store), workers.start("silent")[0]
