@@ -5,6 +5,7 @@ A kill is an exception that nothing in the loop catches: the recorder is abandon
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import threading
@@ -467,6 +468,7 @@ def outcome(loop: str | Loop, cuts: Sequence[Kill], store: str, whole: tuple[int
     return "warned" if any("resumption" in str(warning.message) for warning in said) else "other"
 
 
+@functools.cache
 def outcomes(loop: Loop) -> Sequence[str]:
     """What becomes of a loop after each series of kills."""
     with warnings.catch_warnings():
