@@ -10,7 +10,7 @@ import {Announcements} from "./Announcements.sol";
 import {ChargedClaim} from "./ChargedClaim.sol";
 import {ClaimCharge, KIND_LOOK_DISTANCE, KIND_LOOK_RERUN} from "./IChallenges.sol";
 import {Contest, Counterclaim, ICounterclaims} from "./ICounterclaims.sol";
-import {Segment} from "./IObjections.sol";
+import {IObjections, Segment} from "./IObjections.sol";
 import {IVerdicts} from "./IVerdicts.sol";
 import {Market, MarketDesk} from "./MarketDesk.sol";
 import {Opening, Reordered, Rerun} from "./ProfileTypes.sol";
@@ -70,14 +70,18 @@ contract Counterclaims is ICounterclaims, IDisputeResolver, MarketDesk, Announce
     ) external returns (uint256 dispute) {
         Counterclaim storage c = _counterclaims[number];
         _requireContestable(c, number, charge);
-        StartParams memory params = _params(c.taskId, charge, look, reordered);
+        Terms memory s = registry.terms(c.taskId);
+        StartParams memory params = charge.kind == KIND_LOOK_RERUN || charge.kind == KIND_LOOK_DISTANCE
+            ? ChargedClaim.ofLook(s, charge, look, reordered)
+            : ChargedClaim.ofClaim(s, charge, 0);
         (params.asserter, params.challenger) = (c.objector, _requireOther(c.objector));
         _requireAnnounced(c.taskId, _evidence(number, charge, keccak256(opening.payload)));
-        ++c.open;
-        vault.lock(c.taskId, params.challenger, c.bond);
+        uint128 bond = _enqueue(c, s, params);
+        if (bond > opening.mostBond) revert IObjections.BondTooHigh(bond);
+        vault.lock(c.taskId, params.challenger, bond);
         dispute = game.start(params, opening.header, opening.payload);
-        _contests[dispute] = Contest(number, params.challenger, Ending.None, c.bond);
-        _emitContested(c, number, dispute, charge);
+        _contests[dispute] = Contest(uint64(number), params.challenger, Ending.None, bond);
+        _emitContested(c.taskId, dispute, charge);
     }
 
     /// @inheritdoc IDisputeResolver
@@ -189,33 +193,28 @@ contract Counterclaims is ICounterclaims, IDisputeResolver, MarketDesk, Announce
         _notAfter(c.until);
     }
 
-    function _emitContested(Counterclaim storage c, uint256 number, uint256 dispute, ClaimCharge calldata charge)
-        private
-    {
+    /// @dev The objector answers one contest after the other: the clock of the next, and its bond. The first place is
+    /// the solver's: nobody makes its contest last longer or cost more than `Objections.admit` reckons with.
+    function _enqueue(Counterclaim storage c, Terms memory s, StartParams memory params) private returns (uint128) {
+        uint256 place = c.open++;
+        if (!c.answered) {
+            c.answered = params.challenger == registry.task(c.taskId).solver;
+            place = c.answered ? 0 : place + 1;
+        }
+        params.clock = _queued(s.clock, place);
+        uint256 stake = Split.slashable(s.solverStake, s.verifierFee, s.looks, s.draws);
+        return uint128(Split.objectionBond(c.bond, stake, place));
+    }
+
+    function _emitContested(bytes32 taskId, uint256 dispute, ClaimCharge calldata charge) private {
+        Contest memory d = _contests[dispute];
         emit Contested(
-            c.taskId,
-            number,
-            _contests[dispute].challenger,
-            dispute,
-            charge.kind,
-            charge.component,
-            charge.rerun,
-            c.bond
+            taskId, d.counterclaim, d.challenger, dispute, charge.kind, charge.component, charge.rerun, d.bond
         );
     }
 
     function _evidence(uint256 number, ClaimCharge calldata charge, bytes32 version) private pure returns (bytes32) {
         return keccak256(abi.encode(number, charge.kind, charge.component, charge.rerun, version));
-    }
-
-    function _params(bytes32 taskId, ClaimCharge calldata charge, Rerun[] calldata look, Reordered calldata reordered)
-        private
-        view
-        returns (StartParams memory)
-    {
-        Terms memory s = registry.terms(taskId);
-        bool ofLook = charge.kind == KIND_LOOK_RERUN || charge.kind == KIND_LOOK_DISTANCE;
-        return ofLook ? ChargedClaim.ofLook(s, charge, look, reordered) : ChargedClaim.ofClaim(s, charge, 0);
     }
 
     function _entry(Claim calldata claim, bytes32 look) private pure returns (bytes32) {

@@ -16,11 +16,12 @@ struct Counterclaim {
     bool fell; // it has lost one of them
     bool concluded; // its bond is free or lost
     uint128 bond;
+    bool answered; // its solver has contested it: no place in the queue is kept any more
 }
 
 /// @notice One dispute about a counterclaim.
 struct Contest {
-    uint256 counterclaim;
+    uint64 counterclaim;
     address challenger;
     Ending ending;
     uint128 bond;
@@ -32,7 +33,7 @@ struct Contest {
 ///
 /// Assumptions and known limits:
 /// - A counterclaim that nobody contests in its window stands, true or not. The solver watches its own log: each
-///   counterclaim that is open at the same time gives it another window.
+///   counterclaim that is open at the same time gives it another window, and the time of the longest contest.
 /// - The first dispute that the objector loses decides; all others about the same counterclaim are moot from then on.
 interface ICounterclaims {
     /// @notice Counterclaim `number` can be contested until `until`; `bond` is locked.
@@ -93,9 +94,10 @@ interface ICounterclaims {
         uint128 mostBond
     ) external returns (uint256 number);
 
-    /// @notice Anybody but the objector disputes one part of a counterclaim; its bond is locked of the caller's, too.
-    /// Announced in an earlier block, with `keccak256(abi.encode(number, kind, component, rerun, keccak256(payload)))`
-    /// as evidence.
+    /// @notice Anybody but the objector disputes one part of a counterclaim. The n-th contest that is open has n
+    /// clocks; its bond is that of the objector, doubled for each before it (`Split.objectionBond`). The first place is
+    /// the solver's, whenever it comes. Announced in an earlier block, with
+    /// `keccak256(abi.encode(number, kind, component, rerun, keccak256(payload)))` as evidence.
     /// @param charge As in `IChallenges.challenge`; `index` and `entries` are not looked at.
     /// @param look Reruns of the second look that is charged; empty for any other charge.
     /// @param reordered The program that the charged rerun executes, zero for a distance.

@@ -94,8 +94,8 @@ interface IObjections {
     /// @notice Counterclaims: another objection, to a segment of a task that compares by thresholds.
     /// @return bond What the objector has to lock.
     /// @return began Of the solver whose log it is about.
-    /// @return until Last second of the window for contests: that of challenges in the terms, for each objection that is
-    /// open.
+    /// @return until Last second of the window for contests: that of challenges in the terms, and as much again and the
+    /// longest contest for each other objection that is open.
     function admit(bytes32 taskId, address objector, Segment calldata segment, uint128 mostBond)
         external
         returns (uint128 bond, uint64 began, uint64 until);

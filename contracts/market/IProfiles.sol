@@ -14,7 +14,8 @@ import {Charge, Opening, Portion, Profile, ProfileDispute, Reordered, Witness} f
 /// - The first challenger that is right makes it void: the profiler loses seat and stake as for a verdict, and the next
 ///   one posts
 ///   a profile of its own. Disputes about a void profile are moot: bonds go back in full.
-/// - A challenger that is wrong loses its bond to profiler and fund, as for a verdict, and bonds grow in the same way.
+/// - A challenger that is wrong loses its bond to profiler and fund, as for a verdict. Bonds grow in the same way, and
+/// the n-th challenge that is open has n clocks: the profiler answers one after the other.
 ///
 /// Assumptions and known limits:
 /// - The terms name the reordered programs, and no contract can tell whether they are reordered programs. Every party

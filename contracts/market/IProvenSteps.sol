@@ -50,7 +50,7 @@ interface IProvenSteps {
     error InvalidPin();
     /// @notice Nothing is pinned for this task.
     error NotPinned(bytes32 taskId);
-    /// @notice The task has no such segment, or the segment no step that isn't proved.
+    /// @notice The task has no such segment, the segment no such step, or one before it isn't proved.
     error NoSuchStep(uint64 step);
     /// @notice The data aren't those of the step.
     error WrongData(uint64 step);
@@ -65,8 +65,10 @@ interface IProvenSteps {
     /// @return taskId The id that the task will have.
     function pin(uint256 nonce, Terms calldata terms, Pin calldata pin_) external returns (bytes32 taskId);
 
-    /// @notice Anybody: the next steps of a segment, from the vector with hash `first` at its start.
-    function prove(bytes32 taskId, uint32 segment, bytes32 first, StepProof[] calldata steps) external;
+    /// @notice Anybody: the next steps of a segment, from the vector with hash `first` at its start. Those that are
+    /// proved already are passed over, so nobody spoils a batch by proving its first step before it.
+    /// @param from How many steps of the segment lie before these.
+    function prove(bytes32 taskId, uint32 segment, bytes32 first, uint32 from, StepProof[] calldata steps) external;
 
     /// @notice Anybody: shows the vector of a state. From now on its root and its hash are one thing.
     /// @param types Types of the tensors.

@@ -32,6 +32,8 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
     /// known here.
     uint128 public immutable price;
     bool private immutable paysGas;
+    /// @dev Arbitrates contests of counterclaims.
+    IDisputeGame private _contestGame;
 
     mapping(bytes32 taskId => ObjectionCount) private _objected;
     mapping(uint256 number => Objection) private _objections;
@@ -43,7 +45,7 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
 
     /// @dev The game's resolver is this contract, so neither can know the other when it is made.
     function _wired(Market calldata m) internal override {
-        game = m.objectionGame;
+        (game, _contestGame) = (m.objectionGame, m.counterclaimGame);
     }
 
     /// @inheritdoc IObjections
@@ -86,7 +88,11 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
     {
         Terms memory s = registry.terms(taskId);
         (Task memory t, uint128 owed, uint256 open) = _enter(taskId, s, objector, segment, mostBond);
-        return (owed, t.began, _from(_queued(s.challengeWindow, open)));
+        // The solver contests one counterclaim after the other, with one bond: the window of each begins when the
+        // longest contest of the one before is over.
+        until = _from(s.challengeWindow);
+        if (open > 0) until += uint64(open * (s.challengeWindow + _contestGame.longest(s.clock)));
+        return (owed, t.began, until);
     }
 
     /// @inheritdoc IObjections
@@ -268,6 +274,6 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
             Split.segmentPrice(agreed, s.steps / s.interval, s.verifierFee, s.draws) * (1 + s.looks) + price;
         if (paysGas) defense += DEFENSE_GAS * block.basefee;
         uint256 stake = Split.slashable(s.solverStake, s.verifierFee, s.looks, s.draws);
-        return uint128(Split.objectionBond(defense, stake, earlier));
+        return uint128(Split.objectionBond(2 * defense, stake, earlier));
     }
 }

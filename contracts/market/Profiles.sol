@@ -50,9 +50,7 @@ contract Profiles is IProfiles, IDisputeResolver, MarketDesk, Announcements {
         for (uint256 k = 0; k < portions.length; ++k) {
             if (portions[k].end == 0) revert ITaskRegistry.ZeroHash();
         }
-        p.verifier = _party();
-        p.deadline = uint64(block.timestamp) + s.profileWindow;
-        ++p.number;
+        (p.verifier, p.deadline, p.number) = (_party(), _from(s.profileWindow), p.number + 1);
         p.portions = keccak256(abi.encode(portions));
         p.rerunRoot = rerunRoot;
         p.thresholds = ProfileEvidence.thresholdsOf(s, portions, rerunRoot, witnesses);
@@ -262,10 +260,11 @@ contract Profiles is IProfiles, IDisputeResolver, MarketDesk, Announcements {
         returns (Profile storage p, Terms memory s)
     {
         p = _profiles[taskId];
-        if (p.verifier == address(0)) revert NoProfile(taskId);
+        address verifier = p.verifier;
+        if (verifier == address(0)) revert NoProfile(taskId);
         if (p.fell) revert ProfileFell(taskId);
         _notAfter(p.deadline);
-        if (_party() == p.verifier) revert NotAllowed(p.verifier);
+        _requireOther(verifier);
         if (keccak256(abi.encode(portions)) != p.portions) revert WrongPortions();
         s = registry.terms(taskId);
     }
@@ -285,15 +284,14 @@ contract Profiles is IProfiles, IDisputeResolver, MarketDesk, Announcements {
     ) private {
         params.asserter = p.verifier;
         params.challenger = _party();
-        params.clock = s.clock;
+        params.clock = _queued(s.clock, p.open);
         uint128 bond = _bondOf(s, p);
         if (bond > opening.mostBond) revert BondTooHigh(bond);
         _requireAnnounced(taskId, keccak256(abi.encode(charge, index, params.component, keccak256(opening.payload))));
         vault.lock(taskId, params.challenger, bond);
         uint256 number = game.start(params, opening.header, opening.payload);
         _disputes[number] = ProfileDispute(taskId, params.challenger, p.number, Ending.None, bond);
-        ++p.challenges;
-        ++p.open;
+        (p.challenges, p.open) = (p.challenges + 1, p.open + 1);
         emit ProfileChallenged(taskId, p.number, params.challenger, number, charge, index, params.component, bond);
     }
 

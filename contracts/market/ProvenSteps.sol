@@ -36,17 +36,19 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
 
     /// @inheritdoc IProvenSteps
     // The verifier is called by a static call, which can change nothing.
-    function prove(bytes32 taskId, uint32 segment, bytes32 first, StepProof[] calldata steps) external {
-        Pin memory p = _pinned(taskId);
+    function prove(bytes32 taskId, uint32 segment, bytes32 first, uint32 from, StepProof[] calldata steps) external {
+        Pin storage p = _pinned(taskId);
         Terms memory s = registry.terms(taskId);
         uint64 begin = uint64(segment) * s.interval;
         if (begin >= s.steps || first == 0) revert NoSuchStep(begin);
         Chain memory c = _chains[taskId][segment][first];
+        if (from > c.steps) revert NoSuchStep(begin + from);
         if (c.steps == 0) c.last = first;
-        for (uint256 i = 0; i < steps.length; ++i) {
+        // Others may have proved some of them meanwhile.
+        while (c.steps - from < steps.length) {
             if (c.steps == s.interval) revert NoSuchStep(begin + c.steps);
-            _proveStep(taskId, p, begin + c.steps, s.steps, c.last, steps[i]);
-            c = Chain(c.steps + 1, steps[i].afterStep);
+            c.last = _proveStep(taskId, p, begin + c.steps, s.steps, c.last, steps[c.steps - from]);
+            ++c.steps;
         }
         _chains[taskId][segment][first] = c;
     }
@@ -56,7 +58,7 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
         external
         returns (bytes32 root, bytes32 vector)
     {
-        Pin memory p = _pinned(taskId);
+        Pin storage p = _pinned(taskId);
         if (keccak256(types) != p.layout) revert WrongLayout(keccak256(types));
         root = VectorState.root(types, words);
         vector = hasher.hash(VectorState.integers(words, p.scale));
@@ -70,7 +72,7 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
         view
         returns (bool)
     {
-        Pin memory p = _pinned(taskId);
+        Pin storage p = _pinned(taskId);
         bytes32 first = _tied[taskId][start];
         Chain memory c = _chains[taskId][segment][first];
         bool proven = p.verifier.exact() && first != 0 && c.steps == registry.terms(taskId).interval;
@@ -98,15 +100,15 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
         return keccak256(abi.encode(taskId, step));
     }
 
-    /// @dev Reverts unless step `step` of `count` leads from `before` to where its proof says.
+    /// @dev Where step `step` of `count` leads from `before`. Reverts unless its proof holds.
     function _proveStep(
         bytes32 taskId,
-        Pin memory p,
+        Pin storage p,
         uint64 step,
         uint64 count,
         bytes32 before,
         StepProof calldata given
-    ) private {
+    ) private returns (bytes32) {
         // Zero stands for a state that nobody has tied.
         if (given.afterStep == 0) revert InvalidProof(step);
         bytes32 data = keccak256(abi.encode(given.data));
@@ -117,9 +119,10 @@ contract ProvenSteps is IProvenSteps, MarketDesk {
         // slither-disable-next-line calls-loop
         if (!p.verifier.verify(contextOf(taskId, step), hashes, given.proof)) revert InvalidProof(step);
         emit StepProven(taskId, step, before, given.afterStep);
+        return given.afterStep;
     }
 
-    function _pinned(bytes32 taskId) private view returns (Pin memory p) {
+    function _pinned(bytes32 taskId) private view returns (Pin storage p) {
         p = _pins[taskId];
         if (address(p.verifier) == address(0)) revert NotPinned(taskId);
     }

@@ -74,12 +74,12 @@ library Split {
         return stake - draws * lookFee(fee, looks, draws);
     }
 
-    /// @notice What an objector puts up: twice what the defense costs the solver, doubled for each objection that the
-    /// proof has seen before, up to the least that the objector wins if it is right, or to the first bond if that is
-    /// more.
+    /// @notice What an objector puts up, or who contests a counterclaim: the first bond, doubled for each objection
+    /// that the proof has seen before, or each contest that is open, up to the least that an objector wins if it is
+    /// right, or to the first bond if that is more.
+    /// @param first Twice what the defense costs the solver; of a contester what the objector has put up.
     /// @param stake As in `objectorReward`.
-    function objectionBond(uint256 defense, uint256 stake, uint256 earlier) internal pure returns (uint256) {
-        uint256 first = 2 * defense;
+    function objectionBond(uint256 first, uint256 stake, uint256 earlier) internal pure returns (uint256) {
         uint256 share = down(stake, OBJECTOR_OF_SOLVER_STAKE);
         uint256 most = first < share ? share : first;
         uint256 doubled = first << (earlier < MAX_OBJECTION_DOUBLINGS ? earlier : MAX_OBJECTION_DOUBLINGS);

@@ -150,7 +150,7 @@ contract RoundDisputes is IDisputeResolver, RoundDesk, Announcements {
 
     function _bond(PlanTerms memory t, uint256 stake, uint256 earlier) private view returns (uint256) {
         uint256 defense = t.price + (paysGas ? DEFENSE_GAS * block.basefee : 0);
-        return Split.objectionBond(defense, stake, earlier);
+        return Split.objectionBond(2 * defense, stake, earlier);
     }
 
     /// @dev Whoever disputes is somebody.

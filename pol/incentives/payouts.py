@@ -242,10 +242,10 @@ def objector_wrong(deal: Deal) -> Payout:
     return Payout(holder=share, fund=deal.bond - share)
 
 
-def counterclaim_wrong(deal: Deal) -> Payout:
-    """A counterclaim falls: releases both bonds. Whoever contested, what its objector loses pays the solver."""
+def counterclaim_wrong(deal: Deal, contest: int) -> Payout:
+    """A counterclaim falls: releases its bond and that of the ``contest``. Whoever contested, it pays the solver."""
     share = share_down(deal.bond, WINNER_OF_BOND)
-    return Payout(solver=share, challenger=deal.bond, fund=deal.bond - share)
+    return Payout(solver=share, challenger=contest, fund=deal.bond - share)
 
 
 def profile_convicted(deal: Deal) -> Payout:

@@ -225,9 +225,9 @@ def test_a_stranger_who_proves_the_next_step_first_holds_up_no_segment(
     proofs = ExactProofs.from_json(solver.store.read(files(solver, trained)[1]))
 
     def cut(self: ProvenSteps, wallet: Wallet, *about: Any) -> int:
-        *where, steps = about
-        original(self, stranger.wallet, *where, steps[:1])
-        return original(self, wallet, *where, steps)
+        *where, steps, before = about
+        original(self, stranger.wallet, *where, steps[:1], before)
+        return original(self, wallet, *where, steps, before)
 
     monkeypatch.setattr(ProvenSteps, "prove", cut)
     assert solver.show(trained, 1, proofs) == solver.proof(trained).checkpoints[2].state_root

@@ -147,9 +147,9 @@ def test_ten_proofs_chain_over_both_segments(ground: Ground, keys: ExactKeys) ->
     ground.market.registry.submit(ground.wallets["submitter"], terms_of(proven.given))
     good, second = proven.proofs[0], proven.proofs[1]
 
-    def refused(error: str, *steps: StepProof, first: bytes = proven.first, segment: int = 0) -> None:
+    def refused(error: str, *steps: StepProof, first: bytes = proven.first, segment: int = 0, before: int = 0) -> None:
         with pytest.raises(Reverted, match=error):
-            desk.prove(wallet, proven.task_id, segment, first, steps)
+            desk.prove(wallet, proven.task_id, segment, first, steps, before)
 
     refused("WrongData", second)
     refused("WrongData", replace(good, data=good.data[::-1]))
@@ -171,7 +171,7 @@ def test_ten_proofs_chain_over_both_segments(ground: Ground, keys: ExactKeys) ->
     assert desk.proved(proven.task_id, 0, proven.first)[0] == 0
 
     proven.record(0)
-    refused("NoSuchStep", proven.proofs[INTERVAL])
+    refused("NoSuchStep", proven.proofs[INTERVAL], before=INTERVAL)
     proven.record(1)
     assert desk.proved(proven.task_id, 1, proven.proofs[INTERVAL - 1].after) == (INTERVAL, proven.proofs[-1].after)
     told = desk.events("StepProven", taskId=proven.task_id)

@@ -143,7 +143,8 @@ class Auditor:
         elif matter is Matter.OBJECTION:
             row = payouts.objector_right(replace(deal, objected=self._reward(task_id, deal.bond)))
         else:
-            row = payouts.counterclaim_wrong(deal)
+            lost = self._market.counterclaims.counterclaimed(event[names.subject]).bond
+            row = payouts.counterclaim_wrong(replace(deal, bond=lost), deal.bond)
         players = court.game.params(number)
         parties = _parties(row, holder=players.asserter, challenger=players.challenger)
         if row.solver:

@@ -33,6 +33,8 @@ class Counterclaim:
     """It has lost one of them."""
     concluded: bool
     bond: int
+    answered: bool
+    """The solver has contested it."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Counterclaims(DisputeDesk):
         payload: bytes,
         program: tuple[bytes, list[bytes]] = NO_PROGRAM,
     ) -> int:
-        """Dispute a part of a counterclaim for the bond of its objector; returns the number of the dispute.
+        """Dispute a part of a counterclaim, a solver first for its objector's bond; returns the number of the dispute.
 
         header, payload, program: as in `Challenges.challenge_second_look`.
 
@@ -91,9 +93,9 @@ class Counterclaims(DisputeDesk):
         charged: tuple[object, ...] = (0, astuple(said.claim), look_hash(said.look), [], kind, charge.component, rerun)
         of_look = charge.kind in (ClaimChargeKind.LOOK_RERUN, ClaimChargeKind.LOOK_DISTANCE)
         look = _reruns(said.look) if of_look else []
-        call = self.function("contest", said.number, charged, look, program, (header, payload, 0))
-        evidence = contest_evidence(said.number, charge, payload)
-        return self._challenged(wallet, self.counterclaimed(said.number).task_id, evidence, call)
+        about = self.counterclaimed(said.number)
+        call = self.function("contest", said.number, charged, look, program, (header, payload, 8 * about.bond))
+        return self._challenged(wallet, about.task_id, contest_evidence(said.number, charge, payload), call)
 
     def conclude(self, wallet: Wallet, number: int) -> int:
         """End a counterclaim that nobody can contest any more, or that is moot; returns the gas.

@@ -65,14 +65,18 @@ class ProvenSteps(Binding):
         self.transact(wallet, "pin", nonce, astuple(terms), astuple(pin))
         return bytes(self.events("Pinned", submitter=wallet.address)[-1]["taskId"])
 
-    def prove(self, wallet: Wallet, task_id: bytes, segment: int, first: bytes, steps: Sequence[StepProof]) -> int:
-        """Record the next steps of a segment from the vector with hash ``first``; returns the gas.
+    def prove(
+        self, wallet: Wallet, task_id: bytes, segment: int, first: bytes, steps: Sequence[StepProof], before: int = 0
+    ) -> int:
+        """Record steps of a segment from the vector with hash ``first``, all but those that are; returns the gas.
+
+        before: how many steps of the segment lie before them.
 
         Raises:
-            Reverted: a proof doesn't hold, or isn't of the next step.
+            Reverted: a proof doesn't hold, or a step before them isn't proved.
         """
         given = [astuple(step) for step in steps]
-        return int(self.transact(wallet, "prove", task_id, segment, first, given)["gasUsed"])
+        return int(self.transact(wallet, "prove", task_id, segment, first, before, given)["gasUsed"])
 
     def tie(self, wallet: Wallet, task_id: bytes, types: bytes, words: bytes) -> int:
         """Tie the hash of a state's vector to its state root by showing the vector; returns the gas.

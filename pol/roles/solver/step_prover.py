@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.chain.account.wallet import Reverted
 from pol.chain.desks.proven_steps import StepProof, context_of
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import ProtocolError
@@ -172,13 +171,8 @@ class StepProver(LogDisputant):
         for root, words in zip(self._roots(task_id, segment), self._ends(task_id, segment), strict=True):
             if not any(desk.tied(task_id, root)):
                 desk.tie(self.wallet, task_id, tensor_types(given.circuit.network), words.astype("<u4").tobytes())
-        while (shown := desk.proved(task_id, segment, first)[0]) < len(steps):
-            try:
-                desk.prove(self.wallet, task_id, segment, first, steps[shown : shown + AT_ONCE])
-            except Reverted:
-                # A stranger who proves the next step first cuts the batch: the rest goes on from there.
-                if desk.proved(task_id, segment, first)[0] <= shown:
-                    raise
+        for before in range(desk.proved(task_id, segment, first)[0], len(steps), AT_ONCE):
+            desk.prove(self.wallet, task_id, segment, first, steps[before : before + AT_ONCE], before)
         return self._roots(task_id, segment)[1]
 
     def missing_on_chain(self, task_id: bytes, segment: int) -> tuple[int, int]:

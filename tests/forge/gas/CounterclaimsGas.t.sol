@@ -30,7 +30,7 @@ contract CounterclaimsGas is MarketGasBase, CounterclaimBase {
         Rerun[] memory look = new Rerun[](0);
         _cheapGames();
         _begin(solver);
-        counterclaims.contest(number, charge, look, none, Opening(HEADER, PAYLOAD, 0));
+        counterclaims.contest(number, charge, look, none, Opening(HEADER, PAYLOAD, type(uint128).max));
     }
 
     function test_counterclaim_settle_fallen() public metered {

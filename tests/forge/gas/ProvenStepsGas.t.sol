@@ -61,7 +61,7 @@ contract ProvenStepsGas is MarketGasBase, ProvenBase {
     function test_steps_prove_next() public metered {
         _pinned(true);
         _submit();
-        provenSteps.prove(id, 0, _vector(0), _proofs(0, 1));
+        provenSteps.prove(id, 0, _vector(0), 0, _proofs(0, 1));
         _meterStep(1);
     }
 
@@ -84,7 +84,7 @@ contract ProvenStepsGas is MarketGasBase, ProvenBase {
     function _meterStep(uint256 step) private {
         (StepProof[] memory steps, bytes32 first) = (_proofs(step, 1), _vector(0));
         _begin(challenger);
-        provenSteps.prove(id, 0, first, steps);
+        provenSteps.prove(id, 0, first, uint32(step), steps);
     }
 
     function _meterSettlement(uint256 wrong) private {

@@ -148,14 +148,70 @@ contract CounterclaimsTest is CounterclaimBase {
         _counterclaim(challenger, _one(false));
     }
 
-    /// @dev A solver that is objected to everywhere has the window for each.
+    /// @dev A solver that is objected to everywhere has the window for each, and the time of a contest between two.
     function test_each_open_one_gives_another_window() public {
         _toContested(true);
         for (uint64 i = 1; i <= 3; ++i) {
             uint256 number = _counterclaim(challenger, _one(false));
-            vm.assertEq(counterclaims.counterclaimed(number).until, vm.getBlockTimestamp() + i * 20 minutes);
+            vm.assertEq(
+                counterclaims.counterclaimed(number).until,
+                vm.getBlockTimestamp() + i * 20 minutes + (i - 1) * 20 minutes
+            );
         }
         vm.assertEq(uint256(objections.objected(id).open), 3);
+    }
+
+    /// @dev The solver has money for one contest, which the accuser draws out as long as it can: its bond is back before
+    /// the window of the next counterclaim ends.
+    function test_attack_more_false_counterclaims_at_once_than_bonds() public {
+        _toContestedWith(160 ether, 6 days);
+        uint32 free = _one(false);
+        uint256[3] memory numbers;
+        for (uint256 i = 0; i < 3; ++i) {
+            numbers[i] = _counterclaim(challenger, free);
+        }
+        uint256 spare = vault.free(solver) - counterclaims.counterclaimed(numbers[2]).bond;
+        vm.prank(solver);
+        vault.withdraw(solver, spare);
+        for (uint256 i = 0; i < 3; ++i) {
+            uint256 dispute = _contest(solver, numbers[i], _charge(free));
+            vm.assertEq(uint256(counterclaimGame.started().clock), 6 days);
+            _pass(counterclaimGame.longest(_clock) + 1 minutes);
+            counterclaimGame.report(dispute, false);
+            counterclaims.settleDispute(dispute);
+        }
+        _settle();
+        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
+    }
+
+    /// @dev A solver that contests a true counterclaim everywhere at once would win by time if all disputes had one
+    /// clock, at the price of one bond for each.
+    function test_attack_more_contests_at_once_than_a_clock_has_time_for() public {
+        _toContestedWith(160 ether, 10 minutes);
+        uint256 number = _counterclaim(challenger, _one(false));
+        uint256[4] memory bonds = [uint256(BOND), 2 * uint256(BOND), 10 ether, 10 ether];
+        for (uint256 n = 1; n <= 4; ++n) {
+            _expectContest(solver, number, n, bonds[n - 1]);
+        }
+        counterclaimGame.report(2, true);
+        counterclaims.settleDispute(2);
+        _expectContest(solver, number, 4, 10 ether);
+    }
+
+    /// @dev Friends of the accuser that contest first would make the solver's own contest long and dear.
+    function test_attack_friends_that_stand_in_the_queue_before_the_solver() public {
+        _toContestedWith(160 ether, 10 minutes);
+        uint256 number = _counterclaim(challenger, _one(false));
+        _expectContest(watcher, number, 2, 2 * uint256(BOND));
+        _expectContest(watcher, number, 3, 10 ether);
+        _expectContest(solver, number, 1, uint256(BOND));
+        _expectContest(solver, number, 4, 10 ether);
+    }
+
+    function _expectContest(address who, uint256 number, uint256 clocks, uint256 bond) private {
+        uint256 dispute = _contest(who, number, _charge(_one(false)));
+        vm.assertEq(uint256(counterclaimGame.started().clock), clocks * 10 minutes);
+        vm.assertEq(counterclaims.contests(dispute).bond, bond);
     }
 
     function test_the_first_that_stands_decides() public {
@@ -207,6 +263,8 @@ contract CounterclaimsTest is CounterclaimBase {
             solver, number, charge, abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, uint8(7), uint8(0))
         );
         charge.kind = 1;
+        bytes memory dear = abi.encodeWithSelector(IObjections.BondTooHigh.selector, uint128(uint256(BOND)));
+        _refuseContest(solver, number, charge, dear);
         vm.warp(counterclaims.counterclaimed(number).until + 1);
         bytes memory late =
             abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, counterclaims.counterclaimed(number).until);
@@ -229,9 +287,21 @@ contract CounterclaimsTest is CounterclaimBase {
     }
 
     bool private _isExact;
+    uint128 private _stake;
+    uint32 private _clock;
 
-    function _terms() internal view override returns (Terms memory) {
-        return _isExact ? _exact(super._terms()) : super._terms();
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        if (_isExact) _exact(s);
+        if (_stake != 0) s.solverStake = _stake;
+        if (_clock != 0) s.clock = _clock;
+    }
+
+    /// @dev A task with other terms than that of most tests.
+    function _toContestedWith(uint128 stake, uint32 clock) private {
+        (_stake, _clock) = (stake, clock);
+        id = registry.computeTaskId(submitter, 0, _terms());
+        _toContested(true);
     }
 
     function _refuse(Claim memory claim, Rerun[] memory look, bytes memory why) private {

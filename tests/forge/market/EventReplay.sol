@@ -93,7 +93,7 @@ contract EventReplay {
         }
         if (_task(log, id) || _seat(log, id) || _proof(log, id)) return;
         if (_verdict(log, id) || _dispute(log, id) || _data(log, id)) return;
-        if (_objection(log, id) || _counterclaim(log, id) || _contest(log)) return;
+        if (_objection(log, id) || _counterclaim(log, id) || _contest(log, id)) return;
         _profile(log, id, _profiles[id]);
     }
 
@@ -349,13 +349,15 @@ contract EventReplay {
         (c.began, c.until, c.bond) = (began, until, uint128(bond));
     }
 
-    function _contest(Vm.Log calldata log) private returns (bool known_) {
+    function _contest(Vm.Log calldata log, bytes32 id) private returns (bool known_) {
         bytes32 topic = log.topics[0];
         if (topic == ICounterclaims.Contested.selector) {
             (uint256 number,,,, uint256 bond) = abi.decode(log.data, (uint256, uint8, uint8, uint32, uint256));
             uint256 about = uint256(log.topics[2]);
-            _contests[number] = Contest(about, _address(log.topics[3]), Ending.None, uint128(bond));
+            address challenger = _address(log.topics[3]);
+            _contests[number] = Contest(uint64(about), challenger, Ending.None, uint128(bond));
             ++_counterclaims[about].open;
+            if (challenger == _tasks[id].solver) _counterclaims[about].answered = true;
         } else if (topic == ICounterclaims.ContestSettled.selector || topic == ICounterclaims.ContestMoot.selector) {
             _contests[uint256(log.topics[3])].ending = Ending.Settled;
             --_counterclaims[uint256(log.topics[2])].open;

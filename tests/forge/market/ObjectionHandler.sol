@@ -139,7 +139,7 @@ contract ObjectionHandler is MarketHandler {
     function _dispute(address party, uint256 number, ClaimCharge memory charge) private returns (bool worked) {
         _announceContest(party, number, charge);
         Reordered memory none = Reordered(0, new bytes32[](0));
-        Opening memory opening = Opening(HEADER, PAYLOAD, 0);
+        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         vm.prank(party);
         (worked,) = address(counterclaims)
             .call(abi.encodeCall(counterclaims.contest, (number, charge, new Rerun[](0), none, opening)));

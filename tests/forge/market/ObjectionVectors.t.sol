@@ -19,7 +19,7 @@ contract ObjectionVectorsTest is Base {
         uint256[] memory taxes = _column("tax");
         vm.assertGt(stakes.length, 0);
         for (uint256 i = 0; i < stakes.length; ++i) {
-            vm.assertEq(Split.objectionBond(defenses[i], left[i], earlier[i]), bonds[i]);
+            vm.assertEq(Split.objectionBond(2 * defenses[i], left[i], earlier[i]), bonds[i]);
             vm.assertEq(Split.objectorReward(left[i], bonds[i], taxes[i]), rewards[i]);
         }
     }

@@ -78,6 +78,17 @@ contract ProfileAttacksTest is ProfileBase {
         vm.assertEq(_gain(solver), 0);
     }
 
+    /// @dev Who challenges a true profile everywhere at once would win by time if all disputes had one clock.
+    function test_attack_more_challenges_at_once_than_a_clock_has_time_for() public {
+        for (uint256 n = 1; n <= 3; ++n) {
+            _chargePortion(challenger);
+            vm.assertEq(uint256(_started().clock), n * 10 minutes);
+        }
+        _endProfile(2, true);
+        _chargePortion(challenger);
+        vm.assertEq(uint256(_started().clock), 30 minutes);
+    }
+
     /// @dev A bond comes back once: by itself, or when somebody asks.
     function test_attack_a_bond_that_is_released_twice() public {
         _chargePortion(challenger);

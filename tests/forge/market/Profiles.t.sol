@@ -190,7 +190,7 @@ contract ProfilesTest is ProfileBase {
             profiles.challengeRerun(id, portions, rerun, reordered, _opening());
             StartParams memory params = _started();
             vm.assertTrue(params.kind == 1 && params.program == _programs()[index % 3]);
-            vm.assertTrue(params.constants == "constants" && params.clock == 10 minutes);
+            vm.assertTrue(params.constants == "constants" && params.clock == (index + 1) * 10 minutes);
             vm.assertTrue(params.firstStep == index / 3 * 10 && params.steps == 10);
             vm.assertTrue(params.start == (index < 3 ? log[0] : _portions()[0].end));
             vm.assertTrue(params.end == _rerun(index).end);
@@ -203,7 +203,7 @@ contract ProfilesTest is ProfileBase {
             StartParams memory params = _started();
             vm.assertTrue(params.kind == 2 && params.component == c && params.program == "program");
             vm.assertTrue(params.x == _portions()[(c + 1) / 3].end && params.y == _rerun(c + 1).end);
-            vm.assertTrue(params.sum == _rerun(c + 1).distances[c - 1] && params.clock == 10 minutes);
+            vm.assertTrue(params.sum == _rerun(c + 1).distances[c - 1] && params.clock == c * 10 minutes);
         }
     }
 
@@ -215,7 +215,7 @@ contract ProfilesTest is ProfileBase {
                 vm.assertTrue(params.kind == 3 && params.component == c && params.program == "program");
                 vm.assertTrue(params.x == _portions()[k].end);
                 vm.assertTrue(params.y == (k == 0 ? log[0] : _portions()[0].end));
-                vm.assertTrue(params.sum == 1 << 64 && params.clock == 10 minutes);
+                vm.assertTrue(params.sum == 1 << 64 && params.clock == (3 * k + c) * 10 minutes);
             }
         }
     }

@@ -121,7 +121,7 @@ abstract contract ProvenBase is MarketBase {
     function _prove(uint32 segment) internal {
         uint256 step = INTERVAL * segment;
         (StepProof[] memory steps, bytes32 first) = (_proofs(step, INTERVAL), _vector(step));
-        provenSteps.prove(id, segment, first, steps);
+        provenSteps.prove(id, segment, first, 0, steps);
     }
 
     function _tie(uint256 step) internal {

@@ -55,7 +55,7 @@ contract ProvenStepsTest is ProvenBase {
         _submit();
         bytes memory notPinned = abi.encodeWithSelector(IProvenSteps.NotPinned.selector, id);
         vm.expectRevert(notPinned);
-        provenSteps.prove(id, 0, "first", new StepProof[](0));
+        provenSteps.prove(id, 0, "first", 0, new StepProof[](0));
         vm.expectRevert(notPinned);
         provenSteps.tie(id, TYPES, hex"00000000");
         vm.expectRevert(notPinned);
@@ -66,7 +66,7 @@ contract ProvenStepsTest is ProvenBase {
         _pinned(true);
         _submit();
         bytes32 first = _vector(10);
-        uint256 done = 0;
+        uint32 done = 0;
         uint8[4] memory portions = [3, 0, 1, 6];
         for (uint256 i = 0; i < portions.length; ++i) {
             StepProof[] memory steps = _proofs(10 + done, portions[i]);
@@ -74,7 +74,7 @@ contract ProvenStepsTest is ProvenBase {
                 vm.expectEmit(address(provenSteps));
                 emit IProvenSteps.StepProven(id, uint64(10 + done), _vector(10 + done), _vector(11 + done));
             }
-            provenSteps.prove(id, 1, first, steps);
+            provenSteps.prove(id, 1, first, done, steps);
             done += portions[i];
             Chain memory chain = provenSteps.chain(id, 1, first);
             vm.assertEq(chain.steps, done);
@@ -86,8 +86,8 @@ contract ProvenStepsTest is ProvenBase {
     function test_chains_of_other_beginnings_are_others() public {
         _pinned(true);
         _submit();
-        provenSteps.prove(id, 0, _vector(0), _proofs(0, 2));
-        provenSteps.prove(id, 0, "elsewhere", new StepProof[](0));
+        provenSteps.prove(id, 0, _vector(0), 0, _proofs(0, 2));
+        provenSteps.prove(id, 0, "elsewhere", 0, new StepProof[](0));
         vm.assertEq(provenSteps.chain(id, 0, "elsewhere").steps, 0);
         vm.assertEq(provenSteps.chain(id, 0, _vector(0)).steps, 2);
         _expectRefused(0, "elsewhere", _proof(0), abi.encodeWithSelector(IProvenSteps.InvalidProof.selector, uint64(0)));
@@ -98,14 +98,14 @@ contract ProvenStepsTest is ProvenBase {
         StepProof[] memory none = new StepProof[](0);
         bytes32 first = _vector(0);
         vm.expectRevert(abi.encodeWithSelector(IProvenSteps.NoSuchStep.selector, uint64(0)));
-        provenSteps.prove(id, 0, first, none);
+        provenSteps.prove(id, 0, first, 0, none);
         _submit();
         vm.expectRevert(abi.encodeWithSelector(IProvenSteps.NoSuchStep.selector, uint64(40)));
-        provenSteps.prove(id, 4, first, none);
+        provenSteps.prove(id, 4, first, 0, none);
         vm.expectRevert(abi.encodeWithSelector(IProvenSteps.NoSuchStep.selector, uint64(42_949_672_950)));
-        provenSteps.prove(id, type(uint32).max, first, none);
+        provenSteps.prove(id, type(uint32).max, first, 0, none);
         vm.expectRevert(abi.encodeWithSelector(IProvenSteps.NoSuchStep.selector, uint64(0)));
-        provenSteps.prove(id, 0, 0, none);
+        provenSteps.prove(id, 0, 0, 0, none);
         _prove(0);
         _expectRefused(0, first, _proof(10), abi.encodeWithSelector(IProvenSteps.NoSuchStep.selector, uint64(10)));
     }
@@ -148,8 +148,27 @@ contract ProvenStepsTest is ProvenBase {
         steps[3] = steps[2];
         bytes32 first = _vector(0);
         vm.expectRevert(abi.encodeWithSelector(IProvenSteps.WrongData.selector, uint64(3)));
-        provenSteps.prove(id, 0, first, steps);
+        provenSteps.prove(id, 0, first, 0, steps);
         vm.assertEq(provenSteps.chain(id, 0, first).steps, 0);
+    }
+
+    /// @dev A stranger proves the next step, or all of them, before a batch lands: what is left of the batch is proven.
+    function test_attack_a_batch_that_a_stranger_overtakes() public {
+        _pinned(true);
+        _submit();
+        bytes32 first = _vector(0);
+        for (uint32 step = 0; step < INTERVAL; step += 5) {
+            StepProof[] memory batch = _proofs(step, 5);
+            provenSteps.prove(id, 0, first, step, _proofs(step, step == 0 ? 1 : 5));
+            provenSteps.prove(id, 0, first, step, batch);
+            vm.assertEq(provenSteps.chain(id, 0, first).steps, step + 5);
+        }
+        vm.assertEq(provenSteps.chain(id, 0, first).last, _vector(INTERVAL));
+        // Nobody leaves a step out.
+        StepProof[] memory second = _proofs(11, 1);
+        first = _vector(10);
+        vm.expectRevert(abi.encodeWithSelector(IProvenSteps.NoSuchStep.selector, uint64(11)));
+        provenSteps.prove(id, 1, first, 1, second);
     }
 
     function test_a_tie_is_of_one_state_and_one_vector() public {
@@ -174,12 +193,12 @@ contract ProvenStepsTest is ProvenBase {
         _submit();
         (bytes32 start, bytes32 end) = (log[2], log[3]);
         _expectNotProven(start, end, end);
-        provenSteps.prove(id, 2, _vector(20), _proofs(20, 9));
+        provenSteps.prove(id, 2, _vector(20), 0, _proofs(20, 9));
         _tie(20);
         _tie(29);
         _tie(30);
         _expectNotProven(start, _state(29), _state(29));
-        provenSteps.prove(id, 2, _vector(20), _proofs(29, 1));
+        provenSteps.prove(id, 2, _vector(20), 9, _proofs(29, 1));
         vm.assertTrue(provenSteps.leadsTo(id, 2, start, end, end));
         vm.assertFalse(provenSteps.leadsTo(id, 2, start, "another", end));
         _expectNotProven(start, "another", "another");
@@ -216,8 +235,9 @@ contract ProvenStepsTest is ProvenBase {
     function _expectRefused(uint32 segment, bytes32 first, StepProof memory given, bytes memory reason) private {
         StepProof[] memory steps = new StepProof[](1);
         steps[0] = given;
+        uint32 from = provenSteps.chain(id, segment, first).steps;
         vm.expectRevert(reason);
-        provenSteps.prove(id, segment, first, steps);
+        provenSteps.prove(id, segment, first, from, steps);
     }
 
     function _expectNotProven(bytes32 start, bytes32 end, bytes32 shown) private {
