@@ -317,8 +317,8 @@ contract Settlement is ISettlement, MarketDesk {
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function _endWords(bytes32 taskId, Task memory t, Terms memory s, bool stood) private returns (uint256 count) {
+        if (_unserved[taskId][0] == address(0)) return 0;
         address[2] memory said = _unserved[taskId];
-        if (said[0] == address(0)) return 0;
         delete _unserved[taskId];
         uint256 bond = _unservedBond(t, s);
         for (; count < 2 && said[count] != address(0); ++count) {

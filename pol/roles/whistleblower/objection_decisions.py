@@ -6,7 +6,7 @@ from functools import partial
 
 from pol.chain.desks.task_registry import MarketTask, Terms
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.data_availability import current_demands, demand_state
+from pol.roles.party.data_availability import current_demands, demand_state, demanded_entries
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import require_time_to_look
