@@ -123,7 +123,4 @@ interface IObjections {
     /// defend, at the base fee of the block, doubled for each objection before, up to the least that an objector wins
     /// (`Split.objectionBond`).
     function bondOf(bytes32 taskId) external view returns (uint128);
-
-    /// @notice The clock of the next objection: that of the terms for each that is open, and for itself.
-    function clockOf(bytes32 taskId) external view returns (uint32);
 }

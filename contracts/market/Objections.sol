@@ -163,11 +163,6 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
         return _bond(registry.terms(taskId), registry.task(taskId).price, objected(taskId).objections);
     }
 
-    /// @inheritdoc IObjections
-    function clockOf(bytes32 taskId) external view returns (uint32) {
-        return _queued(registry.terms(taskId).clock, objected(taskId).open);
-    }
-
     /// @dev Counts another objection to a segment that its party may dispute; the bond is the caller's to lock.
     /// @return t The task.
     /// @return bond What is to be locked.

@@ -65,10 +65,10 @@ def test_the_policy_is_about_the_clock_of_the_terms(town: Town) -> None:
     friend = town.join(Seer, "x")
     friend.baseless(task_id, next(s for s in not_drawn(friend, task_id) if s != JUMP))
     game, clock = friend.market.objection_game, friend.market.registry.terms(task_id).clock
-    assert friend.market.objections.read("clockOf", task_id) == 2 * clock
     strict = replace(PUBLIC_CHAIN, max_dispute=game.longest(clock))
     seer = town.join(Whistleblower, "w", policy=strict)
     assert run(seer, next_of_whistleblower) == ["object to a segment"]
+    assert game.params(friend.market.objections.disputes(task_id)[-1]).clock == 2 * clock
     stricter = town.join(Whistleblower, "w", policy=replace(strict, max_dispute=game.longest(clock) - 1))
     with pytest.raises(ProtocolError, match="longest dispute"):
         stricter.require_money(task_id)

@@ -20,6 +20,7 @@ from log_market import (
 )
 from role_market import OFFER, Town, acts, awarded, disclosed, gain, profiled, settle, submitted, waits
 
+from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.claims.segment_claim import SegmentClaim
@@ -32,7 +33,7 @@ from pol.roles.process.party_process import DecisionResult, LoggedDecision, Proc
 from pol.roles.solver import solver_decisions
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import attend, contest_bond, next_of_solver
-from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter import GWEI, Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -263,7 +264,8 @@ def test_it_bids_for_no_log_about_which_it_could_not_judge_a_counterclaim_in_tim
 
 
 def test_the_bond_of_a_moot_contest_comes_back_after_the_task(town: Town) -> None:
-    task_id = honest(town, TOLERANT, spared=1)
+    rich = replace(TOLERANT, looks=0, stake_factor=8, verifier_share=8, wei_per_work_unit=200 * GWEI)
+    task_id = honest(town, rich, spared=1)
     verifier = sitting(town, task_id)
     accuser, friend, solver = town.join(Accuser, "x"), town.join(Whistleblower, "w"), town.join(Solver, "t")
     desk, before = solver.market.counterclaims, gain(solver)
@@ -287,6 +289,9 @@ def test_the_bond_of_a_moot_contest_comes_back_after_the_task(town: Town) -> Non
     assert done(made_by(process, 3)) == ["settle a dispute"]
     assert gain(solver) == paid + bond
     assert desk.disputes(task_id) == []
+    # The friend has put up more than the accuser: it came before the solver, whose place is the first.
+    assert desk.dispute(dispute).bond > bond
+    assert all(found.holds for found in Auditor(solver.market, town.deployment.treasury).findings())
 
 
 def test_a_counterclaim_is_judged_once(town: Town, replays: list[int]) -> None:

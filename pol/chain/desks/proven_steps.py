@@ -70,7 +70,7 @@ class ProvenSteps(Binding):
     ) -> int:
         """Record steps of a segment from the vector with hash ``first``, all but those that are; returns the gas.
 
-        before: how many steps of the segment lie before them.
+        ``before``: how many steps of the segment lie before them.
 
         Raises:
             Reverted: a proof doesn't hold, or a step before them isn't proved.

@@ -72,14 +72,8 @@ def contestable(role: Role, task_id: bytes) -> list[tuple[SaidClaim, Counterclai
     return [(desk.said(number), each) for number, each in found if not each.fell and now <= each.until]
 
 
-def contest_decision(
-    role: LogDisputant, task_id: bytes, said: SaidClaim, found: Counterclaim, is_next: bool
-) -> Decision | None:
+def contest_decision(role: LogDisputant, task_id: bytes, said: SaidClaim, found: Counterclaim) -> Decision | None:
     """The contest of a false counterclaim about this party's own log; None if it is true.
-
-    With one bond and one machine, one is contested after the other: the windows leave time for that ("Objections" in
-    docs/spec/market.md). One whose last half of a window has begun waits for no other. ``is_next``: the caller has
-    decided to contest no other.
 
     Raises:
         OperationalError: the segment can't be replayed, or node or store failed.
@@ -88,8 +82,10 @@ def contest_decision(
     if not charges:
         return None
     why = f"counterclaim {said.number} about segment {said.claim.segment} of its log is false"
-    latest = found.until - role.market.registry.terms(task_id).challenge_window // 2
-    if not (is_next and _is_idle(role, task_id)) and role.connection.now() < latest:
+    # Windows leave time for one after the other, with one bond and one machine (docs/spec/market.md, "Objections").
+    desk, latest = role.market.counterclaims, found.until - role.market.registry.terms(task_id).challenge_window // 2
+    is_busy = any(desk.dispute(number).challenger == role.wallet.address for number in desk.disputes(task_id))
+    if is_busy and role.connection.now() < latest:
         return Wait(task_id, f"{why}: it contests one after the other, and this one by second {latest}", latest)
     free = role.market.vault.free(role.wallet.address)
     if free < found.bond:
@@ -97,12 +93,6 @@ def contest_decision(
         return Wait(task_id, f"{why}: deposit {found.bond - free} wei by second {found.until}", found.until)
     act = partial(role.contest, task_id, said, charges[0])
     return Action(task_id, "contest a counterclaim", why, Mode.DEFEND, act, found.until)
-
-
-def _is_idle(role: Role, task_id: bytes) -> bool:
-    """Whether no contest of this party about a log is open."""
-    desk = role.market.counterclaims
-    return all(desk.dispute(number).challenger != role.wallet.address for number in desk.disputes(task_id))
 
 
 def _calls(role: Role, task_id: bytes, task: MarketTask) -> Iterator[Action | None]:

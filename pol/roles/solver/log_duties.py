@@ -106,8 +106,8 @@ def _ask_for_contests(role: Solver, task_id: bytes, duties: LogDuties) -> None:
     unseen.sort(key=lambda pair: role.begun_comparisons[task_id, pair[0].number])
     known = len(duties.deeds)
     for said, counterclaim in [pair for pair in found if pair not in unseen] + unseen[:1]:
-        is_next = len(duties.deeds) == known
-        duties.ask(partial(contest_decision, role, task_id, said, counterclaim, is_next))
+        if len(duties.deeds) == known:
+            duties.ask(partial(contest_decision, role, task_id, said, counterclaim))
     if len(unseen) > 1:
         why = f"it looks at one counterclaim about its log after the other, and at {len(unseen) - 1} next"
         duties.waits.append(Wait(task_id, why, unseen[1][1].until))
