@@ -29,6 +29,13 @@ interface ISettlement {
     event ObjectorPaid(bytes32 indexed taskId, address indexed solver, address indexed objector, uint256 amount);
     /// @notice A verifier that knew its duty hasn't done it: `claimer` has shown it, and gets `bounty` of its `stake`.
     event SeatDefaulted(bytes32 indexed taskId, address indexed claimer, uint256 stake, uint256 bounty);
+    /// @notice The verifier of this seating says that the solver doesn't serve the states, and answers for it with
+    /// `bond`.
+    event Unserved(bytes32 indexed taskId, uint32 indexed seating, address indexed verifier, uint256 bond);
+    /// @notice A word that the solver doesn't serve has ended: its bond is free, or lost to the fund of the jackpot.
+    event WordEnded(bytes32 indexed taskId, address indexed verifier, uint256 bond, bool lost);
+    /// @notice Two have said that the solver doesn't serve: it has lost its `stake`, of which each has got `share`.
+    event NotServed(bytes32 indexed taskId, address indexed solver, uint256 stake, uint256 share);
     /// @notice The beacon has been silent for too long: stakes and escrow are free, but for `tax`, if a verifier had
     /// been seated.
     event Abandoned(bytes32 indexed taskId, uint256 tax);
@@ -38,6 +45,8 @@ interface ISettlement {
     error DutyUnknown(bytes32 taskId);
     /// @notice The rounds are there: the deadline stays.
     error DutyKnown(bytes32 taskId);
+    /// @notice Two have to say that the solver doesn't serve.
+    error NotUnserved(bytes32 taskId);
     /// @notice The task waits for no round, or not for long enough.
     error NotSilent(bytes32 taskId);
     /// @notice The work at this price costs more than any task may.
@@ -81,6 +90,19 @@ interface ISettlement {
     /// what a verifier had to do are recorded before: nobody decides by silence whether a duty counts. The caller gets
     /// a share of a verifier's stake.
     function claimSeatDefault(bytes32 taskId) external;
+
+    /// @notice The seated verifier, within its window and instead of a verdict: the solver doesn't serve the states.
+    /// It leaves its seat, which is drawn anew, and answers for its word with a part of its stake
+    /// (`Split.unservedBond`). The second word, of another account, ends the training. A verdict that stands takes the
+    /// bond of the first, unless its verifier has withdrawn its own word by it.
+    function unserved(bytes32 taskId) external;
+
+    /// @notice Anybody: ends a training that two have called unserved while an objection was open. A new auction
+    /// begins.
+    function claimUnserved(bytes32 taskId) external;
+
+    /// @notice Who has said that the present solver of a task doesn't serve.
+    function unservedBy(bytes32 taskId) external view returns (address[2] memory);
 
     /// @notice Anybody: while the beacon hasn't given the rounds that say what a verifier has to do, it has its whole
     /// window from now on.

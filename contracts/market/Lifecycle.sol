@@ -39,13 +39,14 @@ library Lifecycle {
             if (to == Status.Bidding) return SETTLEMENT; // Settlement.claimSolverDefault: after the deadline
         } else if (from == Status.Committed) {
             if (to == Status.Verifying) return SEATS; // Seats.decide: a verifier sits
-            if (to == Status.Bidding) return SETTLEMENT; // Settlement.claimWithheld: data are withheld
+            // Settlement.claimWithheld, Settlement.unserved, Settlement.claimUnserved: data are withheld, or not served
+            if (to == Status.Bidding) return SETTLEMENT;
             if (to == Status.Closed) return SETTLEMENT; // Settlement.abandon: the beacon is silent
         } else if (from == Status.Verifying) {
             // DataDemands.demand, Settlement.extend: the verifier waits for data, or for a round
             if (to == Status.Verifying) return DEMANDS | SETTLEMENT;
             if (to == Status.Watched) return VERDICTS; // Verdicts.post: the verdict is posted
-            // Verdicts.reportLeak, Settlement.claimSeatDefault: the verifier has lost its seat
+            // Verdicts.reportLeak, Settlement.claimSeatDefault, Settlement.unserved: the verifier has left its seat
             if (to == Status.Committed) return VERDICTS | SETTLEMENT;
             if (to == Status.Bidding) return SETTLEMENT; // Settlement.claimWithheld: data are withheld
             if (to == Status.Closed) return SETTLEMENT; // Settlement.abandon: the beacon is silent

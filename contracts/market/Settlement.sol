@@ -20,6 +20,10 @@ contract Settlement is ISettlement, MarketDesk {
     /// @dev The pot of the jackpot that pays and reserves.
     bytes32 private constant FUND = "fund";
 
+    /// @dev Who has said that the present solver doesn't serve. Their bonds are locked here under the task's id: they
+    /// are neither its submitter nor its solver.
+    mapping(bytes32 taskId => address[2]) private _unserved;
+
     /// @param treasury_ Must be able to withdraw from the vault.
     constructor(IStakeVault vault_, address treasury_) MarketDesk(vault_) {
         if (treasury_ == address(0)) revert NotAllowed(treasury_);
@@ -93,6 +97,7 @@ contract Settlement is ISettlement, MarketDesk {
         uint256 share = Shares.up(price, Shares.TREASURY_OF_PRICE);
         uint256 tax = jackpot.tax(s.jackpot);
         emit Settled(taskId, price, s.verifierFee, tax, share);
+        _endWords(taskId, t, s, true);
         vault.forfeit(taskId, t.submitter, price + share + s.verifierFee + tax);
         _pay(taskId, t.solver, price);
         _pay(taskId, treasury, share);
@@ -134,12 +139,13 @@ contract Settlement is ISettlement, MarketDesk {
         // Paid by the submitter's share: the escrow stays whole for the next solver and its verifier.
         uint256 fee = stood ? s.verifierFee : 0;
         emit Withheld(taskId, t.solver, demander, bounty, half - fee, fee);
+        // After the second word the seat stays empty.
+        if (_endWords(taskId, t, s, false) < 2) seats.release(taskId);
         vault.forfeit(taskId, t.solver, left);
         _pay(taskId, demander, bounty);
         _pay(taskId, t.submitter, half - fee);
         _pay(taskId, t.holder, fee);
         _toFund(taskId, left - bounty - half);
-        seats.release(taskId);
         verdicts.forget(taskId);
         registry.openBidding(taskId);
     }
@@ -162,6 +168,46 @@ contract Settlement is ISettlement, MarketDesk {
         }
         registry.advance(taskId, t.status, verifies ? Status.Committed : Status.Profiling, 0);
         seats.open(taskId, verifies);
+    }
+
+    /// @inheritdoc ISettlement
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-no-eth,reentrancy-events
+    function unserved(bytes32 taskId) external {
+        Task memory t = _expect(taskId, Status.Verifying);
+        address party = _requireParty(t.holder);
+        _notAfter(t.deadline);
+        // Who waits for them has its time (`extend`).
+        if (!_isDutyKnown(taskId)) revert DutyUnknown(taskId);
+        address[2] storage said = _unserved[taskId];
+        if (party == said[0]) revert NotAllowed(party);
+        uint256 bond = _unservedBond(t, registry.terms(taskId));
+        emit Unserved(taskId, t.seating, party, bond);
+        seats.release(taskId);
+        vault.lock(taskId, party, bond);
+        registry.advance(taskId, Status.Verifying, Status.Committed, 0);
+        if (said[0] == address(0)) {
+            said[0] = party;
+            return seats.open(taskId, true);
+        }
+        said[1] = party;
+        ObjectionCount memory objected = objections.objected(taskId);
+        // An objector is to be paid out of the stake.
+        if (objected.open == 0) _endUnserved(taskId, t, objected.fell);
+    }
+
+    /// @inheritdoc ISettlement
+    function claimUnserved(bytes32 taskId) external {
+        Task memory t = _expect(taskId, Status.Committed);
+        if (_unserved[taskId][1] == address(0)) revert NotUnserved(taskId);
+        ObjectionCount memory objected = objections.objected(taskId);
+        if (objected.open > 0) revert DisputesOpen(objected.open);
+        _endUnserved(taskId, t, objected.fell);
+    }
+
+    /// @inheritdoc ISettlement
+    function unservedBy(bytes32 taskId) external view returns (address[2] memory) {
+        return _unserved[taskId];
     }
 
     /// @inheritdoc ISettlement
@@ -190,6 +236,7 @@ contract Settlement is ISettlement, MarketDesk {
         if (!empty) seats.release(taskId);
         // What nobody could challenge refutes nothing.
         verdicts.forget(taskId);
+        _endWords(taskId, t, registry.terms(taskId), false);
         vault.forfeit(taskId, t.submitter, tax);
         _toFund(taskId, tax);
         _refund(taskId, t.submitter);
@@ -242,6 +289,52 @@ contract Settlement is ISettlement, MarketDesk {
         _pay(taskId, _party(), bounty);
         _pay(taskId, submitter, share);
         _toFund(taskId, stake - bounty - share);
+    }
+
+    /// @dev The training that two have called unserved. A solver whose log is known to be false escapes nothing by it.
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function _endUnserved(bytes32 taskId, Task memory t, bool fell) private {
+        Terms memory s = registry.terms(taskId);
+        address[2] memory said = _unserved[taskId];
+        _endWords(taskId, t, s, false);
+        if (fell) {
+            _slashSolver(taskId, t, s.solverStake, Shares.SUBMITTER_OF_SOLVER_STAKE);
+        } else {
+            uint256 share = Shares.sayerShare(_unservedBond(t, s), s.solverStake);
+            emit NotServed(taskId, t.solver, s.solverStake, share);
+            vault.forfeit(taskId, t.solver, s.solverStake);
+            _pay(taskId, said[0], share);
+            _pay(taskId, said[1], share);
+            _toFund(taskId, s.solverStake - 2 * share);
+        }
+        verdicts.forget(taskId);
+        registry.openBidding(taskId);
+    }
+
+    /// @dev Bonds of words that the solver doesn't serve. A verdict that stands takes that of another verifier, for the
+    /// fund: neither solver nor verifier gains by data that only some can read.
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function _endWords(bytes32 taskId, Task memory t, Terms memory s, bool stood) private returns (uint256 count) {
+        if (_unserved[taskId][0] == address(0)) return 0;
+        address[2] memory said = _unserved[taskId];
+        delete _unserved[taskId];
+        uint256 bond = _unservedBond(t, s);
+        for (; count < 2 && said[count] != address(0); ++count) {
+            bool lost = stood && said[count] != t.holder;
+            emit WordEnded(taskId, said[count], bond, lost);
+            if (lost) {
+                vault.forfeit(taskId, said[count], bond);
+                _toFund(taskId, bond);
+            } else {
+                vault.unlock(taskId, said[count], bond);
+            }
+        }
+    }
+
+    function _unservedBond(Task memory t, Terms memory s) private pure returns (uint256) {
+        return Shares.unservedBond(t.price, s.solverStake, s.verifierStake);
     }
 
     /// @dev The solver has landed where only reruns can tell: it pays them to the verifier that made them, be it

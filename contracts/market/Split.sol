@@ -28,6 +28,12 @@ library Split {
     uint256 internal constant VERIFIER_OF_BOND = 5_000;
     /// @notice Of the bond of a party that lost a dispute about an objection, to the other side: solver or objector.
     uint256 internal constant WINNER_OF_BOND = 5_000;
+    /// @notice Of what two words that a solver doesn't serve cost it, its stake and its price: what each of them puts
+    /// at risk. A coalition with three tenths of the tickets loses more by false ones than the solver.
+    uint256 internal constant UNSERVED_OF_LOSS = 7_000;
+    /// @notice Of that bond, to each of two that have said so, out of the solver's stake: who isn't served gains by its
+    /// word though the next in its seat is an accomplice of the solver's three times in ten.
+    uint256 internal constant SAYER_OF_BOND = 4_400;
     /// @notice Of the price that a solver is paid, to the treasury on top of it.
     uint256 internal constant TREASURY_OF_PRICE = 50;
     /// @notice Units of work that `Terms.unitPrice` pays.
@@ -84,6 +90,18 @@ library Split {
         uint256 most = first < share ? share : first;
         uint256 doubled = first << (earlier < MAX_OBJECTION_DOUBLINGS ? earlier : MAX_OBJECTION_DOUBLINGS);
         return doubled < most ? doubled : most;
+    }
+
+    /// @notice What a word that the solver doesn't serve puts at risk; no more than the verifier has staked.
+    function unservedBond(uint128 price, uint128 solverStake, uint128 verifierStake) internal pure returns (uint256) {
+        uint256 bond = down(uint256(price) + solverStake, UNSERVED_OF_LOSS);
+        return bond < verifierStake ? bond : verifierStake;
+    }
+
+    /// @notice What each of two that have said so gets of the solver's stake.
+    function sayerShare(uint256 bond, uint128 solverStake) internal pure returns (uint256) {
+        uint256 share = down(bond, SAYER_OF_BOND);
+        return share < solverStake / 2 ? share : solverStake / 2;
     }
 
     /// @notice The most that a solver can be paid: work times price, rounded up.

@@ -29,6 +29,10 @@ VERIFIER_OF_BOND = 5_000
 """Part of the bond of a challenger that lost that goes to the challenged party."""
 WINNER_OF_BOND = 5_000
 """Part of the bond of a party that lost a dispute about an objection that goes to the other side."""
+UNSERVED_OF_LOSS = 7_000
+"""What a verifier puts at risk by its word that it isn't served: part of the solver's stake and price together."""
+SAYER_OF_BOND = 4_400
+"""Part of that bond that each of two sayers gets out of the solver's stake."""
 TREASURY_OF_PRICE = 50
 """Part of the solver's price that the treasury gets on top of it."""
 WORK = 1 << 32
@@ -86,6 +90,11 @@ class Deal:
             raise ProtocolError(
                 "what withheld data leave of the solver's stake does not cover the tax; raise the stake"
             )
+
+    @property
+    def word(self) -> int:
+        """Bond of a verifier's word that it isn't served."""
+        return unserved_bond(self.price, self.solver_stake, self.verifier_stake)
 
     @property
     def escrow(self) -> int:
@@ -164,6 +173,11 @@ def objector_reward(stake: int, bond: int, tax: int) -> int:
     rest = stake - share_down(stake, SUBMITTER_OF_SOLVER_STAKE)
     most = min(share_down(stake, MOST_OF_SOLVER_STAKE), max(rest - tax, 0), bond)
     return max(most, share_down(stake, OBJECTOR_OF_SOLVER_STAKE))
+
+
+def unserved_bond(price: int, solver_stake: int, verifier_stake: int) -> int:
+    """What a word that the solver doesn't serve puts at risk."""
+    return min(share_down(price + solver_stake, UNSERVED_OF_LOSS), verifier_stake)
 
 
 def objection_bond(defense: int, stake: int, earlier: int) -> int:
@@ -290,6 +304,28 @@ def data_withheld(deal: Deal, *, stood: bool) -> Payout:
         challenger=bounty,
         fund=slashed - share - bounty - deal.objected,
     )
+
+
+def not_served(deal: Deal) -> Payout:
+    """The second word that the solver doesn't serve: releases its stake, the sayer's, and the bond of the first.
+
+    The first is the ``challenger``. An auction begins anew with the same escrow. A log that has fallen costs it all.
+    """
+    paid = Payout(holder=deal.verifier_stake, challenger=deal.word)
+    if deal.objected:
+        share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
+        return replace(paid, submitter=share, fund=deal.solver_stake - share - deal.objected)
+    share = min(share_down(deal.word, SAYER_OF_BOND), deal.solver_stake // 2)
+    return Payout(
+        holder=paid.holder + share,
+        challenger=paid.challenger + share,
+        fund=deal.solver_stake - 2 * share,
+    )
+
+
+def word_contradicted(deal: Deal) -> Payout:
+    """A verdict stood after somebody had said that it isn't served: releases the bond of that word."""
+    return Payout(fund=deal.word)
 
 
 def seat_defaulted(deal: Deal) -> Payout:

@@ -99,6 +99,8 @@ ROWS: dict[str, Callable[[Deal], Payout]] = {
     "solverDefaulted": payouts.solver_defaulted,
     "dataWithheld": lambda deal: payouts.data_withheld(deal, stood=False),
     "dataWithheldAfterVerdict": lambda deal: payouts.data_withheld(deal, stood=True),
+    "notServed": payouts.not_served,
+    "acceptedContradicted": lambda deal: _with_word(payouts.accepted(deal), deal),
     "seatDefaulted": payouts.seat_defaulted,
     "profilerDefaulted": payouts.profiler_defaulted,
     "abandonedSeated": lambda deal: payouts.abandoned(deal, decided=True),
@@ -122,6 +124,10 @@ def payout_vectors() -> dict[str, Any]:
             for named in NAMED
         ],
     }
+
+
+def _with_word(paid: Payout, deal: Deal) -> Payout:
+    return replace(paid, fund=paid.fund + payouts.word_contradicted(deal).fund)
 
 
 def _after(earlier: int, deal: Deal) -> Deal:

@@ -77,6 +77,12 @@ ROWS: dict[str, Row] = {
         lambda d: d.solver_stake + d.verifier_stake,
         Payout(submitter=150, holder=403, challenger=31, fund=220),
     ),
+    "not served": (
+        payouts.not_served,
+        lambda d: d.solver_stake + d.verifier_stake + d.word,
+        Payout(holder=303 + 133, challenger=303 + 133, fund=235),
+    ),
+    "a word contradicted": (payouts.word_contradicted, lambda d: d.word, Payout(fund=303)),
     "seat defaulted": (
         payouts.seat_defaulted,
         lambda d: d.verifier_stake,
@@ -161,6 +167,7 @@ def test_no_party_gets_more_than_half_of_what_another_lost(deal: Deal) -> None:
     assert 2 * payouts.secret_leaked(deal).challenger <= deal.verifier_stake
     assert 2 * payouts.seat_defaulted(deal).submitter <= deal.verifier_stake
     assert 2 * payouts.solver_defaulted(deal).submitter <= deal.solver_stake
+    assert 2 * (payouts.not_served(deal).challenger - deal.word) <= deal.solver_stake
     assert 2 * (payouts.rejected(deal).submitter - deal.bidding_escrow + deal.verifier_fee + deal.tax) <= (
         deal.solver_stake
     )

@@ -23,7 +23,6 @@ from role_market import (
     settle,
     submitted,
     verified,
-    waits,
 )
 
 from pol.chain.account.wallet import Reverted
@@ -125,8 +124,8 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     assert any((tmp_path / "v").glob("??/*"))
 
 
-def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_path: Path) -> None:
-    """Whoever sits without data can only default."""
+def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes, town: Town, tmp_path: Path) -> None:
+    """Left to others it would be an accomplice's; a solver that is gone answers no demand."""
     verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     verifier.task(proven)
     checkpoints = verifier.proof(proven).checkpoints
@@ -140,9 +139,9 @@ def test_no_seat_is_claimed_without_the_states(proven: bytes, town: Town, tmp_pa
     assert "can't be read" in decision.why
     locked = verifier.market.vault.balances(verifier.wallet.address).locked
     decision.act()
-    # Once: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
+    # One: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
     for party in (verifier, town.join(Verifier, "v", evidence=tmp_path / "v")):
-        assert "left alone" in waits(next_of_verifier(party, proven))
+        assert acts(next_of_verifier(party, proven)).verb == "claim the seat"
     (demand,) = verifier.market.demands.demands(proven)
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
     town.connection.wait_until(demand.deadline)

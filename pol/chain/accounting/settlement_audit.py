@@ -57,6 +57,8 @@ class Auditor:
             names = court.desk.EVENTS
             for name, event in court.desk.log.read((names.settled, names.moot)):
                 yield from self._once(name, event, partial(self._disputed, matter, name))
+        for event in market.settlement.events("NotServed"):
+            yield from self._once("NotServed", event, self._not_served)
         for event in market.counterclaims.events("CounterclaimConcluded"):
             yield from self._once("CounterclaimConcluded", event, self._counterclaimed)
 
@@ -100,8 +102,29 @@ class Auditor:
             row = payouts.rejected(deal)
         else:
             row = payouts.rejected_though_repeated(deal)
-        parties = _parties(row, task.submitter, award["solver"], posted["verifier"], treasury=self._treasury)
-        yield self._paid(task_id, "settlement", parties, row.fund, transaction)
+        parties, fund = _parties(row, task.submitter, award["solver"], posted["verifier"], treasury=self._treasury), 0
+        for word in self._market.settlement.events("WordEnded", taskId=task_id):
+            if word["transaction"] != transaction:
+                continue
+            if word["verifier"] == posted["verifier"]:
+                parties[word["verifier"]] += deal.word
+            else:
+                fund += payouts.word_contradicted(deal).fund
+        yield self._paid(task_id, "settlement", parties, row.fund + fund, transaction)
+
+    def _not_served(self, event: dict[str, Any]) -> Iterator[AuditFinding]:
+        task_id, block, transaction = bytes(event["taskId"]), int(event["block"]), event["transaction"]
+        award = self._market.registry.last_event(f"task {task_id.hex()}", "Awarded", block, taskId=task_id)
+        deal = self._deal(task_id, price=int(award["price"]))
+        words = self._market.settlement.events("WordEnded", taskId=task_id)
+        first, second = (word["verifier"] for word in words if word["transaction"] == transaction)
+        said = self._market.settlement.events("Unserved", taskId=task_id)
+        # The second has left its seat in the same transaction, unless an objection was open then.
+        stake = deal.verifier_stake if any(word["transaction"] == transaction for word in said) else 0
+        row = payouts.not_served(deal)
+        row = replace(row, holder=row.holder - deal.verifier_stake + stake + deal.word)
+        parties = _parties(row, holder=second, challenger=first)
+        yield self._paid(task_id, "the fine of a solver that doesn't serve", parties, row.fund, transaction)
 
     def recount(self, task_id: bytes, seating: int) -> tuple[int, int]:
         """Number of rejecting claims of a verdict, and of those whose replay ends elsewhere than the solver."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
+from eth_typing import ChecksumAddress
+from eth_utils.address import to_checksum_address
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
@@ -33,6 +35,19 @@ class Settlement(Binding):
     def claim_seat_default(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Remove a profiler or verifier that missed its deadline; records a verifier's rounds before."""
         return self.transact(wallet, "claimSeatDefault", task_id)
+
+    def unserved(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """Say, instead of a verdict, that the solver doesn't serve the states: the seat is drawn anew."""
+        return self.transact(wallet, "unserved", task_id)
+
+    def claim_unserved(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
+        """End a training that two verifiers have called unserved while an objection was open."""
+        return self.transact(wallet, "claimUnserved", task_id)
+
+    def unserved_by(self, task_id: bytes) -> list[ChecksumAddress]:
+        """The verifiers that have said that the present solver doesn't serve the states, two at most."""
+        said = self.read("unservedBy", task_id)
+        return [to_checksum_address(account) for account in said if int(account, 16)]
 
     def extend(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Restart the window of a verifier whose rounds the beacon hasn't given."""

@@ -167,6 +167,8 @@ def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
     task, decision = reader.market.registry.task(task_id), public_call(reader, task_id)
     shown: dict[str, Any] = {"task": task_id.hex(), "status": task.status.name.lower()}
     shown |= {"submitter": task.submitter, "solver": task.solver, "holder": task.holder}
+    if said := reader.market.settlement.unserved_by(task_id):
+        shown["unserved"] = f"{', '.join(said)} can't read the states, as it says; two such words end the training"
     if isinstance(decision, Action):
         return shown | {"next": f"anybody may {decision.verb}: {decision.why}"}
     shown["next"] = decision.why

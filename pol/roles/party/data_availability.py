@@ -19,32 +19,34 @@ PROBES = 4
 
 
 def missing_states(role: Role, task_id: bytes) -> list[int]:
-    """Log entries at the ends of drawn segments whose states this party can't read.
+    """Log entries whose states a verdict needs and this party can't read: ends of drawn segments, and the model.
 
     Raises:
         Reverted: nothing is drawn yet.
         OperationalError: the node failed, or the task itself can't be read.
     """
     segments = role.market.proofs.drawn_segments(task_id)
-    return unreadable_states(role, task_id, sorted({entry for segment in segments for entry in (segment, segment + 1)}))
+    last = role.task(task_id).document.segments
+    return unreadable_states(role, task_id, sorted({last, *segments, *(segment + 1 for segment in segments)}))
 
 
 def unavailable_states(role: Role, task_id: bytes) -> list[int]:
     """Log entries whose states a verdict may need and that can't be read: a verifier without them defaults.
 
-    These are the ends of the drawn segments; before the draw, PROBES entries that nobody can foresee.
+    These are the `missing_states`; before the draw, PROBES entries that nobody can foresee.
 
     Raises:
         OperationalError: the node failed, or the task itself can't be read.
     """
-    if task_id in role.probed:
+    training = (task_id, role.market.registry.task(task_id).began)
+    if training in role.probed:
         return []
     try:
         lost = missing_states(role, task_id)
     except Reverted:
         lost = unreadable_states(role, task_id, _probes(role, task_id))
     if not lost:
-        role.probed.add(task_id)
+        role.probed.add(training)
     return lost
 
 
@@ -97,9 +99,18 @@ def demand_state(role: Role, task_id: bytes, entry: int) -> DataDemand:
         Reverted: it is too late, or too little of this party's money is free in the vault.
         OperationalError: the node failed.
     """
-    made = role.market.demands.demand(role.wallet, task_id, entry, *_random_leaf(role, task_id, entry))
-    role.demanded.add(task_id)
-    return made
+    return role.market.demands.demand(role.wallet, task_id, entry, *_random_leaf(role, task_id, entry))
+
+
+def demanded_entries(role: Role, task_id: bytes, task: MarketTask) -> set[int]:
+    """Entries of the present log of which this party has demanded a leaf, so that it demands none of them again.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    made = (event["demand"] for event in role.market.demands.events("Demanded", taskId=task_id))
+    own = role.wallet.address
+    return {int(each["entry"]) for each in made if (each["began"], each["demander"]) == (task.began, own)}
 
 
 def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:

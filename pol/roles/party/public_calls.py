@@ -15,6 +15,9 @@ from pol.roles.party.demand_decisions import expired_demand
 from pol.roles.party.log_decisions import finished_dispute, objection_call, objections_until
 from pol.roles.party.role import Role
 
+WORDS = 2
+"""Verifiers that have to say that a solver doesn't serve."""
+
 
 def concerning_call(role: Role, task_id: bytes, concern: str, takes: bool = False) -> Decision:
     """As `public_call`, but a call that gains this party nothing is left to those that wait for it.
@@ -46,7 +49,7 @@ def public_call(role: Role, task_id: bytes) -> Decision:
         Status.PROFILING: _profiling,
         Status.BIDDING: _bidding,
         Status.TRAINING: _training,
-        Status.COMMITTED: _seat,
+        Status.COMMITTED: _committed,
         Status.VERIFYING: _verifying,
         Status.WATCHED: _watched,
         Status.CONTESTED: _contested,
@@ -95,6 +98,14 @@ def _profiling(role: Role, task_id: bytes, task: MarketTask) -> Decision:
         return Wait(task_id, f"the profile waits for {standing.open} disputes", until)
     why = "nobody has refuted the profile in its window"
     return _call(task_id, "conclude the profile", why, lambda: profiles.conclude(role.wallet, task_id))
+
+
+def _committed(role: Role, task_id: bytes, task: MarketTask) -> Decision:
+    settlement = role.market.settlement
+    if len(settlement.unserved_by(task_id)) < WORDS:
+        return _seat(role, task_id, task)
+    why = "two verifiers have said that the solver doesn't serve the states"
+    return _call(task_id, "remove the solver", why, lambda: settlement.claim_unserved(role.wallet, task_id))
 
 
 def _seat(role: Role, task_id: bytes, task: MarketTask) -> Decision:

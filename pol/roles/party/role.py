@@ -125,10 +125,8 @@ class Role:
         """Of all moves of one side, by task and by the steps before the first one."""
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, PinnedProofs]] = set()
-        self.probed: set[bytes] = set()
-        """Tasks whose states could be read (`pol.roles.party.data_availability.unavailable_states`)."""
-        self.demanded: set[bytes] = set()
-        """Tasks of which this process has demanded a state on chain."""
+        self.probed: set[tuple[bytes, int]] = set()
+        """Trainings whose states could be read (`pol.roles.party.data_availability.unavailable_states`)."""
         self.dues: tuple[bytes, Mapping[bytes, Sequence[int]]] | None = None
         """Hash of a block, and the deadlines of this party at it (`pol.roles.process.obligations`)."""
 

@@ -64,6 +64,7 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = Tr
     is_exact = role.market.registry.terms(task_id).is_exact
     if is_open:
         duties.ask(partial(_data, role, task_id, task))
+        duties.ask(partial(_served, role, task_id, task))
     if is_open or not is_exact:
         # The bonds of contests outlive the objections, and the task.
         for matter, number in _own_disputes(role, task_id, tuple(Matter) if is_open else (Matter.COUNTERCLAIM,)):
@@ -118,6 +119,17 @@ def _data(role: Solver, task_id: bytes, task: MarketTask) -> Action | None:
         return None
     due, why = min(demand.deadline for demand in demands), f"{len(demands)} leaves of its log are demanded"
     return Action(task_id, "show data", why, Mode.DEFEND, lambda: answer_demands(role, task_id), due)
+
+
+def _served(role: Solver, task_id: bytes, task: MarketTask) -> Decision | None:
+    """Publish the states again where a verifier says that it can't read them: a second word costs the stake."""
+    said = role.market.settlement.unserved_by(task_id)
+    if not said:
+        return None
+    why = f"{', '.join(said)} can't read the states from {role.store.url}, as it says; a second one ends the training"
+    if (task_id, task.began) in role.served:
+        return Wait(task_id, f"{why}: see that others reach this store", role.connection.now())
+    return Action(task_id, "publish the states again", why, Mode.DEFEND, lambda: role.serve(task_id))
 
 
 def _own_disputes(role: Solver, task_id: bytes, matters: tuple[Matter, ...]) -> Iterator[tuple[Matter, int]]:

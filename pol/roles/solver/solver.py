@@ -165,6 +165,21 @@ class Solver(StepProver):
         """The name of the training's resume file, unique to the task and this solver."""
         return f"training-{keccak256(task_id + bytes.fromhex(self.wallet.address[2:])).hex()}.json"
 
+    @cached_property
+    def served(self) -> set[tuple[bytes, int]]:
+        """Trainings whose states this process has published again."""
+        return set()
+
+    def serve(self, task_id: bytes) -> None:
+        """Publish the committed states again, as far as they are missing in the store.
+
+        Raises:
+            OperationalError: one is neither in the store nor on this party's own disk, or the store failed.
+        """
+        for entry in self.proof(task_id).checkpoints:
+            self.store.put(self.store.get(entry.object))
+        self.served.add((task_id, self.market.registry.task(task_id).began))
+
     def commit(self, task_id: bytes, digest: str) -> LearningProof:
         """Commit a learning proof from the store, e.g. of a user's own loop (`Recorder.learning_proof`).
 

@@ -16,7 +16,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.executor import Executor
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.data_availability import demand_missing
+from pol.roles.party.data_availability import demand_missing, demanded_entries, unreadable_states
 from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.process.defence import require_seat
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
@@ -116,7 +116,9 @@ class Verifier(ErringParty, ReplayingParty):
         self._profiles.pop(task_id, None)
 
     def verify(self, task_id: bytes) -> list[Verdict]:
-        """Replay the drawn segments and post the verdict. Missing or unreadable states are demanded on chain.
+        """Replay the drawn segments and post the verdict. Missing or unreadable states are demanded on chain, once.
+
+        No verdict accepts what trains a model that nobody gets: the last state is read, too.
 
         Raises:
             ProtocolError: the evidence for a segment is bad, and no claim about it could be defended.
@@ -124,9 +126,14 @@ class Verifier(ErringParty, ReplayingParty):
         """
         try:
             verdicts = self.replay(task_id)
+            accepts = all(verdict.outcome is Outcome.ACCEPTED for verdict in verdicts)
+            if accepts and unreadable_states(self, task_id, [self.task(task_id).document.segments]):
+                raise OperationalError(f"the trained state can't be read from {self.store.url}: nobody gets the model")
             self.post(task_id, verdicts)
         except (OperationalError, ProtocolError) as error:
-            if not isinstance(error, Reverted):
+            # A solver that answers leaf by leaf and keeps the states to itself earns no more bonds.
+            task = self.market.registry.task(task_id)
+            if not isinstance(error, Reverted) and not demanded_entries(self, task_id, task):
                 demand_missing(self, task_id)
             raise
         return verdicts
@@ -176,6 +183,15 @@ class Verifier(ErringParty, ReplayingParty):
             claims[index] = duty.plant(claims[index])
         self.keep()
         self.market.verdicts.post(self.wallet, task_id, claims, paths, looks, sealed)
+
+    def unserved(self, task_id: bytes) -> None:
+        """Say, instead of a verdict, that the solver doesn't serve the states; bonds answer for it.
+
+        Raises:
+            Reverted: the window is over, the duty isn't known, or this party has said so before.
+        """
+        self.duty(task_id)
+        self.market.settlement.unserved(self.wallet, task_id)
 
     def open_watch(self, task_id: bytes) -> None:
         """Have the watchers drawn, once the beacon has given their round."""

@@ -8,7 +8,13 @@ from dataclasses import replace
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.data_availability import current_demands, demand_state, own_demands, unavailable_states
+from pol.roles.party.data_availability import (
+    current_demands,
+    demand_state,
+    demanded_entries,
+    missing_states,
+    unavailable_states,
+)
 from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME
@@ -19,6 +25,9 @@ from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import wait_for_time
 from pol.roles.verifier.verifier import Verifier
+
+PARTS = 4
+"""A verifier that can't read the states says so in the last of so many parts of its window."""
 
 
 def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
@@ -61,6 +70,9 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
         number = role.market.seats.seating(task_id).duty_round
         if not role.beacon.is_due(number):
             return Wait(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
+        word = _unserved(role, task_id, task)
+        if word is not None:
+            return word
         return _duty(task_id, "post the verdict", "this party sits as verifier", task, lambda: role.verify(task_id))
     if task.status is Status.WATCHED:
         verdict, terms = role.market.verdicts.verdict(task_id), role.market.registry.terms(task_id)
@@ -76,6 +88,27 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     if task.status is Status.CONTESTED:
         return due_move(role, task_id)
     return None
+
+
+def _unserved(role: Verifier, task_id: bytes, task: MarketTask) -> Action | None:
+    """The word that the solver doesn't serve, instead of a default; None while there is time, or nothing is missing."""
+    terms, now = role.market.registry.terms(task_id), role.connection.now()
+    if not task.deadline - terms.verification_window // PARTS <= now <= task.deadline or _has_said(role, task_id):
+        return None
+    role.bring(role.market.proofs.proof(task_id).round)
+    lost = missing_states(role, task_id)
+    if not lost:
+        return None
+    why = f"{_unread(role, lost)}, and its time is nearly over"
+    return _duty(task_id, "say it isn't served", why, task, lambda: role.unserved(task_id))
+
+
+def _has_said(role: Verifier, task_id: bytes) -> bool:
+    return role.wallet.address in role.market.settlement.unserved_by(task_id)
+
+
+def _unread(role: Verifier, lost: list[int]) -> str:
+    return f"the states of log entries {lost} can't be read from {role.store.url}, and a verdict needs them"
 
 
 def _blocking_objection(role: Verifier, task_id: bytes, task: MarketTask) -> Action | None:
@@ -125,8 +158,9 @@ def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
         return waits
     if verifies:
         lost = unavailable_states(role, task_id)
-        if lost:
-            return _without_states(role, task_id, lost, until)
+        waiting = _without_states(role, task_id, task, lost, until) if lost else None
+        if waiting is not None:
+            return waiting
     if not seating.until or now > seating.until:
         return None
     why = (
@@ -140,11 +174,16 @@ def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     return Action(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
 
 
-def _without_states(role: Verifier, task_id: bytes, lost: list[int], until: int) -> Decision:
-    """Leave the seat alone, and demand one state on chain, once: a solver that can't show it loses its stake."""
-    why = f"the states of log entries {lost} can't be read from {role.store.url}, and a verdict needs them"
-    if own_demands(role, task_id) or task_id in role.demanded:
-        return Wait(task_id, f"{why}: the seat is left alone until they are there", until)
+def _without_states(role: Verifier, task_id: bytes, task: MarketTask, lost: list[int], until: int) -> Decision | None:
+    """Demand one state on chain, once: a solver that can't show it loses its stake. Then claim the seat all the same.
+
+    Left to others it would be an accomplice's, who accepts what nobody else can read. Who has said so doesn't twice.
+    """
+    why = _unread(role, lost)
+    if _has_said(role, task_id):
+        return Wait(task_id, f"{why}: it has said so, and leaves the seat alone until they are there", until)
+    if demanded_entries(role, task_id, task):
+        return None
     return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
 
 

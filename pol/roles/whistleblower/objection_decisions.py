@@ -6,7 +6,7 @@ from functools import partial
 
 from pol.chain.desks.task_registry import MarketTask, Terms
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.data_availability import current_demands, demand_state
+from pol.roles.party.data_availability import current_demands, demand_state, demanded_entries
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import require_time_to_look
@@ -106,7 +106,7 @@ def _unseen(role: Objector, task_id: bytes, task: MarketTask, until: int) -> Dec
     if waiting:
         why = f"{why}: the solver has to show a leaf of entry {waiting[0].entry} on chain"
         return Wait(task_id, why, max(waiting[0].deadline, role.connection.now()))
-    demanded = _demanded(role, task_id, task)
+    demanded = demanded_entries(role, task_id, task)
     left = [entry for entry in lost if entry not in demanded]
     if not left or len(demanded) >= DEMANDS:
         shown = f"the solver has shown leaves of entries {sorted(demanded)} on chain, and no more are demanded"
@@ -116,13 +116,6 @@ def _unseen(role: Objector, task_id: bytes, task: MarketTask, until: int) -> Dec
         return Wait(task_id, f"{why}; a demand locks up to {bond} wei, and {free} are free in the vault", until)
     demand = partial(demand_state, role, task_id, left[0])
     return Action(task_id, "demand a state", f"{why}: who can't show one loses its stake", Mode.PROPOSE, demand, until)
-
-
-def _demanded(role: Objector, task_id: bytes, task: MarketTask) -> set[int]:
-    """Entries of this log of which this party has demanded a leaf, so that it demands none of them again."""
-    made = (event["demand"] for event in role.market.demands.events("Demanded", taskId=task_id))
-    own = role.wallet.address
-    return {int(each["entry"]) for each in made if (each["began"], each["demander"]) == (task.began, own)}
 
 
 def _seen(role: Objector, task_id: bytes, until: int) -> Wait:

@@ -128,6 +128,21 @@ contract TaskGas is MarketGasBase {
         settlement.claimSeatDefault(id);
     }
 
+    function test_seat_unserved() public metered {
+        _toVerifying(false);
+        _begin(verifier);
+        settlement.unserved(id);
+    }
+
+    function test_seat_unserved_twice() public metered {
+        _toVerifying(false);
+        vm.prank(verifier);
+        settlement.unserved(id);
+        _seatVerifier(nextVerifier, false);
+        _begin(nextVerifier);
+        settlement.unserved(id);
+    }
+
     function _bidOf(address who) private view returns (bytes32 roundId, bytes32 commitment) {
         roundId = auction.lastRound(address(registry), id);
         commitment = keccak256(abi.encode(roundId, who, _price, _promise, salt));

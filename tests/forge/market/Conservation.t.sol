@@ -129,7 +129,7 @@ contract ConservationTest is Base {
     /// @dev Long fixed runs, to know that the invariants are tested where it matters.
     function test_long_runs_reach_every_stage_and_every_outcome() public {
         vm.pauseGasMetering();
-        uint256[14] memory seen;
+        uint256[16] memory seen;
         for (uint256 run = 0; run < 8; ++run) {
             setUp();
             for (uint256 i = 0; i < 300; ++i) {
@@ -165,7 +165,7 @@ contract ConservationTest is Base {
         else handler.advance(dice >> 8, dice >> 16);
     }
 
-    function _note(uint256[14] memory seen) private {
+    function _note(uint256[16] memory seen) private {
         for (uint8 from = 0; from <= 8; ++from) {
             for (uint8 to = 0; to <= 8; ++to) {
                 reached[to] += handler.moves(Status(from), Status(to));
@@ -187,6 +187,8 @@ contract ConservationTest is Base {
         seen[11] += handler.contested();
         seen[12] += handler.fallen();
         seen[13] += handler.mootObjections();
+        seen[14] += handler.unserved();
+        seen[15] += handler.notServed();
         if (handler.mostOpen() > seen[5]) seen[5] = handler.mostOpen();
     }
 

@@ -11,6 +11,7 @@ import {IObjections, Objection, ObjectionCount} from "../../../contracts/market/
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {IProofRegistry, ProofOfTask} from "../../../contracts/market/IProofRegistry.sol";
 import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {IVerdicts, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Charge, Portion, Profile, ProfileDispute, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
@@ -30,6 +31,7 @@ contract EventReplay {
     mapping(bytes32 taskId => Contested) private _contested;
     mapping(bytes32 taskId => Profile) private _profiles;
     mapping(bytes32 taskId => Waiting) private _waiting;
+    mapping(bytes32 taskId => address[2]) private _unserved;
     mapping(bytes32 key => DataDemand) private _demands;
     mapping(uint256 number => Dispute) private _disputes;
     mapping(uint256 number => ProfileDispute) private _profileDisputes;
@@ -56,7 +58,8 @@ contract EventReplay {
             c,
             _profiles[taskId],
             _waiting[taskId],
-            _count(taskId)
+            _count(taskId),
+            _unserved[taskId]
         );
     }
 
@@ -91,10 +94,21 @@ contract EventReplay {
             announcedAt[log.emitter][id] = abi.decode(log.data, (uint256));
             return;
         }
-        if (_task(log, id) || _seat(log, id) || _proof(log, id)) return;
+        if (_word(log, id) || _task(log, id) || _seat(log, id) || _proof(log, id)) return;
         if (_verdict(log, id) || _dispute(log, id) || _data(log, id)) return;
         if (_objection(log, id) || _counterclaim(log, id) || _contest(log, id)) return;
         _profile(log, id, _profiles[id]);
+    }
+
+    function _word(Vm.Log calldata log, bytes32 id) private returns (bool) {
+        address[2] storage said = _unserved[id];
+        if (log.topics[0] == ISettlement.WordEnded.selector) {
+            delete _unserved[id];
+            return true;
+        }
+        if (log.topics[0] != ISettlement.Unserved.selector) return false;
+        said[said[0] == address(0) ? 0 : 1] = _address(log.topics[3]);
+        return true;
     }
 
     /// @notice The game of the verdicts has ended a dispute.

@@ -13,6 +13,7 @@ import {IObjections} from "../../../contracts/market/IObjections.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
 import {ISeats} from "../../../contracts/market/ISeats.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {IVerdicts} from "../../../contracts/market/IVerdicts.sol";
 import {Objections} from "../../../contracts/market/Objections.sol";
@@ -74,7 +75,7 @@ contract EventsOfAnyLifeTest is Base {
             setUp();
             _live(seed);
         }
-        bytes32[39] memory topics = [
+        bytes32[41] memory topics = [
             ITaskRegistry.TaskSubmitted.selector,
             ITaskRegistry.Advanced.selector,
             ITaskRegistry.Seated.selector,
@@ -97,6 +98,8 @@ contract EventsOfAnyLifeTest is Base {
             IChallenges.Challenged.selector,
             IChallenges.DisputeSettled.selector,
             IChallenges.DisputeMoot.selector,
+            ISettlement.Unserved.selector,
+            ISettlement.WordEnded.selector,
             IDataDemands.Demanded.selector,
             IDataDemands.Answered.selector,
             IDataDemands.Expired.selector,
@@ -205,7 +208,8 @@ contract EventsOfAnyLifeTest is Base {
             challenges.contested(taskId),
             profiles.profile(taskId),
             demands.waiting(taskId),
-            objections.objected(taskId)
+            objections.objected(taskId),
+            challenges.settlement().unservedBy(taskId)
         );
     }
 

@@ -69,6 +69,7 @@ contract ExitHandler is ObjectionHandler {
         _try(address(verdicts), abi.encodeCall(verdicts.openWatch, (taskId)));
         _try(address(verdicts), abi.encodeCall(verdicts.claimUndisclosed, (taskId)));
         _try(address(settlement), abi.encodeCall(settlement.settle, (taskId)));
+        _try(address(settlement), abi.encodeCall(settlement.claimUnserved, (taskId)));
         _try(address(settlement), abi.encodeCall(settlement.abandon, (taskId)));
         _try(address(auction), abi.encodeCall(auction.expire, (auction.lastRound(address(registry), taskId))));
         vm.prank(submitter);

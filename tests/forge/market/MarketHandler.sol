@@ -6,6 +6,7 @@ import {Contested, Dispute} from "../../../contracts/market/IChallenges.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Seating} from "../../../contracts/market/ISeats.sol";
 import {Disclosure, Verdict} from "../../../contracts/market/IVerdicts.sol";
+import {Split} from "../../../contracts/market/Split.sol";
 import {Charge, Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, Ending, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {CounterclaimBase} from "./CounterclaimBase.sol";
@@ -21,6 +22,8 @@ abstract contract MarketHandler is CounterclaimBase {
     uint256 public answered;
     uint256 public withheld;
     uint256 public mootDemands;
+    uint256 public unserved;
+    uint256 public notServed;
     uint32 public mostOpen;
     mapping(Status => mapping(Status => uint256)) public moves;
     mapping(Outcome => uint256) public ended;
@@ -89,7 +92,7 @@ abstract contract MarketHandler is CounterclaimBase {
         if (t.status == Status.Profiling) _advanceProfiling(t, choice);
         else if (t.status == Status.Bidding) _advanceBidding(choice);
         else if (t.status == Status.Training) _advanceTraining(t, choice);
-        else if (t.status == Status.Committed) _sit(choice, true);
+        else if (t.status == Status.Committed) _advanceCommitted(choice);
         else if (t.status == Status.Verifying) _advanceVerifying(t, choice);
         else if (t.status == Status.Watched) _advanceWatched(choice);
         else if (t.status == Status.Contested) _advanceContested(t, choice);
@@ -99,7 +102,9 @@ abstract contract MarketHandler is CounterclaimBase {
     function intrude(uint256 which, uint256 who, uint256 what) external timed {
         if (_ids.length == 0) return;
         bytes32 taskId = _ids[which % _ids.length];
-        address[12] memory desks = [
+        address[14] memory desks = [
+            address(settlement),
+            address(settlement),
             address(settlement),
             address(settlement),
             address(settlement),
@@ -113,10 +118,12 @@ abstract contract MarketHandler is CounterclaimBase {
             address(challenges),
             address(jackpot)
         ];
-        bytes[12] memory calls = [
+        bytes[14] memory calls = [
             abi.encodeCall(settlement.settle, (taskId)),
             abi.encodeCall(settlement.claimSolverDefault, (taskId)),
             abi.encodeCall(settlement.claimSeatDefault, (taskId)),
+            abi.encodeCall(settlement.unserved, (taskId)),
+            abi.encodeCall(settlement.claimUnserved, (taskId)),
             abi.encodeCall(registry.cancel, (taskId)),
             abi.encodeCall(registry.award, (taskId)),
             abi.encodeCall(seats.openClaims, (taskId)),
@@ -128,7 +135,7 @@ abstract contract MarketHandler is CounterclaimBase {
             abi.encodeCall(jackpot.sweep, (taskId))
         ];
         vm.prank(_parties[who % _parties.length]);
-        (bool worked,) = desks[what % 12].call(calls[what % 12]);
+        (bool worked,) = desks[what % 14].call(calls[what % 14]);
         if (worked) ++intrusions;
     }
 
@@ -279,6 +286,9 @@ abstract contract MarketHandler is CounterclaimBase {
         if (t.status != Status.Closed) {
             atSettlement = _escrow(taskId, s) + (t.solver == address(0) ? 0 : s.solverStake - _rewarded(taskId));
         }
+        for (uint256 i = 0; i < 2 && settlement.unservedBy(taskId)[i] != address(0); ++i) {
+            atSettlement += Split.unservedBond(t.price, s.solverStake, s.verifierStake);
+        }
         Seating memory seat = seats.seating(taskId);
         if (seat.best != address(0) && !seat.left) atSeats = s.verifierStake;
         for (uint256 number = 1; number <= game.disputes(); ++number) {
@@ -401,6 +411,20 @@ abstract contract MarketHandler is CounterclaimBase {
         proofs.commit(id, 5, root, path, "proof", first);
     }
 
+    function _advanceCommitted(uint256 choice) private {
+        if (settlement.unservedBy(id)[1] == address(0)) return _sit(choice, true);
+        if (objections.objected(id).open > 0) return _endObjections(choice);
+        ++notServed;
+        settlement.claimUnserved(id);
+    }
+
+    function _sayUnserved(address holder) private {
+        ++unserved;
+        vm.prank(holder);
+        settlement.unserved(id);
+        if (registry.task(id).status == Status.Bidding) ++notServed;
+    }
+
     function _advanceVerifying(Task memory t, uint256 choice) private {
         if (vm.getBlockTimestamp() > t.deadline) {
             if (demands.open(id) > 0) return _endFirst(choice);
@@ -416,6 +440,7 @@ abstract contract MarketHandler is CounterclaimBase {
         _give(proofs.proof(id).round, keccak256(abi.encode("draw", choice)));
         _give(seats.seating(id).dutyRound, keccak256(abi.encode("duty", choice)));
         if (choice % 8 == 2) return vm.warp(t.deadline + 1);
+        if (choice % 8 == 3 && settlement.unservedBy(id)[0] != t.holder) return _sayUnserved(t.holder);
         (bool forced,,) = _duty();
         if (forced) ++forcedErrors;
         _accepting[id][t.seating] = choice % 3 > 0;

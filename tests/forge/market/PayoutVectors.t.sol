@@ -242,6 +242,35 @@ contract PayoutVectorsTest is MarketBase {
         }
     }
 
+    function test_words_that_the_solver_does_not_serve() public {
+        for (uint256 i = 0; _begin(i); ++i) {
+            _toSaid();
+            _seatVerifier(verifier, false);
+            _mark();
+            vm.prank(verifier);
+            settlement.unserved(id);
+            _expectRow("notServed");
+            _begin(i);
+            _toSaid();
+            _seatVerifier(verifier, false);
+            _verdict(verifier, true);
+            _openWatch();
+            _disclose(verifier, true);
+            _mark();
+            _settle();
+            _expectRow("acceptedContradicted");
+        }
+    }
+
+    function _toSaid() private {
+        _toTrained();
+        _commit();
+        _seatVerifier(nextVerifier, false);
+        vm.prank(nextVerifier);
+        settlement.unserved(id);
+        _finder = nextVerifier;
+    }
+
     function test_cancelled() public {
         for (uint256 i = 0; _begin(i); ++i) {
             _toBiddingFor();

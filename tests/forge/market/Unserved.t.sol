@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Desk} from "../../../contracts/incentives/Desk.sol";
+import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Split} from "../../../contracts/market/Split.sol";
+import {Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {ObjectionBase} from "./ObjectionBase.sol";
+
+/// @notice Who sits and isn't served says so: two end the training, and one alone answers for it if a verdict stands.
+contract UnservedTest is ObjectionBase {
+    event Unserved(bytes32 indexed taskId, uint32 indexed seating, address indexed verifier, uint256 bond);
+    event WordEnded(bytes32 indexed taskId, address indexed verifier, uint256 bond, bool lost);
+    event NotServed(bytes32 indexed taskId, address indexed solver, uint256 fine, uint256 share);
+
+    uint128 private constant STAKE = 20 ether;
+    int256 private constant ALL = int256(uint256(STAKE));
+    // Seven tenths of that and of a price of 8 ether; and 44 of its hundredths.
+    int256 private constant BOND = 19.6 ether;
+    int256 private constant SHARE = 8.624 ether;
+
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        (s.solverStake, s.verifierStake, s.bond) = (STAKE, STAKE, STAKE / 4);
+    }
+
+    /// @dev Noise, served to nobody but an accomplice. Without this verb whoever else is drawn can only lose its stake,
+    /// so it leaves the seat to the accomplice, who accepts.
+    function test_two_that_are_not_served_end_the_training() public {
+        _toExactlyVerifying(false);
+        uint32 seating = registry.task(id).seating;
+        vm.expectEmit(address(settlement));
+        emit Unserved(id, seating, verifier, uint256(BOND));
+        _say(verifier);
+        _expectStatus(Status.Committed);
+        vm.assertEq(registry.task(id).holder, address(0));
+        vm.assertEq(_gain(verifier), -BOND);
+        vm.assertEq(settlement.unservedBy(id)[0], verifier);
+        _seatVerifier(nextVerifier, false);
+        vm.assertEq(registry.task(id).seating, seating + 1);
+        uint256 rest = _rest();
+        vm.expectEmit(address(settlement));
+        emit WordEnded(id, verifier, uint256(BOND), false);
+        vm.expectEmit(address(settlement));
+        emit WordEnded(id, nextVerifier, uint256(BOND), false);
+        vm.expectEmit(address(settlement));
+        emit NotServed(id, solver, STAKE, uint256(SHARE));
+        _say(nextVerifier);
+        _expectStatus(Status.Bidding);
+        vm.assertEq(_gain(solver), -ALL);
+        vm.assertEq(_gain(verifier), SHARE);
+        vm.assertEq(_gain(nextVerifier), SHARE);
+        vm.assertEq(_rest() - rest, uint256(ALL - 2 * SHARE));
+        vm.assertEq(settlement.unservedBy(id)[0], address(0));
+        vm.assertEq(vault.locked(address(settlement), id, submitter), settlement.escrowOf(_terms()));
+        // The next solver begins without a word against it.
+        _award();
+        vm.assertEq(vault.locked(address(settlement), id, solver), STAKE);
+        _commit();
+        _toStood(verifier, true);
+        vm.assertTrue(registry.task(id).outcome == Outcome.Accepted);
+        vm.assertEq(_gain(solver), 8 ether - ALL);
+    }
+
+    function test_a_verdict_that_stands_takes_the_bond_for_the_fund() public {
+        for (uint256 accepts = 0; accepts < 2; ++accepts) {
+            setUp();
+            _toSaid();
+            uint256 rest = _rest();
+            _toStood(nextVerifier, accepts == 1);
+            vm.assertEq(_gain(verifier), -BOND);
+            vm.assertEq(_gain(nextVerifier), 1 ether);
+            vm.assertEq(_gain(solver), accepts == 1 ? int256(8 ether) : -ALL);
+            uint256 paid = accepts == 1 ? 0.04 ether : STAKE / 2;
+            vm.assertEq(_rest() - rest, uint256(BOND) + jackpot.tax(_terms().jackpot) + paid);
+            vm.assertEq(vault.locked(address(settlement), id, verifier), 0);
+        }
+    }
+
+    /// @dev It has read the states in the end.
+    function test_who_verifies_after_all_withdraws_its_word() public {
+        _toSaid();
+        _toStood(verifier, true);
+        vm.assertEq(_gain(verifier), 1 ether);
+        vm.assertEq(_gain(solver), 8 ether);
+    }
+
+    function test_one_account_has_one_word() public {
+        _toSaid();
+        _seatVerifier(verifier, false);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
+        _say(verifier);
+    }
+
+    function test_only_who_sits_says_so_and_in_its_window() public {
+        _toExactlyCommitted();
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+        _say(verifier);
+        _seatVerifier(verifier, false);
+        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, nextVerifier));
+        _say(nextVerifier);
+        uint64 deadline = registry.task(id).deadline;
+        vm.warp(deadline + 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        _say(verifier);
+        vm.warp(deadline);
+        _say(verifier);
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotUnserved.selector, id));
+        settlement.claimUnserved(id);
+    }
+
+    /// @dev As with a default: nobody leaves a duty before it is known.
+    function test_nobody_leaves_a_duty_that_is_not_known() public {
+        _toExactlyCommitted();
+        _give(proofs.proof(id).round, "draw");
+        _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
+        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyUnknown.selector, id));
+        _say(verifier);
+    }
+
+    function test_a_default_costs_what_it_has_cost_and_ends_no_word() public {
+        _toSaid();
+        _seatVerifier(nextVerifier, false);
+        _pass(_terms().verificationWindow + 1);
+        settlement.claimSeatDefault(id);
+        vm.assertEq(_gain(nextVerifier), -ALL);
+        _seatVerifier(watcher, false);
+        _say(watcher);
+        _expectStatus(Status.Bidding);
+        vm.assertEq(_gain(verifier), SHARE);
+    }
+
+    function test_withheld_data_and_a_silent_beacon_free_the_bond() public {
+        _toSaid();
+        _withhold(_demand(challenger));
+        _expectStatus(Status.Bidding);
+        vm.assertEq(_gain(verifier), 0);
+        vm.assertEq(_gain(solver), -ALL);
+        setUp();
+        _toSaid();
+        _pass(14 days + 1);
+        settlement.abandon(id);
+        vm.assertEq(_gain(verifier), 0);
+        vm.assertEq(_gain(solver), 0);
+    }
+
+    /// @dev Its objector is to be paid out of the stake, and a log that is false escapes nothing by two friends.
+    function test_an_objection_comes_first() public {
+        for (uint256 stands = 0; stands < 2; ++stands) {
+            setUp();
+            uint256 number = _toSaidTwice();
+            vm.expectRevert(abi.encodeWithSelector(ISettlement.DisputesOpen.selector, uint32(1)));
+            settlement.claimUnserved(id);
+            _endObjection(number, stands == 1);
+            settlement.claimUnserved(id);
+            _expectStatus(Status.Bidding);
+            int256 won = stands == 1 ? -_gain(challenger) / 2 : int256(0);
+            vm.assertEq(_gain(solver), won - ALL);
+            vm.assertEq(_gain(verifier), stands == 1 ? SHARE : int256(0));
+            vm.assertEq(_gain(submitter), stands == 1 ? -int256(settlement.escrowOf(_terms())) : _afterHalf());
+            vm.assertEq(vault.pot(address(settlement), id), 0);
+        }
+    }
+
+    /// @dev While it waits for an objection, a demand that expires takes all.
+    function test_withheld_data_after_two_words() public {
+        uint256 number = _toSaidTwice();
+        vm.expectPartialRevert(bytes4(keccak256("NoSeat(bytes32)")));
+        seats.openClaims(id);
+        _endObjection(number, true);
+        _withhold(_demand(challenger));
+        _expectStatus(Status.Bidding);
+        vm.assertEq(_gain(verifier), 0);
+        vm.assertEq(_gain(nextVerifier), 0);
+        vm.assertEq(vault.locked(address(settlement), id, solver), 0);
+    }
+
+    function test_the_bond_follows_what_the_solver_loses() public pure {
+        vm.assertEq(Split.unservedBond(4, 6, 100), 7);
+        vm.assertEq(Split.unservedBond(4, 6, 5), 5);
+        vm.assertEq(Split.sayerShare(100, 1_000), 44);
+        vm.assertEq(Split.sayerShare(100, 61), 30);
+    }
+
+    function _say(address who) private {
+        vm.prank(who);
+        settlement.unserved(id);
+    }
+
+    function _toSaid() private {
+        _toExactlyVerifying(false);
+        _say(verifier);
+    }
+
+    function _toSaidTwice() private returns (uint256 number) {
+        _toSaid();
+        number = _object(challenger, _one(false));
+        _seatVerifier(nextVerifier, false);
+        _say(nextVerifier);
+        _expectStatus(Status.Committed);
+        vm.assertEq(settlement.unservedBy(id)[1], nextVerifier);
+    }
+
+    function _toStood(address who, bool accepts) private {
+        _seatVerifier(who, false);
+        _verdict(who, accepts);
+        _openWatch();
+        _disclose(who, accepts);
+        _settle();
+    }
+
+    function _afterHalf() private view returns (int256) {
+        return int256(uint256(STAKE / 2)) - int256(settlement.escrowOf(_terms()));
+    }
+}
