@@ -155,6 +155,26 @@ def test_what_changes_before_the_first_batch_is_put_back(tmp_path: Path) -> None
     assert torch.equal(weight, t.model[0].weight)
 
 
+def test_an_optimizers_tensors_lie_in_memory_as_they_did(tmp_path: Path) -> None:
+    def resumed() -> tuple[Recorder, Tensor, torch.optim.Optimizer]:
+        model = nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        recorder = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
+        recorder.resume()
+        return recorder, model.weight, optimizer
+
+    recorder, weight, optimizer = resumed()
+    weight.grad = torch.randn_like(weight)
+    optimizer.step()
+    recorder.step()
+    recorder.close()
+    held = optimizer.state[weight]["momentum_buffer"]
+    _, weight, optimizer = resumed()
+    again = optimizer.state[weight]["momentum_buffer"]
+    assert torch.equal(again, held)
+    assert again.stride() == held.stride() != held.contiguous().stride()
+
+
 def by_hand(t: Training, batches: Callable[[], Iterable[Any]], **options: Any) -> None:
     """Steps as long as there are batches, up to twelve."""
     recorder = t.record(**options)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.training.state import tensors
 from pol.training.state.data_cursors import DataCursors
 from pol.training.state.environment import Environment
 from pol.training.state.random_state import RandomSources
@@ -18,6 +19,9 @@ RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "
 
 OWN = "own"
 """What an optimizer updates and nothing else of the state holds."""
+
+ORDERS = "orders"
+"""How an optimizer's tensors lie in memory, where that isn't row by row: a sum over one depends on it."""
 
 
 class Values:
@@ -89,7 +93,7 @@ class TrainerState:
         random = self.random.state()
         parameters, aliases = _unique(self.model.named_parameters(remove_duplicate=False))
         buffers, buffer_aliases = _unique(self.model.named_buffers(remove_duplicate=False))
-        components: dict[str, object] = {
+        components: dict[str, Any] = {
             "parameters": parameters,
             "buffers": buffers,
             "model": {
@@ -105,10 +109,10 @@ class TrainerState:
         if self.gradients:
             components["gradients"] = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         for name, part in self.parts.items():
-            own = self.own(part)
-            components[name] = {"state": part.state_dict(), "names": _names(part, parameters)} | (
-                {OWN: own} if own else {}
-            )
+            state = part.state_dict()
+            more = {OWN: self.own(part), ORDERS: _orders(part, state)}
+            components[name] = {"state": state, "names": _names(part, parameters)}
+            components[name] |= {key: value for key, value in more.items() if value}
         if any(not isinstance(part, Optimizer) for part in self.parts.values()):
             self.random.load(random)  # some loaders draw when they are first asked for their state
         return components
@@ -164,6 +168,9 @@ class TrainerState:
                 updated = [tensor for group in part.param_groups for tensor in group["params"]]
                 for number, values in state["state"].items():
                     part.state[updated[number]] = _uncast(part.state[updated[number]], values)
+                for number, orders in components[name].get(ORDERS, {}).items():
+                    held = part.state[updated[number]]
+                    held.update({key: tensors.in_order(held[key], order) for key, order in orders.items()})
                 options += [(group, {k: v for k, v in group.items() if k != "params"}) for group in part.param_groups]
         for group, restored in options:
             group.update(restored)  # a scheduler may have set rates when it took its state
@@ -214,6 +221,18 @@ def _names(part: Stateful, parameters: Mapping[str, Tensor]) -> list[list[str]]:
         return []
     names = {id(tensor): name for name, tensor in parameters.items()}
     return [[names.get(id(p), "") for p in group["params"]] for group in part.param_groups]
+
+
+def _orders(part: Stateful, state: Mapping[str, Any]) -> dict[int, dict[str, list[int]]]:
+    """The order of each tensor of an optimizer's state that doesn't lie row by row, by parameter and name."""
+    if not isinstance(part, Optimizer):
+        return {}
+    found = {
+        number: {key: order for key, value in values.items() if (order := tensors.order_of(value))}
+        for number, values in state["state"].items()
+        if isinstance(values, Mapping)
+    }
+    return {number: orders for number, orders in found.items() if orders}
 
 
 def _fill(kind: str, targets: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
