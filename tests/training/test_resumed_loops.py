@@ -3,6 +3,7 @@
 import itertools
 import random
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import chosen_rows
 from lab.benchmarks import resumed_loops
 from lab.benchmarks.resumed_loops import Kill, MadeLate, PlacedStream, Points, Training, loader
 from pol import Recorder, Values
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.training.state.environment import Environment
 
 FEW = [[Kill(3)], [Kill(6, "end"), Kill(7), Kill(9)]]  # `pol bench resume` has all places of a kill
@@ -155,6 +156,26 @@ def test_what_changes_before_the_first_batch_is_put_back(tmp_path: Path) -> None
     assert torch.equal(weight, t.model[0].weight)
 
 
+def test_an_optimizers_tensors_lie_in_memory_as_they_did(tmp_path: Path) -> None:
+    def resumed() -> tuple[Recorder, Tensor, torch.optim.Optimizer]:
+        model = nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        recorder = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
+        recorder.resume()
+        return recorder, model.weight, optimizer
+
+    recorder, weight, optimizer = resumed()
+    weight.grad = torch.randn_like(weight)
+    optimizer.step()
+    recorder.step()
+    recorder.close()
+    held = optimizer.state[weight]["momentum_buffer"]
+    _, weight, optimizer = resumed()
+    again = optimizer.state[weight]["momentum_buffer"]
+    assert torch.equal(again, held)
+    assert again.stride() == held.stride() != held.contiguous().stride()
+
+
 def by_hand(t: Training, batches: Callable[[], Iterable[Any]], **options: Any) -> None:
     """Steps as long as there are batches, up to twelve."""
     recorder = t.record(**options)
@@ -239,6 +260,28 @@ def test_values_are_read_and_set_as_attributes(tmp_path: Path) -> None:
     assert (again.best, again.bad) == (0.5, 3)
     with pytest.raises(AttributeError, match="no value worst: name it"):
         _ = again.worst
+
+
+def test_values_come_back_as_they_were_or_are_refused(tmp_path: Path) -> None:
+    def made() -> Values:
+        return Values(memory={}, counts=defaultdict(int), lists=[{}])
+
+    values, model = made(), nn.Linear(2, 2)
+    recorder = recorder_of({"values": values}, f"file://{tmp_path}", model)
+    recorder.resume()
+    values.memory.update(dict.fromkeys([3, 1, 2, "b", "a"], 0.5))
+    values.lists = [{"z": 1, "y": {(2, 1): 0, (1, 2): 0}}]
+    values.counts["x"] += 1
+    recorder.step()
+    recorder.close()
+    again = made()
+    recorder_of({"values": again}, f"file://{tmp_path}").resume()
+    for name, value in values.state_dict().items():
+        assert repr(again.state_dict()[name]) == repr(value)
+    again.counts["new"] += 1
+    values.memory = {"best": model.state_dict()}
+    with pytest.raises(UnsupportedError, match="values/memory/best/weight is the model's own tensor"):
+        recorder.step()
 
 
 def test_steps_that_share_a_batch_have_no_checkpoint_between_them(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ class EpochLengths:
             said = ["all" if length == WHOLE else length for length in (self.left, now)]
             raise ProtocolError(
                 f"an epoch was left after {said[0]} batches and another one after {said[1]}, and one of them was "
-                f"resumed in its middle. If the loop counts batches itself, it has counted anew: {COUNT}"
+                "resumed in its middle. A loop that counts batches itself has counted anew, and one that leaves for "
+                f"another reason can't be told from it: {COUNT}"
             )
         return VARIES, SURE
 

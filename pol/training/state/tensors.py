@@ -72,6 +72,27 @@ def to_tensor(array: Array) -> Tensor:
     return torch.from_numpy(array.data.copy()).view(dtype).reshape(array.type.shape)
 
 
+def order_of(value: object) -> list[int]:
+    """The dimensions from the outermost in memory, if a tensor lies densely, but not row by row; else empty."""
+    if type(value) is not Tensor or value.layout != torch.strided or value.is_contiguous():
+        return []
+    strides = value.stride()
+    order = sorted(range(value.dim()), key=lambda dimension: -strides[dimension])
+    return order if value.permute(order).is_contiguous() else []
+
+
+def in_order(tensor: Tensor, order: list[int]) -> Tensor:
+    """The tensor in memory as `order_of` says.
+
+    Raises:
+        ProtocolError: it isn't an order of the tensor's dimensions.
+    """
+    if sorted(order) != list(range(tensor.dim())):
+        raise ProtocolError(f"{order} isn't an order of the {tensor.dim()} dimensions of an optimizer's tensor")
+    places = sorted(range(tensor.dim()), key=order.__getitem__)
+    return tensor.permute(order).contiguous().permute(places)
+
+
 def of_numpy(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], path: str) -> Array:
     """The bytes of a NumPy array.
 

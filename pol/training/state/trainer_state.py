@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
+from pol.training.state import plain_data, tensors
 from pol.training.state.data_cursors import DataCursors
 from pol.training.state.environment import Environment
 from pol.training.state.random_state import RandomSources
@@ -18,6 +20,13 @@ RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "
 
 OWN = "own"
 """What an optimizer updates and nothing else of the state holds."""
+
+ORDERS = "orders"
+"""How an optimizer's tensors lie in memory, where that isn't row by row: a sum over one depends on it."""
+
+
+KEYS = "keys"
+"""In which order the dictionaries of a `Values` hold their keys: a loop may go over them, or drop the eldest."""
 
 
 class Values:
@@ -38,9 +47,10 @@ class Values:
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set them."""
+        """Set them; a dictionary that makes missing values, or is ordered, stays one."""
+        held = dict(vars(self))
         vars(self).clear()
-        vars(self).update(state)
+        vars(self).update({name: _as_held(held.get(name), value) for name, value in state.items()})
 
 
 @runtime_checkable
@@ -89,7 +99,7 @@ class TrainerState:
         random = self.random.state()
         parameters, aliases = _unique(self.model.named_parameters(remove_duplicate=False))
         buffers, buffer_aliases = _unique(self.model.named_buffers(remove_duplicate=False))
-        components: dict[str, object] = {
+        components: dict[str, Any] = {
             "parameters": parameters,
             "buffers": buffers,
             "model": {
@@ -105,10 +115,14 @@ class TrainerState:
         if self.gradients:
             components["gradients"] = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         for name, part in self.parts.items():
-            own = self.own(part)
-            components[name] = {"state": part.state_dict(), "names": _names(part, parameters)} | (
-                {OWN: own} if own else {}
-            )
+            state = part.state_dict()
+            keys = {}
+            if isinstance(part, Values):
+                _require_copies(state, name, {_memory(tensor) for tensor in [*parameters.values(), *buffers.values()]})
+                keys = _keys(state)
+            more = {OWN: self.own(part), ORDERS: _orders(part, state), KEYS: keys}
+            components[name] = {"state": state, "names": _names(part, parameters)}
+            components[name] |= {key: value for key, value in more.items() if value}
         if any(not isinstance(part, Optimizer) for part in self.parts.values()):
             self.random.load(random)  # some loaders draw when they are first asked for their state
         return components
@@ -146,7 +160,10 @@ class TrainerState:
         buffers, _ = _unique(self.model.named_buffers(remove_duplicate=False))
         for name, part in self.parts.items():
             if components[name]["names"] != _names(part, parameters):
-                raise ProtocolError(f"{name} updates other parameters, or in another order, than the one recorded")
+                raise ProtocolError(
+                    f"{name} updates other parameters, or in another order, than the one recorded: give it all its "
+                    "groups before resume(), also those that it trains later, and let requires_grad say when"
+                )
         _fill("parameter", parameters, components["parameters"])
         _fill("buffer", buffers, components["buffers"])
         for name, module in self.model.named_modules():
@@ -158,12 +175,15 @@ class TrainerState:
         options: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for name, part in self.parts.items():
             state = components[name]["state"]
-            part.load_state_dict(state)
+            part.load_state_dict(_in_order(state, components[name].get(KEYS, {})))
             if isinstance(part, Optimizer):
                 _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
                 updated = [tensor for group in part.param_groups for tensor in group["params"]]
                 for number, values in state["state"].items():
                     part.state[updated[number]] = _uncast(part.state[updated[number]], values)
+                for number, orders in components[name].get(ORDERS, {}).items():
+                    held = part.state[updated[number]]
+                    held.update({key: tensors.in_order(held[key], order) for key, order in orders.items()})
                 options += [(group, {k: v for k, v in group.items() if k != "params"}) for group in part.param_groups]
         for group, restored in options:
             group.update(restored)  # a scheduler may have set rates when it took its state
@@ -214,6 +234,69 @@ def _names(part: Stateful, parameters: Mapping[str, Tensor]) -> list[list[str]]:
         return []
     names = {id(tensor): name for name, tensor in parameters.items()}
     return [[names.get(id(p), "") for p in group["params"]] for group in part.param_groups]
+
+
+def _orders(part: Stateful, state: Mapping[str, Any]) -> dict[int, dict[str, list[int]]]:
+    """The order of each tensor of an optimizer's state that doesn't lie row by row, by parameter and name."""
+    if not isinstance(part, Optimizer):
+        return {}
+    found = {
+        number: {key: order for key, value in values.items() if (order := tensors.order_of(value))}
+        for number, values in state["state"].items()
+        if isinstance(values, Mapping)
+    }
+    return {number: orders for number, orders in found.items() if orders}
+
+
+def _as_held(held: Any, value: Any) -> Any:
+    if isinstance(held, defaultdict):
+        return defaultdict(held.default_factory, value)
+    return OrderedDict(value) if type(held) is OrderedDict else value
+
+
+def _memory(tensor: Tensor) -> int:
+    return 0 if tensor.is_meta or tensor.layout != torch.strided else tensor.untyped_storage().data_ptr()
+
+
+def _require_copies(value: Any, path: str, own: set[int]) -> None:
+    """No value is a tensor of the model, with which it changes now, and after a resumption no more."""
+    if isinstance(value, Tensor):
+        if type(value) is Tensor and _memory(value) in own - {0}:
+            raise UnsupportedError(
+                f"{path} is the model's own tensor and changes with it, which it wouldn't after a resumption: keep a "
+                "copy, as by copy.deepcopy(model.state_dict())"
+            )
+    elif isinstance(value, Mapping | list | tuple):
+        items = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, item in items:
+            _require_copies(item, f"{path}/{plain_data.segment(key)}", own)
+
+
+def _keys(value: Any, path: str = "") -> dict[str, list[Any]]:
+    """The keys of each dictionary below ``value``, by path; those of ``value`` itself are names."""
+    if isinstance(value, Mapping):
+        items = [(plain_data.segment(key), item) for key, item in value.items()]
+    else:
+        items = [(str(number), item) for number, item in enumerate(value if isinstance(value, list | tuple) else ())]
+    found = {path: list(value)} if path and isinstance(value, Mapping) and len(value) > 1 else {}
+    for name, item in items:
+        found |= _keys(item, f"{path}/{name}")
+    return found
+
+
+def _in_order(value: Any, keys: Mapping[str, list[Any]], path: str = "") -> Any:
+    """The value with its dictionaries' keys in the order of `_keys`; ProtocolError if they are others."""
+    if not keys:
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(_in_order(item, keys, f"{path}/{number}") for number, item in enumerate(value))
+    if not isinstance(value, dict):
+        return value
+    order = keys.get(path, list(value))
+    if set(order) != value.keys() or len(order) != len(value):
+        raise ProtocolError(f"the keys of {path} are in another order than their own")
+    ordered = {key: _in_order(value[key], keys, f"{path}/{plain_data.segment(key)}") for key in order}
+    return Counter(ordered) if isinstance(value, Counter) else ordered
 
 
 def _fill(kind: str, targets: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
