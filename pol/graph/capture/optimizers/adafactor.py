@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adafactor
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, minus, plus
+from pol.graph.capture.optimizers.rule import Number, Numbers, OptimizerState, Options, defines, minus, plus
 
 
 @defines(Adafactor)
@@ -36,12 +36,7 @@ class AdafactorRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= scale * gradient / sqrt(variance), the update clipped to the norm `d`."""
         small, least = options["eps"]
