@@ -45,13 +45,7 @@ PATIENCE = 10
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @unsupported_is_unseen
 def doctor(
-    command: tuple[str, ...],
-    steps: int,
-    one_epoch: bool,
-    timeout: int,
-    keep: Path | None,
-    exact: bool,
-    as_json: bool,
+    command: tuple[str, ...], steps: int, one_epoch: bool, timeout: int, keep: Path | None, exact: bool, as_json: bool
 ) -> int:
     """Run COMMAND (after --), kill and resume it three times, and compare: is it as if nothing had happened?
 

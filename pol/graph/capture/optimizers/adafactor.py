@@ -22,10 +22,7 @@ class AdafactorRule:
         """Sums over rows and columns of the last two dimensions; a vector keeps its own second moment."""
         if parameter.dim() < 2:
             return {"variance": torch.zeros_like(parameter)}
-        return {
-            "row_var": torch.zeros_like(parameter[..., :1]),
-            "col_var": torch.zeros_like(parameter[..., :1, :]),
-        }
+        return {"row_var": torch.zeros_like(parameter[..., :1]), "col_var": torch.zeros_like(parameter[..., :1, :])}
 
     def numbers(self, options: Options, step: int) -> Mapping[str, float]:
         """The step size is relative to the parameter, and falls with the square root of the steps."""

@@ -56,11 +56,7 @@ class AdamRule:
         """Learning rate and epsilon with the bias corrections in them."""
         beta1, beta2 = options["betas"]
         root = math.sqrt(1 - beta2**step)
-        return {
-            "rate": options["lr"] * root / (1 - beta1**step),
-            "epsilon": options["eps"] * root,
-            **shares(options),
-        }
+        return {"rate": options["lr"] * root / (1 - beta1**step), "epsilon": options["eps"] * root, **shares(options)}
 
     def update(
         self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
