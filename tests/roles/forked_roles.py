@@ -22,7 +22,8 @@ from pol.chain.account.gas_fees import InclusionPolicy
 from pol.chain.account.outbox_journal import SqliteJournal
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.node.connection import Connection
-from pol.demo.cheating_parties import BaselessWhistleblower, CheatingParty, LyingVerifier, SkippingSolver
+from pol.demo.cheating_parties import BaselessWhistleblower, CheatingParty, LyingVerifier
+from pol.demo.cheating_training import SkippingExecutor
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import TEST_NETWORK
 from pol.roles.party.role import Role
@@ -36,6 +37,19 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.training.task.task_document import LoadedTask
+from pol.training.task.task_training import StepExecutor
+
+
+class SkippingSolver(CheatingParty, Solver):
+    """Leaves out a tenth of the steps and claims all of them."""
+
+    def executor(self, task: LoadedTask) -> StepExecutor:
+        """Stock torch, except for a tenth of the steps."""
+        steps = task.document.steps
+        skipped = self._random.sample(range(steps), steps // 10)
+        return SkippingExecutor(super().executor(task), skipped)
+
 
 KINDS: dict[str, tuple[type[Role], Any]] = {
     "submitter": (Submitter, next_of_submitter),
