@@ -38,9 +38,7 @@ class Sample:
 
 
 def sample(
-    segments: int,
-    cheat_fraction: Fraction | float = Fraction(1, 20),
-    confidence: Fraction | float = Fraction(99, 100),
+    segments: int, cheat_fraction: Fraction | float = Fraction(1, 20), confidence: Fraction | float = Fraction(99, 100)
 ) -> Sample:
     """How many segments have to be drawn to find a share of cheated ones with a confidence, exactly.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from pol.cli.defaulted import defaulted
 from pol.cli.dispute.recorded_dispute import RECORDED
 from pol.cli.examples import example
 from pol.cli.file_output import write_file
@@ -34,7 +35,7 @@ PICTURE_WIDTH = 120
 
 
 @click.command(epilog=example("pol demo --out story"))
-@click.option("--seed", type=click.IntRange(0, 2**53), default=0, show_default=True, help="Moves everything elsewhere.")
+@defaulted("--seed", type=click.IntRange(0, 2**53), default=0, help="Moves everything elsewhere.")
 @click.option("--rpc", metavar="URL", help="Use this node instead of the embedded chain.")
 @click.option("--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Pays where the node unlocks no account.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep everything here; replay it later.")

@@ -44,13 +44,7 @@ def ordered_all_reduce(
     parts = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     exchange = SliceExchange(group)
     agree(
-        exchange,
-        parts,
-        collective="ordered_all_reduce",
-        operation=operation,
-        order=order,
-        roster=roster,
-        check=check,
+        exchange, parts, collective="ordered_all_reduce", operation=operation, order=order, roster=roster, check=check
     )
     whole = flatten(parts, exchange.ranks)
     exchange.gather(_owned(exchange, whole, operation, order, roster), whole)

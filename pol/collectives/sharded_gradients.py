@@ -25,13 +25,7 @@ class OrderedReduceScatter(ReduceScatter):
     `average_replicas`. order: of both stages. check: as in `ordered_all_reduce`.
     """
 
-    def __init__(
-        self,
-        *,
-        replicas: dist.ProcessGroup | None = None,
-        order: Order = "ascending",
-        check: bool = True,
-    ):
+    def __init__(self, *, replicas: dist.ProcessGroup | None = None, order: Order = "ascending", check: bool = True):
         self.replicas, self.order, self.check = replicas, order, check
         self.sent = 0
         """Bytes that this process has sent."""

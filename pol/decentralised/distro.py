@@ -58,10 +58,7 @@ def distro_plan(store: Store, options: DisTrO, coordinator: str, nonce: bytes) -
     data = [[*step.constants[:at], to_words("order", order), *step.constants[at + 1 :]] for order in orders]
     of_weights = {name: From(MERGE, name, lag=1, starts=True, inherits=True) for name in weights}
     builder.phase(
-        STEP,
-        step,
-        {**of_weights, "momentum": From(STEP, "momentum", lag=1, starts=True), "message": ALWAYS},
-        data=data,
+        STEP, step, {**of_weights, "momentum": From(STEP, "momentum", lag=1, starts=True), "message": ALWAYS}, data=data
     )
     for members in options.sizes:
         received = {f"message.{k}": From(STEP, "message", f"member:{k}") for k in range(members)}

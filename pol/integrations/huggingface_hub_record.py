@@ -34,12 +34,7 @@ _OF_STORE = re.compile(r"(record|rounds)\.json|([0-9a-f]{2})/\2[0-9a-f]{62}(\.[a
 
 
 def push_to_hub(
-    folder: Path | str,
-    repo_id: str,
-    *,
-    revision: str = "main",
-    private: bool | None = None,
-    api: HfApi | None = None,
+    folder: Path | str, repo_id: str, *, revision: str = "main", private: bool | None = None, api: HfApi | None = None
 ) -> str:
     """Upload a store with a learning record; the commit of the hub that holds all of it.
 
@@ -80,12 +75,7 @@ def push_to_hub(
 
 
 def pull_from_hub(
-    repo_id: str,
-    folder: Path | str,
-    *,
-    revision: str = "main",
-    limit: int | None = None,
-    api: HfApi | None = None,
+    repo_id: str, folder: Path | str, *, revision: str = "main", limit: int | None = None, api: HfApi | None = None
 ) -> Path:
     """Fetch a record into a folder, which is then a store; `pol check` says whether it is what it claims.
 

@@ -138,7 +138,7 @@ def _caught(finding: Finding, seats: Seats, figures: RoundsFigures) -> Markup:
             element("b", f"Round {finding.round}, {finding.phase}: {WORDS[finding.lie]}"),
             element("code", finding.worker),
             element("span", f"It {finding.detail}." if is_lie else finding.detail),
-        ),
+        )
     ]
     if finding.claim in figures.distances:
         parts.append(farthest(figures.distances[finding.claim]))

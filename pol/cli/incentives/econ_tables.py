@@ -116,13 +116,7 @@ def design_json(found: Design) -> dict[str, Any]:
         "detection_probability": found.detection,
         "one_lie_detection_probability": found.one_lie_detection,
         "choices": [
-            {
-                "role": c.role,
-                "state": c.state,
-                "honest": c.honest,
-                "best_deviation": c.temptation,
-                "margin": c.margin,
-            }
+            {"role": c.role, "state": c.state, "honest": c.honest, "best_deviation": c.temptation, "margin": c.margin}
             for c in found.game.choices()
             if c.others
         ],

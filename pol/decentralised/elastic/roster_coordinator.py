@@ -45,12 +45,7 @@ class RosterCoordinator:
     """
 
     def __init__(
-        self,
-        store: Store,
-        plan: RoundsPlan,
-        key: WorkerKey,
-        seats: int,
-        has_stake: HasStake = anybody,
+        self, store: Store, plan: RoundsPlan, key: WorkerKey, seats: int, has_stake: HasStake = anybody
     ) -> None:
         self.store, self.plan, self.key, self.seats = store, plan, key, seats
         require_seats(seats)

@@ -24,11 +24,7 @@ class LocalTraining:
 
 
 def local_training(
-    shape: small_gpt.Shape,
-    rows: int,
-    orders: Sequence[Tensor],
-    rate: float,
-    base: Mapping[str, Tensor] | None = None,
+    shape: small_gpt.Shape, rows: int, orders: Sequence[Tensor], rate: float, base: Mapping[str, Tensor] | None = None
 ) -> LocalTraining:
     """The training of a model, ``base`` or one of a fixed seed, whose seats see rows in these orders (`seat_order`)."""
     model = small_gpt.small_gpt(shape)

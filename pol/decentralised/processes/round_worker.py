@@ -12,14 +12,7 @@ from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.earlier_claims import EarlierClaims, require_logged
 from pol.rounds.log.journaled_keeper import JournaledKeeper
-from pol.rounds.log.log_entries import (
-    ClaimEntry,
-    DeliveryEntry,
-    LogEntry,
-    MembershipEntry,
-    RosterEntry,
-    encode_entry,
-)
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry, encode_entry
 from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.rounds_plan import RoundsPlan

@@ -169,9 +169,7 @@ def _in_binary64(node: AtenNode, operands: Mapping[Ref, Tensor], factor: float =
         if isinstance(given, float):
             return given * factor
         return resolved(
-            given,
-            lambda ref: operands[ref],
-            lambda dtype: torch.float64 if dtype.is_floating_point else dtype,
+            given, lambda ref: operands[ref], lambda dtype: torch.float64 if dtype.is_floating_point else dtype
         )
 
     arguments = [argument(item) for item in node.arguments]

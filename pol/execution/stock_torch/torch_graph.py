@@ -52,9 +52,7 @@ def _call(
 
     def argument(given: Argument) -> Any:
         return resolved(
-            given,
-            lambda ref: values[ref.value][ref.output],
-            lambda dtype: real if dtype is torch.float32 else dtype,
+            given, lambda ref: values[ref.value][ref.output], lambda dtype: real if dtype is torch.float32 else dtype
         )
 
     arguments = tuple(argument(item) for item in node.arguments)

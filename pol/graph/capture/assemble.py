@@ -207,10 +207,7 @@ def record_step(
 
 
 def explained(
-    error: TraceFailureError,
-    training: Training,
-    options: Sequence[Sequence[Sequence[Options]]],
-    inputs: StepInputs,
+    error: TraceFailureError, training: Training, options: Sequence[Sequence[Sequence[Options]]], inputs: StepInputs
 ) -> UnsupportedError:
     """The failure of a trace, if the user's own step fails too; else what to do about code that can't be followed."""
     from pol.execution.self_check.eager_step import EagerStep

@@ -23,10 +23,7 @@ from pol.graph.step_program import Component
 
 
 def capture_initialization(
-    build: Callable[[], nn.Module],
-    seed: int = 0,
-    step: Capture | None = None,
-    slots: Collection[str] | None = None,
+    build: Callable[[], nn.Module], seed: int = 0, step: Capture | None = None, slots: Collection[str] | None = None
 ) -> CapturedInitialization:
     """What ``with TaskRandomness(seed).initialization(): build()`` draws, as a program.
 

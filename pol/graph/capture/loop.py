@@ -147,11 +147,7 @@ class _NoTrainingTensors(TorchFunctionMode):
         self._memory = {tensor.untyped_storage()._cdata for tensor in (*members, *kept, *gradients)}
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run the function if it takes other tensors, or asks for a shape."""
         found = [item for item in tree_leaves((args, kwargs)) if isinstance(item, Tensor)]

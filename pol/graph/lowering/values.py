@@ -215,10 +215,7 @@ def strided(value: Value, shape: Sequence[int], strides: Sequence[int], offset: 
         return replace(value, shape=tuple(shape))
     (own,) = value.strides
     return replace(
-        value,
-        shape=tuple(shape),
-        base=value.base + offset * own,
-        strides=tuple(stride * own for stride in strides),
+        value, shape=tuple(shape), base=value.base + offset * own, strides=tuple(stride * own for stride in strides)
     )
 
 

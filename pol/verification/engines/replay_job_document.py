@@ -93,12 +93,7 @@ def _thresholds(fields: Fields) -> Three:
 
 
 def _entry_document(entry: TaskCheckpoint) -> dict[str, Any]:
-    return {
-        "index": entry.index,
-        "step": entry.step,
-        "state_root": entry.state_root.hex(),
-        "object": entry.object,
-    }
+    return {"index": entry.index, "step": entry.step, "state_root": entry.state_root.hex(), "object": entry.object}
 
 
 def _entry(fields: Fields, name: str) -> TaskCheckpoint:

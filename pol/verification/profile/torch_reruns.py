@@ -27,15 +27,7 @@ from pol.graph.step_program import Component
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profile_threshold import ratio
-from pol.verification.profile.torch_job import (
-    CONSTANTS,
-    GRAPH,
-    JOB,
-    end_name,
-    pack,
-    start_name,
-    unpack,
-)
+from pol.verification.profile.torch_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack
 from pol.verification.profile.torch_setting import NativeSetting
 from pol.verification.replay.canonical_replay import replay_end
 

@@ -147,17 +147,7 @@ def exact_prove(folder: str, jobs: str) -> dict[str, Any]:
 
 CALLS = {
     call.__name__: call
-    for call in (
-        settings,
-        compile_circuit,
-        setup,
-        witness,
-        prove,
-        verify,
-        verifier,
-        exact_setup,
-        exact_prove,
-    )
+    for call in (settings, compile_circuit, setup, witness, prove, verify, verifier, exact_setup, exact_prove)
 }
 
 if __name__ == "__main__":

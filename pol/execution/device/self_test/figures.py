@@ -29,10 +29,7 @@ def measure_figures(subject: Subject, short: bool) -> list[SpeedFigure]:
     times = 1 if short else _TIMES
     moved = 3 * 4 * words / subject.node_seconds(primitive(Op.FADD, words), times)
     hashed = 4 * words / subject.tree_seconds(counted_words(0, words), times)
-    found = [
-        SpeedFigure("map of two operands", moved / 1e9, "GB/s"),
-        SpeedFigure("keccak trees", hashed / 1e9, "GB/s"),
-    ]
+    found = [SpeedFigure("map of two operands", moved / 1e9, "GB/s"), SpeedFigure("keccak trees", hashed / 1e9, "GB/s")]
     for integers in (False, True):
         seconds = subject.node_seconds(contraction(side, side, side, integers), times)
         name = f"product of {'integer ' if integers else ''}matrices, {side} by {side}"

@@ -49,10 +49,7 @@ def primitive(op: Op, words: int) -> TestedNode:
 def contraction(rows: int, columns: int, terms: int, integers: bool = False, batch: int = 1) -> TestedNode:
     """A product of matrices, of which tiles cover the edges in part."""
     x, y, shape = (batch, rows, terms), (batch, terms, columns), (batch, rows, columns)
-    operands = (
-        _operand(0, x, (rows * terms, terms, 0, 1)),
-        _operand(1, y, (terms * columns, 0, 1, columns)),
-    )
+    operands = (_operand(0, x, (rows * terms, terms, 0, 1)), _operand(1, y, (terms * columns, 0, 1, columns)))
     body = ScalarProgram(3, (), _INTEGERS if integers else _FFMA)
     node = Node(TensorType(DType.F32, shape), operands, _terms(2), body, (terms,), NEGATIVE_ZERO)
     name = f"contraction of {'integers' if integers else 'numbers'} {batch} x {rows} x {terms} x {columns}"

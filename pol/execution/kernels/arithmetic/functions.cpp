@@ -2,9 +2,17 @@
 
 #include <algorithm>
 
-
 namespace pol {
 namespace {
+
+#include "arithmetic/functions_programs.inc"
+
+template <typename... F>
+std::vector<ScalarProgram> programs_of(Functions<F...>) {
+    return {{F::inputs,
+             {std::begin(F::constants), std::end(F::constants)},
+             {std::begin(F::instructions), std::end(F::instructions)}}...};
+}
 
 constexpr size_t kShortest = 3;  // instructions; a function of fewer gains little
 
@@ -65,9 +73,7 @@ const std::vector<Function>& longest_first() {
 }  // namespace
 
 const std::vector<ScalarProgram>& functions() {
-    static const std::vector<ScalarProgram> programs = {
-#include "arithmetic/functions_programs.inc"
-    };
+    static const std::vector<ScalarProgram> programs = programs_of(Catalogue());
     return programs;
 }
 

@@ -159,69 +159,40 @@ inline uint32_t select(uint32_t a, uint32_t b, uint32_t c) { return a != 0 ? b :
 #undef POL_WORD1
 #undef POL_WORD2
 
+// The primitives of one or two operands, with the functions of their words; those that may be lazy apart.
+#define POL_PRIMITIVES(LAZY1, LAZY2, WORD1, WORD2)                                                                      \
+    LAZY1(FSQRT, fsqrt) LAZY1(FNEG, fneg) LAZY1(FABS, fabs)                                                             \
+    LAZY2(FADD, fadd) LAZY2(FSUB, fsub) LAZY2(FMUL, fmul) LAZY2(FDIV, fdiv) LAZY2(FMIN, fmin)                           \
+    WORD1(FRINT, frint) WORD1(F2I, f2i) WORD1(I2F, i2f) WORD1(F2U, f2u) WORD1(U2F, u2f) WORD1(F2LHI, f2lhi)             \
+    WORD1(F2LLO, f2llo) WORD1(RBF16, rbf16) WORD1(RF16, rf16)                                                           \
+    WORD2(FMAX, fmax) WORD2(FEQ, feq) WORD2(FLT, flt) WORD2(FLE, fle) WORD2(L2F, l2f) WORD2(ADD, add) WORD2(SUB, sub)   \
+    WORD2(MUL, mul) WORD2(MULHI, mulhi) WORD2(AND, and_) WORD2(OR, or_) WORD2(XOR, xor_) WORD2(SHL, shl)                \
+    WORD2(SHR, shr) WORD2(SAR, sar) WORD2(EQ, eq) WORD2(LTU, ltu) WORD2(LTS, lts)
+
 // Applies one primitive, perhaps | kLazy, to n lanes. d may be one of a, b, c. Unused operands are ignored. Each file
 // that includes this has a copy: calls into another file save more registers and cost short rows 3 %.
-#define POL_LANES(expression)                            \
-    _Pragma("GCC ivdep") for (int j = 0; j < n; ++j) {   \
-        d[j] = (expression);                             \
-    }                                                    \
-    return
-#define POL_CASE1(op, name) \
-    case op: POL_LANES(name(a[j]))
-#define POL_CASE2(op, name) \
-    case op: POL_LANES(name(a[j], b[j]))
-#define POL_LAZY1(op, name)               \
-    case op: POL_LANES(name<false>(a[j])); \
-    case op | kLazy: POL_LANES(name<true>(a[j]))
-#define POL_LAZY2(op, name)                      \
-    case op: POL_LANES(name<false>(a[j], b[j])); \
-    case op | kLazy: POL_LANES(name<true>(a[j], b[j]))
+#define POL_LANES(op, expression)                                 \
+    case op:                                                      \
+        _Pragma("GCC ivdep") for (int j = 0; j < n; ++j) {        \
+            d[j] = (expression);                                  \
+        }                                                         \
+        return;
+#define POL_WORD1(op, name) POL_LANES(op, name(a[j]))
+#define POL_WORD2(op, name) POL_LANES(op, name(a[j], b[j]))
+#define POL_LAZY1(op, name) POL_LANES(op, name<false>(a[j])) POL_LANES(op | kLazy, name<true>(a[j]))
+#define POL_LAZY2(op, name) POL_LANES(op, name<false>(a[j], b[j])) POL_LANES(op | kLazy, name<true>(a[j], b[j]))
 inline void apply(uint8_t op, uint32_t* d, const uint32_t* a, const uint32_t* b, const uint32_t* c, int n) {
     switch (op) {
-        POL_LAZY2(FADD, fadd);
-        POL_LAZY2(FSUB, fsub);
-        POL_LAZY2(FMUL, fmul);
-        POL_LAZY2(FDIV, fdiv);
-        case FFMA: POL_LANES(ffma<false>(a[j], b[j], c[j]));
-        case FFMA | kLazy: POL_LANES(ffma<true>(a[j], b[j], c[j]));
-        POL_LAZY1(FSQRT, fsqrt);
-        POL_LAZY2(FMIN, fmin);
-        POL_CASE2(FMAX, fmax);
-        POL_CASE2(FEQ, feq);
-        POL_CASE2(FLT, flt);
-        POL_CASE2(FLE, fle);
-        POL_LAZY1(FNEG, fneg);
-        POL_LAZY1(FABS, fabs);
-        POL_CASE1(FRINT, frint);
-        POL_CASE1(F2I, f2i);
-        POL_CASE1(I2F, i2f);
-        POL_CASE1(F2U, f2u);
-        POL_CASE1(U2F, u2f);
-        POL_CASE1(F2LHI, f2lhi);
-        POL_CASE1(F2LLO, f2llo);
-        POL_CASE2(L2F, l2f);
-        POL_CASE1(RBF16, rbf16);
-        POL_CASE1(RF16, rf16);
-        POL_CASE2(ADD, add);
-        POL_CASE2(SUB, sub);
-        POL_CASE2(MUL, mul);
-        POL_CASE2(MULHI, mulhi);
-        POL_CASE2(AND, and_);
-        POL_CASE2(OR, or_);
-        POL_CASE2(XOR, xor_);
-        POL_CASE2(SHL, shl);
-        POL_CASE2(SHR, shr);
-        POL_CASE2(SAR, sar);
-        POL_CASE2(EQ, eq);
-        POL_CASE2(LTU, ltu);
-        POL_CASE2(LTS, lts);
-        case SELECT: POL_LANES(select(a[j], b[j], c[j]));
-        case MOV: POL_LANES(a[j]);
+        POL_PRIMITIVES(POL_LAZY1, POL_LAZY2, POL_WORD1, POL_WORD2)
+        POL_LANES(FFMA, ffma<false>(a[j], b[j], c[j]))
+        POL_LANES(FFMA | kLazy, ffma<true>(a[j], b[j], c[j]))
+        POL_LANES(SELECT, select(a[j], b[j], c[j]))
+        POL_LANES(MOV, a[j])
     }
 }
 #undef POL_LANES
-#undef POL_CASE1
-#undef POL_CASE2
+#undef POL_WORD1
+#undef POL_WORD2
 #undef POL_LAZY1
 #undef POL_LAZY2
 

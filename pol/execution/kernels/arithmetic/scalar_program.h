@@ -39,6 +39,9 @@ enum Op : uint8_t {
 };
 // Flag on a primitive's code: a NaN that it yields need not be the canonical one.
 constexpr uint8_t kLazy = 0x40;
+constexpr bool has_lazy_form(uint8_t op) { return op <= FMIN || op == FNEG || op == FABS; }
+// Whether it tells one NaN from another.
+constexpr bool sees_bits(uint8_t op) { return op == I2F || op == U2F || op == L2F || (op >= ADD && op <= LTS); }
 
 // Number of operands of a primitive; 0 for a code that is not one.
 int arity(uint8_t op);

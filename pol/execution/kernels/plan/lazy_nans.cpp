@@ -8,15 +8,6 @@
 #include "plan/plan.h"
 
 namespace pol {
-namespace {
-
-bool has_lazy_form(uint8_t op) {
-    return op <= FMIN || op == FNEG || op == FABS;
-}
-
-bool sees_bits(uint8_t op) { return op == I2F || op == U2F || op == L2F || (op >= ADD && op <= LTS); }
-
-}  // namespace
 
 void PlannedNode::mark_lazy() {
     std::vector<bool> escapes(plan_.registers, false);

@@ -165,8 +165,5 @@ _CLAMPS = (
 EXACT = {
     f"aten.{name}"
     for name in (*_KEEPS, *_MIXES, *_PLACES, *_ROWS, *_CLAMPS, "copy.default", "relu.default", "neg.default")
-} - {
-    "aten.mean.default",
-    "aten.mean.dim",
-}
+} - {"aten.mean.default", "aten.mean.dim"}
 """Operations whose results are numbers of their operands, or negated ones: nothing is rounded."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adafactor
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, minus, plus
+from pol.graph.capture.optimizers.rule import Number, Numbers, OptimizerState, Options, defines, minus, plus
 
 
 @defines(Adafactor)
@@ -22,10 +22,7 @@ class AdafactorRule:
         """Sums over rows and columns of the last two dimensions; a vector keeps its own second moment."""
         if parameter.dim() < 2:
             return {"variance": torch.zeros_like(parameter)}
-        return {
-            "row_var": torch.zeros_like(parameter[..., :1]),
-            "col_var": torch.zeros_like(parameter[..., :1, :]),
-        }
+        return {"row_var": torch.zeros_like(parameter[..., :1]), "col_var": torch.zeros_like(parameter[..., :1, :])}
 
     def numbers(self, options: Options, step: int) -> Mapping[str, float]:
         """The step size is relative to the parameter, and falls with the square root of the steps."""
@@ -36,12 +33,7 @@ class AdafactorRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= scale * gradient / sqrt(variance), the update clipped to the norm `d`."""
         small, least = options["eps"]

@@ -9,12 +9,10 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, AdamW
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
+from pol.graph.capture.optimizers.rule import Number, Numbers, OptimizerState, Options, defines, downhill, minus, plus
 
 
-def moments(
-    state: OptimizerState, gradient: Tensor, numbers: Mapping[str, Number]
-) -> tuple[Tensor, Tensor, OptimizerState]:
+def moments(state: OptimizerState, gradient: Tensor, numbers: Numbers) -> tuple[Tensor, Tensor, OptimizerState]:
     """The next first and second moment, and both as state."""
     first = plus(state["exp_avg"], gradient - state["exp_avg"], numbers["fresh1"])
     second = plus(state["exp_avg_sq"] * numbers["beta2"], gradient * gradient, numbers["fresh2"])
@@ -58,19 +56,10 @@ class AdamRule:
         """Learning rate and epsilon with the bias corrections in them."""
         beta1, beta2 = options["betas"]
         root = math.sqrt(1 - beta2**step)
-        return {
-            "rate": options["lr"] * root / (1 - beta1**step),
-            "epsilon": options["eps"] * root,
-            **shares(options),
-        }
+        return {"rate": options["lr"] * root / (1 - beta1**step), "epsilon": options["eps"] * root, **shares(options)}
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter = decay * parameter - rate * m / (sqrt(v) + epsilon)."""
         gradient = downhill(options, parameter, gradient, numbers["penalty"])

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Adamax, NAdam, RAdam
 
 from pol.graph.capture.optimizers.adam import kept, moments, shares
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
+from pol.graph.capture.optimizers.rule import Numbers, OptimizerState, Options, defines, downhill, minus, plus
 
 RECTIFIED = 5.0
 """Length of the average from which on RAdam divides by the second moment."""
@@ -40,12 +40,7 @@ class RAdamRule:
         return found
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= plain * m + adaptive * m / (sqrt(v) + epsilon)."""
         gradient = downhill(options, parameter, gradient, numbers["penalty"])
@@ -80,12 +75,7 @@ class NAdamRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= (a * gradient + b * m) / (sqrt(v) + epsilon), with a and b from the product of shares."""
         gradient = downhill(options, parameter, gradient, numbers["penalty"])
@@ -119,12 +109,7 @@ class AdamaxRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= rate * m / greatest."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])

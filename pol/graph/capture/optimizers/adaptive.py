@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adadelta, Adagrad, RMSprop
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
+from pol.graph.capture.optimizers.rule import Numbers, OptimizerState, Options, defines, downhill, minus, plus
 
 
 @defines(RMSprop)
@@ -30,12 +30,7 @@ class RmspropRule:
         return {**{name: options[name] for name in names}, "fresh": 1 - options["alpha"]}
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= lr * gradient / (sqrt(average of squares) + eps)."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
@@ -69,12 +64,7 @@ class AdagradRule:
         return {"rate": rate, "eps": options["eps"], "weight_decay": options["weight_decay"]}
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= rate * gradient / (sqrt(sum of squares) + eps)."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
@@ -98,12 +88,7 @@ class AdadeltaRule:
         return {**{name: options[name] for name in names}, "fresh": 1 - options["rho"]}
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= lr * gradient * sqrt(average of updates + eps) / sqrt(average of squares + eps)."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])

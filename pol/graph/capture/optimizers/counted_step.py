@@ -128,11 +128,7 @@ def counted_step(
 
 
 def _runs(
-    optimizer: Optimizer,
-    course: Sequence[Options],
-    parameter: Tensor,
-    present: Mapping[str, Any],
-    reads: list[float],
+    optimizer: Optimizer, course: Sequence[Options], parameter: Tensor, present: Mapping[str, Any], reads: list[float]
 ) -> Iterator[_Noting]:
     """The operations of every step; ``reads`` takes what the first one reads."""
     member = _without_numbers(parameter)
@@ -260,11 +256,7 @@ class _Replacing(TorchDispatchMode):
     """Puts entries of tables into the operations of a trace, in place of the numbers of the first step."""
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        calls: Sequence[NumberedCall],
-        reads: Sequence[float],
-        entries: Mapping[str, Tensor],
+        self, optimizer: Optimizer, calls: Sequence[NumberedCall], reads: Sequence[float], entries: Mapping[str, Tensor]
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch declares no types
         self._optimizer, self._left, self._reads, self._entries = optimizer, iter(calls), iter(reads), entries

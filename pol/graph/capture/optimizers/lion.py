@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, minus, plus
+from pol.graph.capture.optimizers.rule import Numbers, OptimizerState, Options, defines, minus, plus
 
 
 class Lion(Optimizer):
@@ -61,12 +61,7 @@ class LionRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """The sign of one average moves the parameter, another average is kept."""
         average = state["exp_avg"]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Muon
 from torch.optim._muon import _zeropower_via_newtonschulz
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, minus, plus
+from pol.graph.capture.optimizers.rule import Numbers, OptimizerState, Options, defines, minus, plus
 
 
 @defines(Muon)
@@ -33,12 +33,7 @@ class MuonRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter = decay * parameter - lr * ratio * orthogonal(average)."""
         average = plus(state["momentum_buffer"], gradient - state["momentum_buffer"], numbers["fresh"])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Rprop
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines
+from pol.graph.capture.optimizers.rule import Numbers, OptimizerState, Options, defines
 
 
 @defines(Rprop)
@@ -26,12 +26,7 @@ class RpropRule:
         return {}
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter -= size * sign(gradient), where the sign has not turned."""
         (shrinks, grows), (least, most) = options["etas"], options["step_sizes"]

@@ -18,6 +18,7 @@ OptimizerState: TypeAlias = dict[str, Tensor]
 Options: TypeAlias = Mapping[str, Any]
 Number: TypeAlias = Tensor | float
 """A float if it is the same in every step, else a scalar tensor: the entry of this step in a table."""
+Numbers: TypeAlias = Mapping[str, Number]
 
 
 class OptimizerRule(Protocol):
@@ -38,12 +39,7 @@ class OptimizerRule(Protocol):
         ...
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """The next parameter and state, all in float32; nothing may be written in place.
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import ASGD, SGD
 
-from pol.graph.capture.optimizers.rule import Number, OptimizerState, Options, defines, downhill, minus, plus
+from pol.graph.capture.optimizers.rule import Numbers, OptimizerState, Options, defines, downhill, minus, plus
 
 
 @defines(SGD)
@@ -31,12 +31,7 @@ class SgdRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """buffer = momentum * buffer + damped * gradient; parameter -= lr * buffer."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])
@@ -71,12 +66,7 @@ class AsgdRule:
         }
 
     def update(
-        self,
-        options: Options,
-        parameter: Tensor,
-        gradient: Tensor,
-        state: OptimizerState,
-        numbers: Mapping[str, Number],
+        self, options: Options, parameter: Tensor, gradient: Tensor, state: OptimizerState, numbers: Numbers
     ) -> tuple[Tensor, OptimizerState]:
         """parameter = (1 - lambd * eta) * parameter - eta * gradient; ax moves by the share mu."""
         gradient = downhill(options, parameter, gradient, numbers["weight_decay"])

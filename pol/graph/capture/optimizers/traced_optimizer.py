@@ -132,11 +132,7 @@ class _Reads(TorchFunctionMode):
     found = False
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run the function."""
         is_masked = func in _PLACES and isinstance(args[1], Tensor) and args[1].dtype == torch.bool

@@ -26,11 +26,7 @@ class ReplacedFunctions(TorchFunctionMode):
     """While active, some functions of torch are replaced."""
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run the function, or its replacement."""
         if has_selected_rows(args, kwargs):

@@ -33,11 +33,7 @@ class NumberStandIns(TorchFunctionMode):
         super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch declares no types
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run the function, or give its stand-in."""
         name = getattr(func, "__name__", "")

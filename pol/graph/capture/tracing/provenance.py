@@ -57,11 +57,7 @@ class LineRecorder(TorchFunctionMode):
         self._unknown = ""
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run the function with the current line noted for the operations that it traces."""
         line = self.line()

@@ -32,11 +32,7 @@ class DataAssignments(TorchFunctionMode):
         self._owned = {_memory(tensor) for tensor in tensors}
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run the function; an assignment becomes a copy."""
         if getattr(func, "__name__", "") == "__set__" and getattr(func, "__self__", None) is _DATA:

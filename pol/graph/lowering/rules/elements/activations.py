@@ -126,11 +126,7 @@ def _tanh_rise(x: Float) -> tuple[Float, Float]:
     return t, ((x * 0.5) * slope) * inner
 
 
-@lowers(
-    "aten.softshrink_backward.default",
-    "aten.hardshrink_backward.default",
-    defines="0 where |x| <= lambda, else g",
-)
+@lowers("aten.softshrink_backward.default", "aten.hardshrink_backward.default", defines="0 where |x| <= lambda, else g")
 def _shrink_backward(call: Call) -> Value:
     limit = float(call.number(2))
 

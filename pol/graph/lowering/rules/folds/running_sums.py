@@ -135,11 +135,4 @@ def _short_scan(call: Call, value: Value, monoid: Monoid, blocks: int = 0) -> Vi
     if blocks and blocks * BLOCK != count:
         bounds.append(Bound(Affine(0, (*zeros, BLOCK, 0, 1)), count))
     read = NodeRead(seen, fill=monoid.neutral, bounds=tuple(bounds))
-    return call.emitter.fold(
-        TensorType(monoid.dtype, shape),
-        (width,),
-        monoid.neutral,
-        [read],
-        monoid.join,
-        "running",
-    )
+    return call.emitter.fold(TensorType(monoid.dtype, shape), (width,), monoid.neutral, [read], monoid.join, "running")

@@ -99,8 +99,7 @@ def _softmax_backward(call: Call) -> Value:
 
 
 @lowers(
-    "aten._safe_softmax.default",
-    defines="s = x - max; exp(s) / FMAX(sum(exp(s)), 1), max not below the lowest number",
+    "aten._safe_softmax.default", defines="s = x - max; exp(s) / FMAX(sum(exp(s)), 1), max not below the lowest number"
 )
 def _safe_softmax(call: Call) -> Value:
     """Softmax of attention scores, where a row may be masked completely."""

@@ -151,11 +151,7 @@ def _nearest_backward(call: Call) -> Value:
         kept = [grid.along(ratio.size) * ratio.factor for ratio in ratios]
         places += [place + grid.over(ratio.factor) for place, ratio in zip(kept, ratios, strict=True)]
         total = call.emitter.fold(
-            TensorType(DType.F32, grid.shape),
-            grid.terms,
-            0,
-            [grid.read(gradient, places)],
-            operator.add,
+            TensorType(DType.F32, grid.shape), grid.terms, 0, [grid.read(gradient, places)], operator.add
         )
         return call.emitter.reshaped(total, call.output.shape)
     for number, ratio in enumerate(ratios):
@@ -230,11 +226,7 @@ def _linear(call: Call) -> Value:
         below, above, *weights = (_along(table, shape, axis) for table in _tables(call, ratio, number))
         reads = [_gathered(source, shape, axis, 0), _gathered(source, shape, axis, 1)]
         source = call.emitter.map(
-            shape,
-            DType.F32,
-            [below, above, *weights, *reads],
-            interpolated,
-            f"pass_{number}" if number else "",
+            shape, DType.F32, [below, above, *weights, *reads], interpolated, f"pass_{number}" if number else ""
         )
     return source
 

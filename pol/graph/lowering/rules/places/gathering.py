@@ -80,8 +80,7 @@ def _gather(call: Call) -> Value:
 
 
 @lowers(
-    "aten.index.Tensor",
-    defines="words at the indices, below zero from the end; NaN (integers: 0) where there are none",
+    "aten.index.Tensor", defines="words at the indices, below zero from the end; NaN (integers: 0) where there are none"
 )
 def _index(call: Call) -> Value:
     table = call.emitter.view(call.tensor(0))
