@@ -296,6 +296,18 @@ def test_steps_that_share_a_batch_have_no_checkpoint_between_them(tmp_path: Path
         t.step(second)
 
 
+def test_a_validation_through_the_loader_of_the_steps_needs_a_name(tmp_path: Path) -> None:
+    t = Training(f"file://{tmp_path}")
+    recorder = t.record()
+    recorder.resume()
+    made = loader()
+    for batch in recorder.batches(made):
+        t.step(batch)
+    assert len(list(recorder.batches(made, name="validation"))) == len(list(recorder.batches(made, uneven=True)))
+    with pytest.raises(ProtocolError, match="'data' ended without a step"):
+        list(recorder.batches(made))
+
+
 def test_one_loader_has_one_name(tmp_path: Path) -> None:
     t = Training(f"file://{tmp_path}")
     recorder = t.record()

@@ -203,6 +203,12 @@ class DataCursor:
                         "own, recorder.batches(loader, name=...)"
                     )
             self._is_over = True
+            if self.trained and self.drawn and not (self._steps or is_resumed or uneven):
+                raise ProtocolError(
+                    f"an epoch of the loader {self.name!r} ended without a step, and others had steps, so a resumption "
+                    "would count wrong epochs: for a validation say recorder.batches(loader, name='validation'), for "
+                    "steps of more batches than an epoch has recorder.batches(loader, uneven=True)"
+                )
         finally:
             self._draws.open.remove(self.name)
             self._counts, self._parts = parts.counts(), None
