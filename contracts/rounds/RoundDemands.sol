@@ -121,8 +121,7 @@ contract RoundDemands is TimedDemands {
         uint256 mostBond
     ) external returns (bytes32 key) {
         PlanTerms memory t = _termsFor(id, receipt.delivery.plan);
-        address keeper = RoundSignatures.signer(receipt.delivery.digest(), receipt.signature);
-        if (keeper != t.coordinator) revert OtherSigner(keeper);
+        _requireSigner(RoundSignatures.signer(receipt.delivery.digest(), receipt.signature), t.coordinator);
         bytes32 claim = signed.claim.digest();
         if (signed.claim.plan != id) revert OtherClaim(claim);
         if (claim != receipt.delivery.claim) _requireCovered(receipt.delivery.claim, covered, claim);
@@ -131,7 +130,7 @@ contract RoundDemands is TimedDemands {
         if (bonds.bond(id, worker).standing == Standing.None) revert NoWorker(worker);
         bytes32 content = _entryContent(claim, worker);
         emit EntryDemanded(id, content, worker, signed);
-        return _demand(t, id, keeper, content, mostBond);
+        return _demand(t, id, t.coordinator, content, mostBond);
     }
 
     /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
@@ -149,12 +148,11 @@ contract RoundDemands is TimedDemands {
         PlanTerms memory t = _termsFor(id, older.head.plan);
         if (newer.head.plan != id) revert OtherPlan(newer.head.plan);
         if (older.head.size >= newer.head.size) revert NotAnExtension(older.head.size, newer.head.size);
-        address keeper = older.keeper();
-        if (keeper != t.coordinator) revert OtherSigner(keeper);
-        if (newer.keeper() != keeper) revert OtherSigner(newer.keeper());
+        _requireSigner(older.keeper(), t.coordinator);
+        _requireSigner(newer.keeper(), t.coordinator);
         bytes32 content = _pathContent(older, newer);
         emit PathDemanded(id, content, older, newer);
-        return _demand(t, id, keeper, content, mostBond);
+        return _demand(t, id, t.coordinator, content, mostBond);
     }
 
     /// @notice Shows it. Anybody, for the keeper.

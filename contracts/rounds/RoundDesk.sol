@@ -44,6 +44,10 @@ abstract contract RoundDesk is Desk {
     /// @dev What else a desk has to know.
     function _wired(RoundDesks calldata desks) internal virtual {}
 
+    function _requireSigner(address signer, address expected) internal pure {
+        if (signer != expected) revert OtherSigner(signer);
+    }
+
     /// @dev The terms of a plan for what names it: by its id, so what was signed under other terms counts for nothing.
     function _termsFor(bytes32 id, bytes32 plan) internal view returns (PlanTerms memory t) {
         if (id != plan) revert OtherPlan(plan);

@@ -11,6 +11,8 @@ library SignedText {
     /// @notice The text doesn't have what is expected at this byte.
     error OtherText(uint256 offset);
 
+    /// @notice The place of who is no member: no list is as long.
+    uint256 internal constant NOWHERE = type(uint256).max;
     uint256 private constant ADDRESS_DIGITS = 40;
     uint256 private constant MOST_DIGITS = 20;
     /// @dev Bytes of `{"joined":0,"role":"","seat":0,"weight":0,"worker":"0x` and of 40 digits and a quotation mark.
@@ -41,29 +43,20 @@ library SignedText {
     {
         offset = _skip(roster, offset, "\"members\":[", 11);
         for (; place > 0; --place) {
-            offset = _next(roster, _end(roster, offset));
+            offset = _end(roster, offset) + 2;
+            if (roster[offset - 1] != ",") revert OtherText(offset);
         }
         return _isOf(roster, _end(roster, offset), _digits(worker));
     }
 
-    /// @notice The place of a worker in a roster; `"members":[` stands at byte `offset`.
+    /// @notice The place of a worker in a roster, or `NOWHERE`; `"members":[` stands at byte `offset`.
     function placeOf(bytes calldata roster, uint256 offset, address worker) internal pure returns (uint256 place) {
         bytes32[2] memory digits = _digits(worker);
         uint256 end = _end(roster, _skip(roster, offset, "\"members\":[", 11));
         for (; !_isOf(roster, end, digits); ++place) {
-            end = _end(roster, _next(roster, end));
-        }
-    }
-
-    /// @notice Is this worker a member of a roster, at any place? `"members":[` stands at byte `offset`.
-    function hasMember(bytes calldata roster, uint256 offset, address worker) internal pure returns (bool) {
-        bytes32[2] memory digits = _digits(worker);
-        uint256 end = _end(roster, _skip(roster, offset, "\"members\":[", 11));
-        while (!_isOf(roster, end, digits)) {
-            if (roster[end + 1] != ",") return false;
+            if (roster[end + 1] != ",") return NOWHERE;
             end = _end(roster, end + 2);
         }
-        return true;
     }
 
     /// @notice The partner of the member at a place; `"partners":[` stands at byte `offset`.
@@ -129,12 +122,6 @@ library SignedText {
             }
         }
         if (end > last) revert OtherText(offset);
-    }
-
-    /// @dev Where the member begins that follows the one which ends there.
-    function _next(bytes calldata roster, uint256 end) private pure returns (uint256) {
-        if (roster[end + 1] != ",") revert OtherText(end);
-        return end + 2;
     }
 
     /// @dev Are these the last digits of the member that ends there?

@@ -168,14 +168,12 @@ abstract contract TimedDemands is RoundDesk {
     function _requireLogged(bytes32 id, LoggedClaim calldata logged, bytes32 claim, address worker) internal view {
         SignedHead calldata head = logged.head;
         PlanTerms memory t = _termsFor(id, head.head.plan);
-        address keeper = head.keeper();
-        if (keeper != t.coordinator) revert OtherSigner(keeper);
+        _requireSigner(head.keeper(), t.coordinator);
         bytes32 hash = keccak256(logged.entry);
         if (!CheckpointLog.isIncluded(hash, logged.index, head.head.size, head.head.root, logged.path)) {
             revert NotLogged();
         }
-        address signer = RoundSignatures.signerInText(claim, logged.entry, logged.offset);
-        if (signer != worker) revert OtherSigner(signer);
+        _requireSigner(RoundSignatures.signerInText(claim, logged.entry, logged.offset), worker);
     }
 
     function _bond(PlanTerms memory t, uint256 answerGas) internal view returns (uint256) {
