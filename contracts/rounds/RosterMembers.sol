@@ -77,8 +77,9 @@ library RosterMembers {
             bool isProvisional = SignedText.isProvisional(signed.text, signed.provisional);
             fact.kind = isProvisional ? RosterKind.Provisional : RosterKind.Final;
         }
-        if (signed.isMember) fact.seat = SignedText.seatOf(signed.text, signed.place, worker) + 1;
-        else if (SignedText.placeOf(signed.text, signed.place, worker) != SignedText.NOWHERE) {
+        if (signed.isMember) {
+            fact.seat = SignedText.seatOf(signed.text, signed.place, worker) + 1;
+        } else if (SignedText.placeOf(signed.text, signed.place, worker) != SignedText.NOWHERE) {
             revert SignedText.OtherText(signed.place);
         }
     }

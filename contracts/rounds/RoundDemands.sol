@@ -130,14 +130,14 @@ contract RoundDemands is TimedDemands {
         if (bonds.bond(id, worker).standing == Standing.None) revert NoWorker(worker);
         bytes32 content = _entryContent(claim, worker);
         emit EntryDemanded(id, content, worker, signed);
-        return _demand(t, id, t.coordinator, content, mostBond);
+        return _demand(t, id, t.coordinator, content, mostBond, ANSWER_GAS);
     }
 
     /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
     function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedClaim calldata logged) external {
         _requireLogged(d.id, logged, claim, worker);
         emit EntryShown(d.id, claim, logged.index, logged.head);
-        _answer(d, _entryContent(claim, worker));
+        _answer(d, _entryContent(claim, worker), d.bond);
     }
 
     /// @notice Demands that a head is shown to extend another one.
@@ -152,7 +152,7 @@ contract RoundDemands is TimedDemands {
         _requireSigner(newer.keeper(), t.coordinator);
         bytes32 content = _pathContent(older, newer);
         emit PathDemanded(id, content, older, newer);
-        return _demand(t, id, t.coordinator, content, mostBond);
+        return _demand(t, id, t.coordinator, content, mostBond, ANSWER_GAS);
     }
 
     /// @notice Shows it. Anybody, for the keeper.
@@ -162,7 +162,7 @@ contract RoundDemands is TimedDemands {
         SignedHead calldata newer,
         bytes32[] calldata path
     ) external {
-        _answer(d, _pathContent(older, newer));
+        _answer(d, _pathContent(older, newer), d.bond);
         if (!CheckpointLog.isConsistent(older.head.size, older.head.root, newer.head.size, newer.head.root, path)) {
             revert NotAnExtension(older.head.size, newer.head.size);
         }

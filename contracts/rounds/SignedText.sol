@@ -21,8 +21,8 @@ library SignedText {
     uint256 private constant BETWEEN = 0x7d2c7b226a;
     uint256 private constant BEHIND = 0x7d5d2c2270;
     /// @dev In each byte: one, all bits but the highest, and `]`.
-    uint256 private constant ONES = type(uint256).max / 255;
-    uint256 private constant LOW = ONES * 0x7f;
+    uint256 private constant ONES = 0x0101010101010101010101010101010101010101010101010101010101010101;
+    uint256 private constant LOW = 0x7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f;
     uint256 private constant BRACKETS = ONES * 0x5d;
 
     /// @notice The seat of a worker in a roster: at byte `offset` stands `"seat":S,"weight":W,"worker":"0x..`.
@@ -111,13 +111,33 @@ library SignedText {
     }
 
     /// @dev Where the member ends that begins at byte `offset`: at a brace before `,{"j` or `],"p`. A string can't hold
-    /// these five bytes, nor end with four of them: a comma comes after it.
+    /// these five bytes, nor end with four of them: a comma comes after it. Bytes are looked at by 32 at a time: who shows
+    /// a roster is paid by the byte, and one at a time costs more than that.
     function _end(bytes calldata roster, uint256 offset) private pure returns (uint256 end) {
         uint256 last = roster.length < 5 ? 0 : roster.length - 5;
         assembly ("memory-safe") {
+            // Of 32 bytes, the highest bit of each that is this one.
+            function marks(place, wanted) -> found {
+                found := xor(calldataload(place), mul(ONES, wanted))
+                found := not(or(or(add(and(found, LOW), LOW), found), LOW))
+            }
             end := add(offset, SHORTEST)
             for {} iszero(gt(end, last)) { end := add(end, 1) } {
-                let found := shr(216, calldataload(add(roster.offset, end)))
+                let place := add(roster.offset, end)
+                // `}`, and behind the next byte `{"` or `,"`: within a string a mark has a backslash.
+                let found := and(marks(place, 0x7d), marks(add(place, 3), 0x22))
+                if found { found := and(found, or(marks(add(place, 2), 0x7b), marks(add(place, 2), 0x2c))) }
+                if iszero(found) {
+                    end := add(end, 31)
+                    continue
+                }
+                for { let bits := 128 } gt(bits, 4) { bits := shr(1, bits) } {
+                    if iszero(shr(sub(256, bits), found)) {
+                        found := shl(bits, found)
+                        end := add(end, shr(3, bits))
+                    }
+                }
+                found := shr(216, calldataload(add(roster.offset, end)))
                 if or(eq(found, BETWEEN), eq(found, BEHIND)) { break }
             }
         }

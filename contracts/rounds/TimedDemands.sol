@@ -98,15 +98,8 @@ abstract contract TimedDemands is RoundDesk {
         return _open[key];
     }
 
-    /// @dev Opens a demand of the caller; what it is about is told by an event before, under `content`.
-    function _demand(PlanTerms memory t, bytes32 id, address accused, bytes32 content, uint256 mostBond)
-        internal
-        returns (bytes32 key)
-    {
-        return _demand(t, id, accused, content, mostBond, ANSWER_GAS);
-    }
-
-    /// @dev The same, for answers that may take `answerGas`.
+    /// @dev Opens a demand of the caller; what it is about is told by an event before, under `content`. Its bond pays for
+    /// answers that take `answerGas`.
     function _demand(
         PlanTerms memory t,
         bytes32 id,
@@ -129,12 +122,8 @@ abstract contract TimedDemands is RoundDesk {
         vault.lock(id, d.demander, bond);
     }
 
-    /// @dev Ends a demand for `content` that the caller answers, for the accused, who earns the bond.
-    function _answer(RoundDemand calldata d, bytes32 content) internal {
-        _answer(d, content, d.bond);
-    }
-
-    /// @dev The same, where the answer has cost `owed` of the bond; the rest goes back.
+    /// @dev Ends a demand for `content` that the caller answers, for the accused, who earns `owed` of the bond; the rest goes
+    /// back.
     function _answer(RoundDemand calldata d, bytes32 content, uint256 owed) internal {
         if (d.content != content) revert OtherDemand(d.content);
         if (block.timestamp > d.deadline) revert DeadlinePassed(d.deadline);
