@@ -55,8 +55,6 @@ contract RoundDemands is TimedDemands {
     error NoWorker(address signer);
     /// @notice The source isn't what the plan's rule gives.
     error OtherRule(uint32 slot);
-    /// @notice Another claim than the receipt, or the source, names.
-    error OtherClaim(bytes32 claim);
     /// @notice The claim's phase has no such slot: nobody could show where it comes from.
     error NoSuchSlot(uint32 slot);
     /// @notice The second head isn't longer than the first, or no extension of it.
@@ -88,10 +86,7 @@ contract RoundDemands is TimedDemands {
         BoundInputs.requireSource(claim, a.phase.phase.slots, a.source);
         BoundInputs.requireRule(a.phase.phase, a.source.slot, a.rule);
         BoundInputs.requireTensor(claim.start, a.phase.phase.slots, a.source.slot, a.source.source.root, a.startBranch);
-        uint256 shown = 0;
-        if (a.source.source.claim == 0) _requireInitial(t, claim, a);
-        else shown = _requireGiven(t, d, claim, a);
-        _answer(d, _sourceContent(claim, a.source.slot), _owed(t, d, shown));
+        _answer(d, _sourceContent(claim, a.source.slot), _owed(t, d, _requireGiven(t, d, claim, a)));
     }
 
     /// @notice Demands the roster that a claim names.
@@ -174,12 +169,6 @@ contract RoundDemands is TimedDemands {
         BoundInputs.requireSource(covered.claim, covered.slots, covered.source);
     }
 
-    function _requireInitial(PlanTerms memory t, RoundClaim calldata claim, SourceAnswer calldata a) private pure {
-        if (!BoundInputs.mayGiveInitial(a.rule.rule, claim, a.source.source)) revert OtherRule(a.source.slot);
-        uint32 index = a.source.source.slot;
-        BoundInputs.requireInitial(t, index, a.source.source.root, a.givenBranch);
-    }
-
     /// @dev Gives the bytes of the roster that were looked at: others are cheaper than what a byte earns.
     function _requireGiven(
         PlanTerms memory t,
@@ -187,6 +176,13 @@ contract RoundDemands is TimedDemands {
         RoundClaim calldata claim,
         SourceAnswer calldata a
     ) private view returns (uint256 shown) {
+        if (a.source.source.claim == 0) {
+            if (!BoundInputs.mayGiveInitial(a.rule.rule, claim, a.source.source)) {
+                revert OtherRule(a.source.slot);
+            }
+            BoundInputs.requireInitial(t, a.source.source.slot, a.source.source.root, a.givenBranch);
+            return 0;
+        }
         RoundClaim calldata named = a.named.claim;
         bytes32 digest = named.digest();
         if (digest != a.source.source.claim) revert OtherClaim(digest);

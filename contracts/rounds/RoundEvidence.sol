@@ -66,13 +66,11 @@ contract RoundEvidence is RoundDesk, Announcements {
 
     /// @notice The evidence shows nothing wrong.
     error NothingWrong();
-    /// @notice Another claim than the source names.
-    error OtherClaim(bytes32 claim);
-    /// @notice What the first roster says has to be noted before: the key is the one that is missing.
+    /// @notice The caller hasn't noted what the first roster says, behind its announcement and in an earlier block.
     error NotNoted(bytes32 key);
 
-    /// @notice What rosters say: by the hash of plan, round and `RosterFact`.
-    mapping(bytes32 key => bool) public isNoted;
+    /// @notice The block in which a party has noted something: by the hash of party, plan, round and `RosterFact`.
+    mapping(bytes32 key => uint256 number) public notedAt;
 
     constructor(IStakeVault vault_) RoundDesk(vault_) {}
 
@@ -256,16 +254,16 @@ contract RoundEvidence is RoundDesk, Announcements {
         _slash(id, t.coordinator, Falsehood.UnstakedMember, Roster(id, round, document).digest());
     }
 
-    /// @notice Notes what a roster says of a worker: two rosters of the longest are more than a transaction takes. Anybody;
-    /// what the coordinator has signed stays true.
+    /// @notice Notes what a roster says of a worker, for evidence of the caller's: nodes take no transaction with two of
+    /// the longest rosters.
     function noteRoster(bytes32 id, uint64 round, address worker, SignedRoster calldata signed) external {
-        isNoted[_keyOf(id, round, RosterMembers.factOf(id, bonds.terms(id), round, worker, signed))] = true;
+        notedAt[_keyOf(id, round, RosterMembers.factOf(id, bonds.terms(id), round, worker, signed))] = block.number;
     }
 
-    /// @notice What rosters of a round, or one of them, say of two workers, and no coordinator may: that there are two
-    /// rosters of a kind; that two members have one seat, and would both be paid for the work of one; that a member of the
-    /// final roster isn't one of the provisional one: what it says to have done in the round is another one's work.
-    /// @param noted By one roster, as it was noted.
+    /// @notice What rosters of a round, or one of them, say and may not: two final or two provisional ones; one seat of
+    /// two members, who would both be paid for the work of one; a member of the final roster that isn't one of the
+    /// provisional one: what it says to have done in the round is another one's work.
+    /// @param noted Of one roster, by the caller, behind the announcement and a block before: who copies it is too late.
     /// @param worker Of whom the other one says something.
     function showRosters(
         bytes32 id,
@@ -277,9 +275,10 @@ contract RoundEvidence is RoundDesk, Announcements {
         PlanTerms memory t = bonds.terms(id);
         Falsehood falsehood = _contradiction(noted, RosterMembers.factOf(id, t, round, worker, signed));
         _slash(id, t.coordinator, falsehood, Roster(id, round, noted.document).digest());
-        // Last: its prover has announced it, and so shows nobody a roster before.
+        // Last: who asks for it learns first to announce it.
         bytes32 key = _keyOf(id, round, noted);
-        if (!isNoted[key]) revert NotNoted(key);
+        uint256 announced = announcedAt[keccak256(abi.encode(_party(), id, keccak256(_msgData())))];
+        if (notedAt[key] <= announced || notedAt[key] >= block.number) revert NotNoted(key);
     }
 
     /// @notice Two heads of the log that have different entries at one index; of heads of one size the roots are
@@ -331,8 +330,8 @@ contract RoundEvidence is RoundDesk, Announcements {
     function _isOfPhase(RoundClaim calldata c, Phase calldata p, bytes calldata constants) private pure returns (bool) {
         if (c.program != p.program || c.steps != p.steps || c.part >= p.parts) return false;
         if (c.firstStep != (uint256(c.round) * p.parts + c.part) * p.steps) return false;
-        if (constants.length != uint256(p.seats) * 32) revert BoundInputs.NotInPlan(c.phase);
-        if (MerkleBranch.root(constants, MerkleBranch.depth(p.seats), 0) != p.constants) {
+        bool isWhole = constants.length == uint256(p.seats) * 32;
+        if (!isWhole || MerkleBranch.root(constants, MerkleBranch.depth(p.seats), 0) != p.constants) {
             revert BoundInputs.NotInPlan(c.phase);
         }
         for (uint256 i = 0; i < constants.length; i += 32) {
@@ -357,8 +356,8 @@ contract RoundEvidence is RoundDesk, Announcements {
         return areBoth && last.seat != 0 && begun.seat == 0;
     }
 
-    function _keyOf(bytes32 id, uint64 round, RosterFact memory fact) private pure returns (bytes32) {
-        return keccak256(abi.encode(id, round, fact));
+    function _keyOf(bytes32 id, uint64 round, RosterFact memory fact) private view returns (bytes32) {
+        return keccak256(abi.encode(_party(), id, round, fact));
     }
 
     function _requireSource(

@@ -83,9 +83,12 @@ library SignedText {
         returns (uint256 member, uint256 round)
     {
         offset = _skip(roster, offset, "\"arrivals\":[", 12);
-        (member, round, offset) = _arrival(roster, offset);
-        for (uint256 i = 0; i < place; ++i) {
-            (member, round, offset) = _arrival(roster, _skip(roster, offset, ",", 1));
+        for (uint256 i = 0;; ++i) {
+            (member, offset) = _decimal(roster, _skip(roster, offset, "{\"member\":", 10));
+            (round, offset) = _decimal(roster, _skip(roster, offset, ",\"round\":", 9));
+            offset = _skip(roster, offset, "}", 1);
+            if (i == place) return (member, round);
+            offset = _skip(roster, offset, ",", 1);
         }
     }
 
@@ -111,8 +114,8 @@ library SignedText {
     }
 
     /// @dev Where the member ends that begins at byte `offset`: at a brace before `,{"j` or `],"p`. A string can't hold
-    /// these five bytes, nor end with four of them: a comma comes after it. Bytes are looked at by 32 at a time: who shows
-    /// a roster is paid by the byte, and one at a time costs more than that.
+    /// these five bytes, nor end with four of them: a comma comes after it. Bytes are looked at by 32 at a time: who
+    /// shows a roster is paid by the byte, and one at a time costs more than that.
     function _end(bytes calldata roster, uint256 offset) private pure returns (uint256 end) {
         uint256 last = roster.length < 5 ? 0 : roster.length - 5;
         assembly ("memory-safe") {
@@ -190,16 +193,6 @@ library SignedText {
             if (offset >= text.length || text[offset] != ",") revert OtherText(offset);
             (number, offset) = _decimal(text, offset + 1);
         }
-    }
-
-    function _arrival(bytes calldata roster, uint256 offset)
-        private
-        pure
-        returns (uint256 member, uint256 round, uint256 end)
-    {
-        (member, end) = _decimal(roster, _skip(roster, offset, "{\"member\":", 10));
-        (round, end) = _decimal(roster, _skip(roster, end, ",\"round\":", 9));
-        end = _skip(roster, end, "}", 1);
     }
 
     /// @dev Behind what is expected at a byte: `length` bytes, at most 32.

@@ -10,7 +10,7 @@ from eth_abi.abi import encode
 from toy_rounds import GOSSIP, MERGE, MONEY, STEP, WORKERS, ToyRounds
 from web3.types import TxReceipt
 
-from pol.chain.account.wallet import Reverted
+from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.rounds.round_evidence import AccusedSource, Falsehood
 from pol.chain.rounds.signed_structs import phase_proof, roster_fact, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
@@ -356,20 +356,45 @@ def test_what_no_roster_says_is_not_noted(toy: ToyRounds) -> None:
     note("OtherSigner", toy.plan_id, 1, ann, of_ann)
     note("UnknownPlan", bytes(32), 0, ann, of_ann)
     evidence.transact(challenger, "noteRoster", toy.plan_id, 0, ann, of_ann)
-    for round_, said in ((0, fact), (1, fact), (0, (*fact[:3], 2)), (0, (fact[0], 1, *fact[2:]))):
-        key = keccak256(encode(["bytes32", "uint64", "(bytes32,uint8,address,uint256)"], [toy.plan_id, round_, said]))
-        assert evidence.read("isNoted", key) == ((round_, said) == (0, fact))
+    for by, round_, said in (
+        (stranger, 0, fact),
+        (ann, 0, fact),
+        (stranger, 1, fact),
+        (stranger, 0, (*fact[:3], 2)),
+        (stranger, 0, (fact[0], 1, *fact[2:])),
+    ):
+        words = ["address", "bytes32", "uint64", "(bytes32,uint8,address,uint256)"]
+        noted = evidence.read("notedAt", keccak256(encode(words, [by, toy.plan_id, round_, said])))
+        assert (noted > 0) == ((by, round_, said) == (stranger, 0, fact))
 
 
-def test_evidence_is_announced_before_a_roster_is_noted(toy: ToyRounds) -> None:
-    """Whoever reads the first roster on its way could otherwise announce what its finder shows then."""
-    evidence, challenger, key = toy.contracts.evidence, toy.wallets["challenger"], toy.keys["keeper"]
-    one = toy.rosters[0]
-    other, ann = replace(one, members=one.members[:1], partners=(), routes=()), toy.keys["ann"].name
-    pair = [(roster.encode(), key.sign(roster.digest), ann) for roster in (one, other)]
-    before = len(challenger.receipts)
-    show(toy, "rosters", 0, *pair)
-    sent = [toy.connection.web3.eth.get_transaction(r["transactionHash"]) for r in challenger.receipts[before:]]
+def test_who_copies_a_note_comes_too_late(toy: ToyRounds) -> None:
+    """Who reads a roster on its way may have the other one: it has announced nothing before that, and noted nothing."""
+    evidence, key, one = toy.contracts.evidence, toy.keys["keeper"], toy.rosters[0]
+    challenger, bob = toy.wallets["challenger"], toy.wallets["bob"]
+    other, ann = replace(one, members=one.members[:1], partners=(), routes=()), toy.wallets["ann"].address
+    (fact, noted), (_, shown) = (roster_fact(each.encode(), key.sign(each.digest), ann) for each in (one, other))
+    note, about = (toy.plan_id, 0, ann, noted), (toy.plan_id, 0, fact, ann, shown)
+    announced = keccak256(bytes.fromhex(evidence.contract.encode_abi("showRosters", about)[2:]))
+
+    def refused(wallet: Wallet, error: str) -> None:
+        with pytest.raises(Reverted, match=error):
+            evidence.transact(wallet, "showRosters", *about)
+
+    refused(challenger, "NotAnnounced")
+    evidence.announce_evidence(challenger, toy.plan_id, announced)
+    refused(challenger, "NotNoted")
+    evidence.transact(bob, "noteRoster", *note)
+    evidence.announce_evidence(bob, toy.plan_id, announced)
+    refused(bob, "NotNoted")  # that was before its announcement
+    noted_in = evidence.transact(challenger, "noteRoster", *note)["blockNumber"]
+    refused(challenger, "NotNoted")  # a block before
+    toy.connection.wait_for_block(noted_in + 1)
+    refused(bob, "NotNoted")  # nor is it its own
+    before = toy.free("challenger")
+    show(toy, "rosters", 0, *((each.encode(), key.sign(each.digest), ann) for each in (one, other)))
+    assert toy.free("challenger") == before + MONEY.keeper_stake // 16
+    sent = [toy.connection.web3.eth.get_transaction(r["transactionHash"]) for r in challenger.receipts[-3:]]
     verbs = [evidence.contract.decode_function_input(each["input"])[0].fn_name for each in sent]
     assert verbs == ["announce", "noteRoster", "showRosters"]
 

@@ -173,8 +173,8 @@ class RoundEvidence(Announcements):
     ) -> TxReceipt:
         """What rosters of a round say of two workers, and can't: two of a kind, a shared seat, or a late member.
 
-        Each is a roster's document, the coordinator's signature, and the worker. The first one is noted if it isn't:
-        two of the longest are more than a transaction takes.
+        Each is a roster's document, the coordinator's signature, and the worker. The first one is noted before: two of
+        the longest are more than a transaction takes.
         """
         (fact, roster), (_, signed) = roster_fact(*noted), roster_fact(*shown)
         note = (plan_id, round_, fact[2], roster)
@@ -209,7 +209,7 @@ class RoundEvidence(Announcements):
         return self._show(wallet, "showForkedLog", plan_id, signed_head(one), signed_head(other), index, *proofs)
 
     def _show(self, wallet: Wallet, verb: str, plan_id: bytes, *about: object, note: Struct = ()) -> TxReceipt:
-        """Announce a call and note what it takes for granted, unless that is done, and send it in a later block."""
+        """Announce a call, then note what it takes for granted, unless that is done, and send it in a later block."""
         for _ in range(2):
             try:
                 return self.transact(wallet, verb, plan_id, *about)
@@ -219,7 +219,8 @@ class RoundEvidence(Announcements):
                     data = bytes(HexBytes(self.contract.encode_abi(verb, (plan_id, *about))))
                     self.announce_evidence(wallet, plan_id, keccak256(data))
                 elif error.error == "NotNoted":
-                    self.transact(wallet, "noteRoster", *note)
+                    noted = self.transact(wallet, "noteRoster", *note)
+                    self.connection.wait_for_block(noted["blockNumber"] + 1)
                 else:
                     raise
         return self.transact(wallet, verb, plan_id, *about)
