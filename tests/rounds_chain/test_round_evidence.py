@@ -260,9 +260,8 @@ def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
     # A round may have a provisional roster and a final one; which of them it is has to be read.
     for innocent in (one, replace(other, provisional=True)):
         refused(toy, "NothingWrong", "rosters", 0, signed(one), signed(innocent))
-    unread = [(text.replace(b"provisional", b"temporary"), *by) for text, *by in (signed(one), signed(other))]
-    unread = [(text, key.sign(roster_digest(toy, text)), ann) for text, *_ in unread]
-    refused(toy, "NothingWrong", "rosters", 0, *unread)
+    unread = [roster.encode().replace(b"provisional", b"temporary") for roster in (one, other)]
+    refused(toy, "NothingWrong", "rosters", 0, *((text, key.sign(roster_digest(toy, text)), ann) for text in unread))
     for stranger in (signed(toy.rosters[1]), (other.encode(), toy.keys["ann"].sign(other.digest), ann)):
         for pair in ((signed(one), stranger), (stranger, signed(one))):
             refused(toy, "OtherSigner", "rosters", 0, *pair)
