@@ -22,6 +22,30 @@ struct AuthorPlaces {
     uint256 routes; // of `"routes":[[`
 }
 
+/// @notice Which of a round's rosters it is. Zero: that isn't read.
+enum RosterKind {
+    Unread,
+    Provisional,
+    Final
+}
+
+/// @notice What a roster says of a worker.
+struct RosterFact {
+    bytes32 document;
+    RosterKind kind;
+    address worker;
+    uint256 seat; // + 1; zero if it isn't a member
+}
+
+/// @notice A roster's document, its coordinator's signature, and the bytes at which stands what is read of it.
+struct SignedRoster {
+    bytes text;
+    uint256 provisional; // of `"provisional":`; zero: it isn't read
+    bool isMember;
+    uint256 place; // of the seat of a member (`SignedText.seatOf`), or else of `"members":[`
+    bytes signature;
+}
+
 /// @title RosterMembers
 /// @notice Who is in a roster is the coordinator's word, by its signature (docs/spec/rounds.md, "On a chain").
 library RosterMembers {
@@ -39,6 +63,25 @@ library RosterMembers {
         document = keccak256(proof.text);
         requireCoordinator(t, Roster(id, round, document), proof.signature);
         seat = SignedText.seatOf(proof.text, proof.offset, worker);
+    }
+
+    /// @notice What a roster that the coordinator has signed for a round says of a worker; reverts if it doesn't.
+    function factOf(bytes32 id, PlanTerms memory t, uint64 round, address worker, SignedRoster calldata signed)
+        internal
+        pure
+        returns (RosterFact memory fact)
+    {
+        (fact.document, fact.worker) = (keccak256(signed.text), worker);
+        requireCoordinator(t, Roster(id, round, fact.document), signed.signature);
+        if (signed.provisional != 0) {
+            bool isProvisional = SignedText.isProvisional(signed.text, signed.provisional);
+            fact.kind = isProvisional ? RosterKind.Provisional : RosterKind.Final;
+        }
+        if (signed.isMember) {
+            fact.seat = SignedText.seatOf(signed.text, signed.place, worker) + 1;
+        } else if (SignedText.placeOf(signed.text, signed.place, worker) != SignedText.NOWHERE) {
+            revert SignedText.OtherText(signed.place);
+        }
     }
 
     /// @notice Does the plan leave a claim to its author, by the roster that it names? A place that a phase leaves to one

@@ -55,8 +55,6 @@ contract RoundDemands is TimedDemands {
     error NoWorker(address signer);
     /// @notice The source isn't what the plan's rule gives.
     error OtherRule(uint32 slot);
-    /// @notice Another claim than the receipt, or the source, names.
-    error OtherClaim(bytes32 claim);
     /// @notice The claim's phase has no such slot: nobody could show where it comes from.
     error NoSuchSlot(uint32 slot);
     /// @notice The second head isn't longer than the first, or no extension of it.
@@ -88,10 +86,7 @@ contract RoundDemands is TimedDemands {
         BoundInputs.requireSource(claim, a.phase.phase.slots, a.source);
         BoundInputs.requireRule(a.phase.phase, a.source.slot, a.rule);
         BoundInputs.requireTensor(claim.start, a.phase.phase.slots, a.source.slot, a.source.source.root, a.startBranch);
-        uint256 shown = 0;
-        if (a.source.source.claim == 0) _requireInitial(t, claim, a);
-        else shown = _requireGiven(t, d, claim, a);
-        _answer(d, _sourceContent(claim, a.source.slot), _owed(t, d, shown));
+        _answer(d, _sourceContent(claim, a.source.slot), _owed(t, d, _requireGiven(t, d, claim, a)));
     }
 
     /// @notice Demands the roster that a claim names.
@@ -121,8 +116,7 @@ contract RoundDemands is TimedDemands {
         uint256 mostBond
     ) external returns (bytes32 key) {
         PlanTerms memory t = _termsFor(id, receipt.delivery.plan);
-        address keeper = RoundSignatures.signer(receipt.delivery.digest(), receipt.signature);
-        if (keeper != t.coordinator) revert OtherSigner(keeper);
+        _requireSigner(RoundSignatures.signer(receipt.delivery.digest(), receipt.signature), t.coordinator);
         bytes32 claim = signed.claim.digest();
         if (signed.claim.plan != id) revert OtherClaim(claim);
         if (claim != receipt.delivery.claim) _requireCovered(receipt.delivery.claim, covered, claim);
@@ -131,14 +125,14 @@ contract RoundDemands is TimedDemands {
         if (bonds.bond(id, worker).standing == Standing.None) revert NoWorker(worker);
         bytes32 content = _entryContent(claim, worker);
         emit EntryDemanded(id, content, worker, signed);
-        return _demand(t, id, keeper, content, mostBond);
+        return _demand(t, id, t.coordinator, content, mostBond, ANSWER_GAS);
     }
 
     /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
     function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedClaim calldata logged) external {
         _requireLogged(d.id, logged, claim, worker);
         emit EntryShown(d.id, claim, logged.index, logged.head);
-        _answer(d, _entryContent(claim, worker));
+        _answer(d, _entryContent(claim, worker), d.bond);
     }
 
     /// @notice Demands that a head is shown to extend another one.
@@ -149,12 +143,11 @@ contract RoundDemands is TimedDemands {
         PlanTerms memory t = _termsFor(id, older.head.plan);
         if (newer.head.plan != id) revert OtherPlan(newer.head.plan);
         if (older.head.size >= newer.head.size) revert NotAnExtension(older.head.size, newer.head.size);
-        address keeper = older.keeper();
-        if (keeper != t.coordinator) revert OtherSigner(keeper);
-        if (newer.keeper() != keeper) revert OtherSigner(newer.keeper());
+        _requireSigner(older.keeper(), t.coordinator);
+        _requireSigner(newer.keeper(), t.coordinator);
         bytes32 content = _pathContent(older, newer);
         emit PathDemanded(id, content, older, newer);
-        return _demand(t, id, keeper, content, mostBond);
+        return _demand(t, id, t.coordinator, content, mostBond, ANSWER_GAS);
     }
 
     /// @notice Shows it. Anybody, for the keeper.
@@ -164,7 +157,7 @@ contract RoundDemands is TimedDemands {
         SignedHead calldata newer,
         bytes32[] calldata path
     ) external {
-        _answer(d, _pathContent(older, newer));
+        _answer(d, _pathContent(older, newer), d.bond);
         if (!CheckpointLog.isConsistent(older.head.size, older.head.root, newer.head.size, newer.head.root, path)) {
             revert NotAnExtension(older.head.size, newer.head.size);
         }
@@ -176,12 +169,6 @@ contract RoundDemands is TimedDemands {
         BoundInputs.requireSource(covered.claim, covered.slots, covered.source);
     }
 
-    function _requireInitial(PlanTerms memory t, RoundClaim calldata claim, SourceAnswer calldata a) private pure {
-        if (!BoundInputs.mayGiveInitial(a.rule.rule, claim, a.source.source)) revert OtherRule(a.source.slot);
-        uint32 index = a.source.source.slot;
-        BoundInputs.requireInitial(t, index, a.source.source.root, a.givenBranch);
-    }
-
     /// @dev Gives the bytes of the roster that were looked at: others are cheaper than what a byte earns.
     function _requireGiven(
         PlanTerms memory t,
@@ -189,6 +176,13 @@ contract RoundDemands is TimedDemands {
         RoundClaim calldata claim,
         SourceAnswer calldata a
     ) private view returns (uint256 shown) {
+        if (a.source.source.claim == 0) {
+            if (!BoundInputs.mayGiveInitial(a.rule.rule, claim, a.source.source)) {
+                revert OtherRule(a.source.slot);
+            }
+            BoundInputs.requireInitial(t, a.source.source.slot, a.source.source.root, a.givenBranch);
+            return 0;
+        }
         RoundClaim calldata named = a.named.claim;
         bytes32 digest = named.digest();
         if (digest != a.source.source.claim) revert OtherClaim(digest);

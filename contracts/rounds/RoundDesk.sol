@@ -30,10 +30,16 @@ abstract contract RoundDesk is Desk {
     error OtherPlan(bytes32 plan);
     /// @notice Another account has signed this.
     error OtherSigner(address signer);
+    /// @notice Another claim than the receipt, or the source, names.
+    error OtherClaim(bytes32 claim);
     /// @notice The bond is more than the caller is ready to put up.
     error BondTooHigh(uint256 bond);
 
-    constructor(IStakeVault vault_) Desk(vault_) {}
+    bool private immutable paysGas;
+
+    constructor(IStakeVault vault_) Desk(vault_) {
+        paysGas = vault_.asset() == address(0);
+    }
 
     /// @notice Names the desks, by the deployer and once.
     function wire(RoundDesks calldata desks) external wiring {
@@ -43,6 +49,15 @@ abstract contract RoundDesk is Desk {
 
     /// @dev What else a desk has to know.
     function _wired(RoundDesks calldata desks) internal virtual {}
+
+    /// @dev What a plan pays for so much gas, now.
+    function _priceOf(PlanTerms memory t, uint256 gas_) internal view returns (uint256) {
+        return t.price + (paysGas ? gas_ * block.basefee : 0);
+    }
+
+    function _requireSigner(address signer, address expected) internal pure {
+        if (signer != expected) revert OtherSigner(signer);
+    }
 
     /// @dev The terms of a plan for what names it: by its id, so what was signed under other terms counts for nothing.
     function _termsFor(bytes32 id, bytes32 plan) internal view returns (PlanTerms memory t) {

@@ -57,13 +57,10 @@ contract RoundDisputes is IDisputeResolver, RoundDesk, Announcements {
 
     /// @notice Arbitrates.
     IDisputeGame public game;
-    bool private immutable paysGas;
     mapping(uint256 number => RoundDispute) private _disputes;
     mapping(bytes32 id => mapping(address worker => uint256)) private _open;
 
-    constructor(IStakeVault vault_) RoundDesk(vault_) {
-        paysGas = vault_.asset() == address(0);
-    }
+    constructor(IStakeVault vault_) RoundDesk(vault_) {}
 
     /// @dev The game's resolver is this contract, so neither can know the other when it is made.
     function _wired(RoundDesks calldata desks) internal override {
@@ -149,8 +146,7 @@ contract RoundDisputes is IDisputeResolver, RoundDesk, Announcements {
     }
 
     function _bond(PlanTerms memory t, uint256 stake, uint256 earlier) private view returns (uint256) {
-        uint256 defense = t.price + (paysGas ? DEFENSE_GAS * block.basefee : 0);
-        return Split.objectionBond(2 * defense, stake, earlier);
+        return Split.objectionBond(2 * _priceOf(t, DEFENSE_GAS), stake, earlier);
     }
 
     /// @dev Whoever disputes is somebody.

@@ -8,7 +8,7 @@ import {Announcements} from "../market/Announcements.sol";
 import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.sol";
 import {Standing} from "./IWorkerBonds.sol";
 import {Giver, Phase, PhaseProof, PlanTerms, SourceRule} from "./PlanTypes.sol";
-import {AuthorPlaces, MemberProof, RosterMembers} from "./RosterMembers.sol";
+import {AuthorPlaces, MemberProof, RosterFact, RosterKind, RosterMembers, SignedRoster} from "./RosterMembers.sol";
 import {RoundDesk} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {SignedText} from "./SignedText.sol";
@@ -42,13 +42,6 @@ struct RosterDocument {
     uint256 arrivals; // of `"arrivals":[`
 }
 
-/// @notice A roster's document, its coordinator's signature, and the byte at which `"provisional":` stands.
-struct SignedRoster {
-    bytes text;
-    uint256 provisional;
-    bytes signature;
-}
-
 /// @notice An entry of a log.
 struct EntryProof {
     bytes32 entry;
@@ -73,8 +66,11 @@ contract RoundEvidence is RoundDesk, Announcements {
 
     /// @notice The evidence shows nothing wrong.
     error NothingWrong();
-    /// @notice Another claim than the source names.
-    error OtherClaim(bytes32 claim);
+    /// @notice The caller hasn't noted what the first roster says, behind its announcement and in an earlier block.
+    error NotNoted(bytes32 key);
+
+    /// @notice The block in which a party has noted something: by the hash of party, plan, round and `RosterFact`.
+    mapping(bytes32 key => uint256 number) public notedAt;
 
     constructor(IStakeVault vault_) RoundDesk(vault_) {}
 
@@ -250,22 +246,6 @@ contract RoundEvidence is RoundDesk, Announcements {
         _slash(id, worker, Falsehood.TwoClaims, a.digest());
     }
 
-    /// @notice Two rosters of one round that are both provisional, or both final.
-    function showTwoRosters(
-        bytes32 id,
-        Roster calldata one,
-        SignedRoster calldata signed,
-        Roster calldata other,
-        SignedRoster calldata otherSigned
-    ) external {
-        PlanTerms memory t = _termsFor(id, one.plan);
-        if (one.plan != other.plan || one.round != other.round || one.document == other.document) {
-            revert NothingWrong();
-        }
-        if (_isProvisional(t, one, signed) != _isProvisional(t, other, otherSigned)) revert NothingWrong();
-        _slash(id, t.coordinator, Falsehood.TwoRosters, one.digest());
-    }
-
     /// @notice A roster with a member that has never put up a stake: nobody answers for what it signs.
     function showUnstakedMember(bytes32 id, uint64 round, address worker, MemberProof calldata member) external {
         PlanTerms memory t = bonds.terms(id);
@@ -274,42 +254,31 @@ contract RoundEvidence is RoundDesk, Announcements {
         _slash(id, t.coordinator, Falsehood.UnstakedMember, Roster(id, round, document).digest());
     }
 
-    /// @notice Two members in one seat of a round, by one roster or by its provisional and its final one: both would be
-    /// paid for the work of one.
-    function showSharedSeat(bytes32 id, uint64 round, address[2] calldata workers, MemberProof[2] calldata members)
-        external
-    {
-        PlanTerms memory t = bonds.terms(id);
-        (bytes32 document, uint256 seat) = RosterMembers.requireMember(id, t, round, workers[0], members[0]);
-        // Which roster it is doesn't matter.
-        // slither-disable-next-line unused-return
-        (, uint256 other) = RosterMembers.requireMember(id, t, round, workers[1], members[1]);
-        if (workers[0] == workers[1] || other != seat) revert NothingWrong();
-        _slash(id, t.coordinator, Falsehood.SharedSeat, Roster(id, round, document).digest());
+    /// @notice Notes what a roster says of a worker, for evidence of the caller's: nodes take no transaction with two of
+    /// the longest rosters.
+    function noteRoster(bytes32 id, uint64 round, address worker, SignedRoster calldata signed) external {
+        notedAt[_keyOf(id, round, RosterMembers.factOf(id, bonds.terms(id), round, worker, signed))] = block.number;
     }
 
-    /// @notice A member of a final roster that isn't one of the provisional roster of its round: it hasn't begun the round,
-    /// and what it says to have done in it is another one's work.
-    /// @param members Byte of the provisional roster at which `"members":[` stands.
-    /// @param seat Byte of the final one at which the seat of the worker stands (`SignedText.seatOf`).
-    function showLateMember(
+    /// @notice What rosters of a round, or one of them, say and may not: two final or two provisional ones; one seat of
+    /// two members, who would both be paid for the work of one; a member of the final roster that isn't one of the
+    /// provisional one: what it says to have done in the round is another one's work.
+    /// @param noted Of one roster, by the caller, behind the announcement and a block before: who copies it is too late.
+    /// @param worker Of whom the other one says something.
+    function showRosters(
         bytes32 id,
         uint64 round,
+        RosterFact calldata noted,
         address worker,
-        SignedRoster calldata begun,
-        uint256 members,
-        SignedRoster calldata last,
-        uint256 seat
+        SignedRoster calldata signed
     ) external {
         PlanTerms memory t = bonds.terms(id);
-        Roster memory roster = Roster(id, round, keccak256(last.text));
-        bool isLate = _isProvisional(t, Roster(id, round, keccak256(begun.text)), begun)
-            && !_isProvisional(t, roster, last) && !SignedText.hasMember(begun.text, members, worker);
-        if (!isLate) revert NothingWrong();
-        // Which seat it has doesn't matter.
-        // slither-disable-next-line unused-return
-        SignedText.seatOf(last.text, seat, worker);
-        _slash(id, t.coordinator, Falsehood.LateMember, roster.digest());
+        Falsehood falsehood = _contradiction(noted, RosterMembers.factOf(id, t, round, worker, signed));
+        _slash(id, t.coordinator, falsehood, Roster(id, round, noted.document).digest());
+        // Last: who asks for it learns first to announce it.
+        bytes32 key = _keyOf(id, round, noted);
+        uint256 announced = announcedAt[keccak256(abi.encode(_party(), id, keccak256(_msgData())))];
+        if (notedAt[key] <= announced || notedAt[key] >= block.number) revert NotNoted(key);
     }
 
     /// @notice Two heads of the log that have different entries at one index; of heads of one size the roots are
@@ -324,8 +293,8 @@ contract RoundEvidence is RoundDesk, Announcements {
     ) external {
         PlanTerms memory t = _termsFor(id, one.head.plan);
         if (other.head.plan != one.head.plan || one.head.root == other.head.root) revert NothingWrong();
-        _requireKeeper(t, one.keeper());
-        _requireKeeper(t, other.keeper());
+        _requireSigner(one.keeper(), t.coordinator);
+        _requireSigner(other.keeper(), t.coordinator);
         if (one.head.size != other.head.size) {
             if (entry.entry == otherEntry.entry) revert NothingWrong();
             _requireEntry(one, index, entry);
@@ -361,14 +330,34 @@ contract RoundEvidence is RoundDesk, Announcements {
     function _isOfPhase(RoundClaim calldata c, Phase calldata p, bytes calldata constants) private pure returns (bool) {
         if (c.program != p.program || c.steps != p.steps || c.part >= p.parts) return false;
         if (c.firstStep != (uint256(c.round) * p.parts + c.part) * p.steps) return false;
-        if (constants.length != uint256(p.seats) * 32) revert BoundInputs.NotInPlan(c.phase);
-        if (MerkleBranch.root(constants, MerkleBranch.depth(p.seats), 0) != p.constants) {
+        bool isWhole = constants.length == uint256(p.seats) * 32;
+        if (!isWhole || MerkleBranch.root(constants, MerkleBranch.depth(p.seats), 0) != p.constants) {
             revert BoundInputs.NotInPlan(c.phase);
         }
         for (uint256 i = 0; i < constants.length; i += 32) {
             if (bytes32(constants[i:i + 32]) == c.constants) return true;
         }
         return false;
+    }
+
+    function _contradiction(RosterFact memory one, RosterFact memory other) private pure returns (Falsehood) {
+        bool isOfKind = one.kind == other.kind && one.kind != RosterKind.Unread;
+        if (isOfKind && one.document != other.document) return Falsehood.TwoRosters;
+        if (one.worker == other.worker) {
+            if (_isLate(one, other) || _isLate(other, one)) return Falsehood.LateMember;
+        } else if (one.seat == other.seat && one.seat != 0) {
+            return Falsehood.SharedSeat;
+        }
+        revert NothingWrong();
+    }
+
+    function _isLate(RosterFact memory last, RosterFact memory begun) private pure returns (bool) {
+        bool areBoth = last.kind == RosterKind.Final && begun.kind == RosterKind.Provisional;
+        return areBoth && last.seat != 0 && begun.seat == 0;
+    }
+
+    function _keyOf(bytes32 id, uint64 round, RosterFact memory fact) private view returns (bytes32) {
+        return keccak256(abi.encode(_party(), id, round, fact));
     }
 
     function _requireSource(
@@ -400,21 +389,6 @@ contract RoundEvidence is RoundDesk, Announcements {
     function _requireRoster(RoundClaim calldata claim, bytes calldata text) private pure {
         bytes32 document = keccak256(text);
         if (document != claim.roster) revert RosterMembers.OtherRoster(document);
-    }
-
-    /// @dev Of a roster that the coordinator has signed.
-    function _isProvisional(PlanTerms memory t, Roster memory roster, SignedRoster calldata signed)
-        private
-        pure
-        returns (bool)
-    {
-        RosterMembers.requireCoordinator(t, roster, signed.signature);
-        if (keccak256(signed.text) != roster.document) revert RosterMembers.OtherRoster(roster.document);
-        return SignedText.isProvisional(signed.text, signed.provisional);
-    }
-
-    function _requireKeeper(PlanTerms memory t, address signer) private pure {
-        if (signer != t.coordinator) revert OtherSigner(signer);
     }
 
     function _requireEntry(SignedHead calldata signed, uint64 index, EntryProof calldata proof) private pure {

@@ -168,7 +168,7 @@ contract RoundShares is ISettlements, TimedDemands {
         bytes32 leaf = keccak256(abi.encodePacked(TAG_LEAF, claim.round, claim.phase, claim.part, digest));
         Line storage line = _lines[d.id][number][d.accused];
         if (MerkleBranch.climbIn(leaf, index, proof.branch, line.count) != line.root) revert NotCounted(index);
-        if (claim.worker != d.accused) revert OtherSigner(claim.worker);
+        _requireSigner(claim.worker, d.accused);
         PlanTerms memory t = _termsFor(d.id, claim.plan);
         BoundInputs.requirePhase(t, claim.phase, proof.phase);
         // A copy of another member's claim is true: no dispute would take what it counts for.

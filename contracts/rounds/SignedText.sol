@@ -11,6 +11,8 @@ library SignedText {
     /// @notice The text doesn't have what is expected at this byte.
     error OtherText(uint256 offset);
 
+    /// @notice The place of who is no member: no list is as long.
+    uint256 internal constant NOWHERE = type(uint256).max;
     uint256 private constant ADDRESS_DIGITS = 40;
     uint256 private constant MOST_DIGITS = 20;
     /// @dev Bytes of `{"joined":0,"role":"","seat":0,"weight":0,"worker":"0x` and of 40 digits and a quotation mark.
@@ -19,8 +21,8 @@ library SignedText {
     uint256 private constant BETWEEN = 0x7d2c7b226a;
     uint256 private constant BEHIND = 0x7d5d2c2270;
     /// @dev In each byte: one, all bits but the highest, and `]`.
-    uint256 private constant ONES = type(uint256).max / 255;
-    uint256 private constant LOW = ONES * 0x7f;
+    uint256 private constant ONES = 0x0101010101010101010101010101010101010101010101010101010101010101;
+    uint256 private constant LOW = 0x7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f;
     uint256 private constant BRACKETS = ONES * 0x5d;
 
     /// @notice The seat of a worker in a roster: at byte `offset` stands `"seat":S,"weight":W,"worker":"0x..`.
@@ -41,29 +43,20 @@ library SignedText {
     {
         offset = _skip(roster, offset, "\"members\":[", 11);
         for (; place > 0; --place) {
-            offset = _next(roster, _end(roster, offset));
+            offset = _end(roster, offset) + 2;
+            if (roster[offset - 1] != ",") revert OtherText(offset);
         }
         return _isOf(roster, _end(roster, offset), _digits(worker));
     }
 
-    /// @notice The place of a worker in a roster; `"members":[` stands at byte `offset`.
+    /// @notice The place of a worker in a roster, or `NOWHERE`; `"members":[` stands at byte `offset`.
     function placeOf(bytes calldata roster, uint256 offset, address worker) internal pure returns (uint256 place) {
         bytes32[2] memory digits = _digits(worker);
         uint256 end = _end(roster, _skip(roster, offset, "\"members\":[", 11));
         for (; !_isOf(roster, end, digits); ++place) {
-            end = _end(roster, _next(roster, end));
-        }
-    }
-
-    /// @notice Is this worker a member of a roster, at any place? `"members":[` stands at byte `offset`.
-    function hasMember(bytes calldata roster, uint256 offset, address worker) internal pure returns (bool) {
-        bytes32[2] memory digits = _digits(worker);
-        uint256 end = _end(roster, _skip(roster, offset, "\"members\":[", 11));
-        while (!_isOf(roster, end, digits)) {
-            if (roster[end + 1] != ",") return false;
+            if (roster[end + 1] != ",") return NOWHERE;
             end = _end(roster, end + 2);
         }
-        return true;
     }
 
     /// @notice The partner of the member at a place; `"partners":[` stands at byte `offset`.
@@ -90,9 +83,12 @@ library SignedText {
         returns (uint256 member, uint256 round)
     {
         offset = _skip(roster, offset, "\"arrivals\":[", 12);
-        (member, round, offset) = _arrival(roster, offset);
-        for (uint256 i = 0; i < place; ++i) {
-            (member, round, offset) = _arrival(roster, _skip(roster, offset, ",", 1));
+        for (uint256 i = 0;; ++i) {
+            (member, offset) = _decimal(roster, _skip(roster, offset, "{\"member\":", 10));
+            (round, offset) = _decimal(roster, _skip(roster, offset, ",\"round\":", 9));
+            offset = _skip(roster, offset, "}", 1);
+            if (i == place) return (member, round);
+            offset = _skip(roster, offset, ",", 1);
         }
     }
 
@@ -118,23 +114,37 @@ library SignedText {
     }
 
     /// @dev Where the member ends that begins at byte `offset`: at a brace before `,{"j` or `],"p`. A string can't hold
-    /// these five bytes, nor end with four of them: a comma comes after it.
+    /// these five bytes, nor end with four of them: a comma comes after it. Bytes are looked at by 32 at a time: who
+    /// shows a roster is paid by the byte, and one at a time costs more than that.
     function _end(bytes calldata roster, uint256 offset) private pure returns (uint256 end) {
         uint256 last = roster.length < 5 ? 0 : roster.length - 5;
         assembly ("memory-safe") {
+            // Of 32 bytes, the highest bit of each that is this one.
+            function marks(place, wanted) -> found {
+                found := xor(calldataload(place), mul(ONES, wanted))
+                found := not(or(or(add(and(found, LOW), LOW), found), LOW))
+            }
             end := add(offset, SHORTEST)
             for {} iszero(gt(end, last)) { end := add(end, 1) } {
-                let found := shr(216, calldataload(add(roster.offset, end)))
+                let place := add(roster.offset, end)
+                // `}`, and behind the next byte `{"` or `,"`: within a string a mark has a backslash.
+                let found := and(marks(place, 0x7d), marks(add(place, 3), 0x22))
+                if found { found := and(found, or(marks(add(place, 2), 0x7b), marks(add(place, 2), 0x2c))) }
+                if iszero(found) {
+                    end := add(end, 31)
+                    continue
+                }
+                for { let bits := 128 } gt(bits, 4) { bits := shr(1, bits) } {
+                    if iszero(shr(sub(256, bits), found)) {
+                        found := shl(bits, found)
+                        end := add(end, shr(3, bits))
+                    }
+                }
+                found := shr(216, calldataload(add(roster.offset, end)))
                 if or(eq(found, BETWEEN), eq(found, BEHIND)) { break }
             }
         }
         if (end > last) revert OtherText(offset);
-    }
-
-    /// @dev Where the member begins that follows the one which ends there.
-    function _next(bytes calldata roster, uint256 end) private pure returns (uint256) {
-        if (roster[end + 1] != ",") revert OtherText(end);
-        return end + 2;
     }
 
     /// @dev Are these the last digits of the member that ends there?
@@ -183,16 +193,6 @@ library SignedText {
             if (offset >= text.length || text[offset] != ",") revert OtherText(offset);
             (number, offset) = _decimal(text, offset + 1);
         }
-    }
-
-    function _arrival(bytes calldata roster, uint256 offset)
-        private
-        pure
-        returns (uint256 member, uint256 round, uint256 end)
-    {
-        (member, end) = _decimal(roster, _skip(roster, offset, "{\"member\":", 10));
-        (round, end) = _decimal(roster, _skip(roster, end, ",\"round\":", 9));
-        end = _skip(roster, end, "}", 1);
     }
 
     /// @dev Behind what is expected at a byte: `length` bytes, at most 32.

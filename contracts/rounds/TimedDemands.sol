@@ -65,12 +65,10 @@ abstract contract TimedDemands is RoundDesk {
     uint256 public constant ROSTER_BYTES = 124_000;
     /// @dev Of the longest answer that shows a roster.
     uint256 internal constant ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * ROSTER_BYTES;
-    bool private immutable paysGas;
-    mapping(bytes32 key => bool) private _open;
+    /// @notice Is this demand open?
+    mapping(bytes32 key => bool) public isOpen;
 
-    constructor(IStakeVault vault_) RoundDesk(vault_) {
-        paysGas = vault_.asset() == address(0);
-    }
+    constructor(IStakeVault vault_) RoundDesk(vault_) {}
 
     /// @notice Ends a demand that wasn't answered in time, or whose accused has lost its stake otherwise. Anybody.
     function expire(RoundDemand calldata d) external {
@@ -85,28 +83,16 @@ abstract contract TimedDemands is RoundDesk {
 
     /// @notice The bond of a demand now.
     function bondOf(bytes32 id) external view returns (uint256) {
-        return _bond(bonds.terms(id), ANSWER_GAS);
+        return _priceOf(bonds.terms(id), ANSWER_GAS);
     }
 
     /// @notice The bond of a demand whose answer may show a roster, now. What the answer doesn't cost goes back.
     function rosterBondOf(bytes32 id) external view returns (uint256) {
-        return _bond(bonds.terms(id), ROSTER_ANSWER_GAS);
+        return _priceOf(bonds.terms(id), ROSTER_ANSWER_GAS);
     }
 
-    /// @notice Is this demand open?
-    function isOpen(bytes32 key) external view returns (bool) {
-        return _open[key];
-    }
-
-    /// @dev Opens a demand of the caller; what it is about is told by an event before, under `content`.
-    function _demand(PlanTerms memory t, bytes32 id, address accused, bytes32 content, uint256 mostBond)
-        internal
-        returns (bytes32 key)
-    {
-        return _demand(t, id, accused, content, mostBond, ANSWER_GAS);
-    }
-
-    /// @dev The same, for answers that may take `answerGas`.
+    /// @dev Opens a demand of the caller; what it is about is told by an event before, under `content`. Its bond pays
+    /// for answers that take `answerGas`.
     function _demand(
         PlanTerms memory t,
         bytes32 id,
@@ -115,13 +101,13 @@ abstract contract TimedDemands is RoundDesk {
         uint256 mostBond,
         uint256 answerGas
     ) internal returns (bytes32 key) {
-        uint256 bond = _bond(t, answerGas);
+        uint256 bond = _priceOf(t, answerGas);
         if (bond > mostBond) revert BondTooHigh(bond);
         RoundDemand memory d =
             RoundDemand(id, accused, _party(), uint64(block.timestamp) + t.answerWindow, bond, content);
         key = keccak256(abi.encode(d));
-        if (_open[key]) revert AlreadyDemanded(key);
-        _open[key] = true;
+        if (isOpen[key]) revert AlreadyDemanded(key);
+        isOpen[key] = true;
         emit Demanded(id, accused, key, d);
         // Returns how many there are, which bonds of demands don't depend on.
         // slither-disable-next-line unused-return
@@ -129,12 +115,7 @@ abstract contract TimedDemands is RoundDesk {
         vault.lock(id, d.demander, bond);
     }
 
-    /// @dev Ends a demand for `content` that the caller answers, for the accused, who earns the bond.
-    function _answer(RoundDemand calldata d, bytes32 content) internal {
-        _answer(d, content, d.bond);
-    }
-
-    /// @dev The same, where the answer has cost `owed` of the bond; the rest goes back.
+    /// @dev Ends a demand for `content` that the caller answers for the accused: `owed` of the bond is earned by that.
     function _answer(RoundDemand calldata d, bytes32 content, uint256 owed) internal {
         if (d.content != content) revert OtherDemand(d.content);
         if (block.timestamp > d.deadline) revert DeadlinePassed(d.deadline);
@@ -168,24 +149,18 @@ abstract contract TimedDemands is RoundDesk {
     function _requireLogged(bytes32 id, LoggedClaim calldata logged, bytes32 claim, address worker) internal view {
         SignedHead calldata head = logged.head;
         PlanTerms memory t = _termsFor(id, head.head.plan);
-        address keeper = head.keeper();
-        if (keeper != t.coordinator) revert OtherSigner(keeper);
+        _requireSigner(head.keeper(), t.coordinator);
         bytes32 hash = keccak256(logged.entry);
         if (!CheckpointLog.isIncluded(hash, logged.index, head.head.size, head.head.root, logged.path)) {
             revert NotLogged();
         }
-        address signer = RoundSignatures.signerInText(claim, logged.entry, logged.offset);
-        if (signer != worker) revert OtherSigner(signer);
-    }
-
-    function _bond(PlanTerms memory t, uint256 answerGas) internal view returns (uint256) {
-        return t.price + (paysGas ? answerGas * block.basefee : 0);
+        _requireSigner(RoundSignatures.signerInText(claim, logged.entry, logged.offset), worker);
     }
 
     /// @dev Ends an open demand; whatever reverts later brings it back.
     function _take(RoundDemand calldata d, bytes32 key) private {
-        if (!_open[key]) revert NoSuchDemand(key);
-        delete _open[key];
+        if (!isOpen[key]) revert NoSuchDemand(key);
+        delete isOpen[key];
         bonds.conclude(d.id, d.accused);
     }
 }

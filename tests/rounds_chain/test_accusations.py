@@ -10,6 +10,7 @@ import pytest
 from toy_rounds import GOSSIP, MERGE, STEP, WORKERS, ToyRounds, executor_of
 
 from pol.chain.rounds.accusation import Accuser
+from pol.chain.rounds.round_evidence import Falsehood
 from pol.chain.rounds.worker_bonds import Standing
 from pol.demo.lying_players import Lie as FlippedBit
 from pol.demo.lying_players import LyingTrace
@@ -23,6 +24,7 @@ from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.log.rounds_log import HEAD, LogKeeper
+from pol.rounds.roster import MAX_SEATS, SHOWN_LIMIT, Member, Roster
 from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
 
 
@@ -154,6 +156,36 @@ def test_a_member_that_comes_within_a_round_is_slashed(toy: ToyRounds, seat: int
     (finding,) = [found for found in findings if found.lie is Lie.ROSTER and "provisional one" in found.detail]
     accuser(toy).accuse(rounds, finding)
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+
+
+@pytest.mark.parametrize("lie", [Falsehood.TWO_ROSTERS, Falsehood.SHARED_SEAT, Falsehood.LATE_MEMBER])
+def test_rosters_of_any_size_are_slashed(toy: ToyRounds, lie: Falsehood) -> None:
+    """Two of the longest in one transaction are more than nodes take: the coordinator of a large plan went free."""
+    store, keeper, challenger = toy.authors["ann"].store, toy.keys["keeper"], toy.wallets["challenger"]
+    members = tuple(Member(f"0x{number + 1:040x}", number) for number in range(MAX_SEATS + 1))
+    late = replace(members[-1], seat=0) if lie is Falsehood.SHARED_SEAT else members[-1]
+    final = replace(toy.rosters[1], members=(*members[1:-1], late), partners=(), routes=(), arrivals=())
+    begun = replace(final, members=members[:-1], provisional=lie is not Falsehood.TWO_ROSTERS)
+    rosters = [longest(begun), longest(final)]
+    shown = [RosterEntry(store.put(each.encode()), keeper.sign(each.digest)) for each in rosters]
+    rounds, findings = audit(toy, [*claims(toy).values(), *shown])
+    finding = next(found for found in findings if found.worker == keeper.name and found.round == 1)
+    before = len(challenger.receipts)
+    accuser(toy).accuse(rounds, finding)
+    assert toy.contracts.evidence.events("Shown")[-1]["falsehood"] == lie
+    for receipt in challenger.receipts[before:]:
+        sent = toy.connection.web3.eth.get_transaction(receipt["transactionHash"])
+        assert len(sent["input"]) + 256 < 1 << 17  # the rest of a transaction is less
+        assert sent["gas"] < 1 << 24  # EIP-7825
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+    toy.check_books()
+
+
+def longest(roster: Roster) -> Roster:
+    """The same, as long as a roster may be."""
+    first, *others = roster.members
+    role = first.role + "x" * (SHOWN_LIMIT - len(roster.encode()))
+    return replace(roster, members=(replace(first, role=role), *others))
 
 
 def test_a_place_of_a_provisional_roster_is_slashed(toy: ToyRounds) -> None:

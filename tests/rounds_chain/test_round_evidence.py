@@ -6,20 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from eth_abi.abi import encode
 from toy_rounds import GOSSIP, MERGE, MONEY, STEP, WORKERS, ToyRounds
 from web3.types import TxReceipt
 
-from pol.chain.account.wallet import Reverted
+from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.rounds.round_evidence import AccusedSource, Falsehood
-from pol.chain.rounds.signed_structs import phase_proof, seat_offset, signed_claim, signed_roster, tensor_proof
+from pol.chain.rounds.signed_structs import phase_proof, roster_fact, signed_claim, tensor_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
-from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import ClaimEntry, encode_entry
 from pol.rounds.roster import ROSTER_TYPE, Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot, sources_root, start_of
 from pol.rounds.typed_message import message_digest
+
+OF_ROSTERS = (Falsehood.TWO_ROSTERS, Falsehood.SHARED_SEAT, Falsehood.LATE_MEMBER)
 
 
 def show(toy: ToyRounds, what: str, *about: object) -> TxReceipt:
@@ -38,13 +40,14 @@ def slashed(toy: ToyRounds, name: str, what: str, *about: object) -> None:
     """Showing it costs the party its stake, of which the prover gets the smaller share."""
     account, before = toy.wallets[name].address, (toy.free("challenger"), toy.free("treasury"))
     stake = toy.contracts.bonds.bond(toy.plan_id, account).stake
-    show(toy, what, *about)
+    verb = "rosters" if Falsehood[what.upper()] in OF_ROSTERS else what
+    show(toy, verb, *about)
     assert toy.contracts.bonds.bond(toy.plan_id, account).standing is Standing.SLASHED
     assert toy.contracts.evidence.events("Shown", worker=account)[-1]["falsehood"] == Falsehood[what.upper()]
     assert toy.free("challenger") - before[0] == stake // 16
     assert toy.free("treasury") - before[1] == stake - stake // 16
     toy.check_books()
-    refused(toy, "WrongStanding", what, *about)
+    refused(toy, "WrongStanding", verb, *about)
 
 
 def named(roster: Roster) -> dict[str, object]:
@@ -249,17 +252,26 @@ def test_two_claims_for_one_place_are_slashed(toy: ToyRounds) -> None:
 
 def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
     one, key = toy.rosters[0], toy.keys["keeper"]
-    other = replace(one, members=one.members[:1], partners=(), routes=())
+    other, ann = replace(one, members=one.members[:1], partners=(), routes=()), toy.keys["ann"].name
 
-    def signed(roster: Roster) -> tuple[Roster, bytes]:
-        return roster, key.sign(roster.digest)
+    def signed(roster: Roster) -> tuple[bytes, bytes, str]:
+        return roster.encode(), key.sign(roster.digest), ann
 
-    # A round may have a provisional roster and a final one.
-    for innocent in (one, replace(other, provisional=True), toy.rosters[1]):
-        refused(toy, "NothingWrong", "two_rosters", signed(one), signed(innocent))
-    refused(toy, "OtherSigner", "two_rosters", signed(one), (other, toy.keys["ann"].sign(other.digest)))
+    # A round may have a provisional roster and a final one; which of them it is has to be read.
+    for innocent in (one, replace(other, provisional=True)):
+        refused(toy, "NothingWrong", "rosters", 0, signed(one), signed(innocent))
+    unread = [roster.encode().replace(b"provisional", b"temporary") for roster in (one, other)]
+    refused(toy, "NothingWrong", "rosters", 0, *((text, key.sign(roster_digest(toy, text)), ann) for text in unread))
+    for stranger in (signed(toy.rosters[1]), (other.encode(), toy.keys["ann"].sign(other.digest), ann)):
+        for pair in ((signed(one), stranger), (stranger, signed(one))):
+            refused(toy, "OtherSigner", "rosters", 0, *pair)
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).stake == MONEY.keeper_stake
-    slashed(toy, "keeper", "two_rosters", signed(one), signed(other))
+    slashed(toy, "keeper", "two_rosters", 0, signed(one), signed(other))
+
+
+def roster_digest(toy: ToyRounds, document: bytes) -> bytes:
+    """What the coordinator signs of a document that is no roster: it is its word all the same."""
+    return message_digest(ROSTER_TYPE, [toy.plan.digest, 0, keccak256(document)])
 
 
 def test_a_member_without_a_stake_is_slashed(toy: ToyRounds) -> None:
@@ -273,56 +285,117 @@ def test_a_member_without_a_stake_is_slashed(toy: ToyRounds) -> None:
     slashed(toy, "keeper", "unstaked_member", roster, key.sign(roster.digest), stranger)
 
 
-def test_two_members_in_one_seat_are_slashed(toy: ToyRounds) -> None:
-    """Both would be paid for the work of one; a document that is no roster is its coordinator's word all the same."""
-    workers, honest = (toy.keys["ann"].name, toy.keys["bob"].name), toy.rosters[0].encode()
+@pytest.mark.parametrize("kind", ["provisional", "unread"])
+def test_two_members_in_one_seat_are_slashed(toy: ToyRounds, kind: str) -> None:
+    """Both would be paid for the work of one, whatever else the document says."""
+    workers = (toy.keys["ann"].name, toy.keys["bob"].name)
+    honest = toy.rosters[0].encode().replace(b"provisional", kind.encode())
     shared = honest.replace(b'"seat":1,', b'"seat":0,')
     assert shared != honest
 
-    def signed(worker: str, document: bytes) -> tuple[str, bytes, bytes]:
-        digest = message_digest(ROSTER_TYPE, [toy.plan.digest, 0, keccak256(document)])
-        return worker, document, toy.keys["keeper"].sign(digest)
+    def signed(worker: str, document: bytes) -> tuple[bytes, bytes, str]:
+        return document, toy.keys["keeper"].sign(roster_digest(toy, document)), worker
 
     ann, bob = (signed(worker, shared) for worker in workers)
-    refused(toy, "NothingWrong", "shared_seat", 0, *(signed(worker, honest) for worker in workers))
-    refused(toy, "NothingWrong", "shared_seat", 0, ann, ann)
-    refused(toy, "OtherSigner", "shared_seat", 1, ann, bob)
-    with pytest.raises(ProtocolError, match="no member"):
-        show(toy, "shared_seat", 0, ann, signed(toy.keys["challenger"].name, shared))
+    refused(toy, "NothingWrong", "rosters", 0, *(signed(worker, honest) for worker in workers))
+    refused(toy, "NothingWrong", "rosters", 0, ann, ann)
+    # Who is no member shares no seat with another one.
+    strangers = [signed(toy.keys[name].name, shared) for name in ("challenger", "submitter")]
+    for innocent in ((ann, strangers[0]), strangers):
+        refused(toy, "NothingWrong", "rosters", 0, *innocent)
+    refused(toy, "OtherSigner", "rosters", 1, ann, bob)
     slashed(toy, "keeper", "shared_seat", 0, ann, bob)
 
 
 @pytest.mark.parametrize("role", ["worker", "},{", '"}],"partners":[0'])
-def test_a_member_that_has_not_begun_its_round_is_slashed(toy: ToyRounds, role: str) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_member_that_has_not_begun_its_round_is_slashed(toy: ToyRounds, role: str, is_first: bool) -> None:
     """Bob comes when others have done the work; what a name holds hides nobody of those that were there."""
     ann, bob = (replace(member, role=role) for member in toy.rosters[0].members)
     key, undrawn = toy.keys["keeper"], replace(toy.rosters[0], partners=(), routes=())
     both, alone = (replace(undrawn, members=members) for members in ((ann, bob), (ann,)))
 
-    def signed(roster: Roster, provisional: bool) -> tuple[Roster, bytes]:
-        roster = replace(roster, provisional=provisional)
-        return roster, key.sign(roster.digest)
+    def signed(roster: Roster, provisional: bool) -> Roster:
+        return replace(roster, provisional=provisional)
 
-    begun, last = signed(alone, provisional=True), signed(both, provisional=False)
-    whole = signed(both, provisional=True)
-    for innocent in ((whole, last, ann), (whole, last, bob), (begun, last, ann), (begun, signed(alone, False), ann)):
-        refused(toy, "NothingWrong", "late_member", *innocent[:2], innocent[2].worker)
-    # Two of a kind, or the other way about: members do fall out of a round.
-    for rosters in ((begun, whole), (signed(alone, False), last), (last, begun)):
-        worker = (ann if rosters[1] == begun else bob).worker
-        refused(toy, "NothingWrong", "late_member", *rosters, worker)
-    forged = (last[0], toy.keys["ann"].sign(last[0].digest))
-    refused(toy, "OtherSigner", "late_member", begun, forged, bob.worker)
-    next_round = replace(begun[0], round=1)
-    refused(toy, "OtherSigner", "late_member", (next_round, key.sign(next_round.digest)), last, bob.worker)
-    # Who is in neither has come to none, whosever seat is shown.
-    stranger, document = toy.wallets["challenger"], last[0].encode()
-    places = (begun[0].encode().index(b'"members":['), seat_offset(document, bob.worker))
-    (_, one), (_, other) = signed_roster(*begun), signed_roster(*last)
-    about = (toy.plan_id, 0, stranger.address, one, places[0], other, places[1])
-    with pytest.raises(Reverted, match="OtherText"):
-        toy.contracts.evidence.transact(stranger, "showLateMember", *about)
-    slashed(toy, "keeper", "late_member", begun, last, bob.worker)
+    def of(worker: str, *rosters: Roster) -> list[tuple[bytes, bytes, str]]:
+        return [(roster.encode(), key.sign(roster.digest), worker) for roster in rosters]
+
+    begun, last, whole = signed(alone, True), signed(both, False), signed(both, True)
+    for worker, *innocent in (
+        (ann.worker, whole, last),
+        (bob.worker, whole, last),
+        (ann.worker, begun, last),
+        # Members do fall out of a round; and who is in neither roster has come to none.
+        (bob.worker, whole, signed(alone, False)),
+        (toy.keys["challenger"].name, begun, last),
+    ):
+        refused(toy, "NothingWrong", "rosters", 0, *of(worker, *innocent))
+    refused(toy, "NothingWrong", "rosters", 0, *of(ann.worker, begun), *of(bob.worker, last))
+    (late,) = of(bob.worker, replace(begun, round=1))
+    refused(toy, "OtherSigner", "rosters", 0, late, *of(bob.worker, last))
+    pair = of(bob.worker, begun, last)
+    slashed(toy, "keeper", "late_member", 0, *(pair if is_first else pair[::-1]))
+
+
+def test_what_no_roster_says_is_not_noted(toy: ToyRounds) -> None:
+    """Ann is a member, the challenger isn't, and what was noted of one round, plan or worker is noted of no other."""
+    evidence, challenger, roster = toy.contracts.evidence, toy.wallets["challenger"], toy.rosters[0]
+    document, signature = roster.encode(), toy.keys["keeper"].sign(roster.digest)
+    ann, stranger = toy.wallets["ann"].address, challenger.address
+    (fact, of_ann), (_, of_stranger) = (roster_fact(document, signature, worker) for worker in (ann, stranger))
+
+    def note(error: str, *about: object) -> None:
+        with pytest.raises(Reverted, match=error):
+            evidence.transact(challenger, "noteRoster", *about)
+
+    note("OtherText", toy.plan_id, 0, stranger, of_ann)
+    note("OtherText", toy.plan_id, 0, ann, of_stranger)
+    note("OtherText", toy.plan_id, 0, ann, (document, 1, *of_ann[2:]))
+    note("OtherSigner", toy.plan_id, 1, ann, of_ann)
+    note("UnknownPlan", bytes(32), 0, ann, of_ann)
+    evidence.transact(challenger, "noteRoster", toy.plan_id, 0, ann, of_ann)
+    for by, round_, said in (
+        (stranger, 0, fact),
+        (ann, 0, fact),
+        (stranger, 1, fact),
+        (stranger, 0, (*fact[:3], 2)),
+        (stranger, 0, (fact[0], 1, *fact[2:])),
+    ):
+        words = ["address", "bytes32", "uint64", "(bytes32,uint8,address,uint256)"]
+        noted = evidence.read("notedAt", keccak256(encode(words, [by, toy.plan_id, round_, said])))
+        assert (noted > 0) == ((by, round_, said) == (stranger, 0, fact))
+
+
+def test_who_copies_a_note_comes_too_late(toy: ToyRounds) -> None:
+    """Who reads a roster on its way may have the other one: it has announced nothing before that, and noted nothing."""
+    evidence, key, one = toy.contracts.evidence, toy.keys["keeper"], toy.rosters[0]
+    challenger, bob = toy.wallets["challenger"], toy.wallets["bob"]
+    other, ann = replace(one, members=one.members[:1], partners=(), routes=()), toy.wallets["ann"].address
+    (fact, noted), (_, shown) = (roster_fact(each.encode(), key.sign(each.digest), ann) for each in (one, other))
+    note, about = (toy.plan_id, 0, ann, noted), (toy.plan_id, 0, fact, ann, shown)
+    announced = keccak256(bytes.fromhex(evidence.contract.encode_abi("showRosters", about)[2:]))
+
+    def refused(wallet: Wallet, error: str) -> None:
+        with pytest.raises(Reverted, match=error):
+            evidence.transact(wallet, "showRosters", *about)
+
+    refused(challenger, "NotAnnounced")
+    evidence.announce_evidence(challenger, toy.plan_id, announced)
+    refused(challenger, "NotNoted")
+    evidence.transact(bob, "noteRoster", *note)
+    evidence.announce_evidence(bob, toy.plan_id, announced)
+    refused(bob, "NotNoted")  # that was before its announcement
+    noted_in = evidence.transact(challenger, "noteRoster", *note)["blockNumber"]
+    refused(challenger, "NotNoted")  # a block before
+    toy.connection.wait_for_block(noted_in + 1)
+    refused(bob, "NotNoted")  # nor is it its own
+    before = toy.free("challenger")
+    show(toy, "rosters", 0, *((each.encode(), key.sign(each.digest), ann) for each in (one, other)))
+    assert toy.free("challenger") == before + MONEY.keeper_stake // 16
+    sent = [toy.connection.web3.eth.get_transaction(r["transactionHash"]) for r in challenger.receipts[-3:]]
+    verbs = [evidence.contract.decode_function_input(each["input"])[0].fn_name for each in sent]
+    assert verbs == ["announce", "noteRoster", "showRosters"]
 
 
 def test_a_claim_of_anothers_place_is_slashed(toy: ToyRounds) -> None:

@@ -238,17 +238,25 @@ def test_a_copy_of_another_members_claim_is_not_counted(toy: ToyRounds, lie: str
 
 
 @pytest.mark.parametrize(
-    ("author", "members", "parts"),
-    [("route:1", 2, 1), ("route:1", 2, 3), ("route:1", 2, 20_000), ("member:999", 1000, 1), ("route:1", 1000, 1)],
+    ("author", "members", "parts", "role"),
+    [
+        ("route:1", 2, 1, ""),
+        ("route:1", 2, 3, ""),
+        ("route:1", 2, 20_000, ""),
+        ("member:999", 1000, 1, ""),
+        ("route:1", 1000, 1, ""),
+        ("member:1", 2, 1, "x" * 123_000),
+        ("member:1", 2, 1, '},"' * 30_000),
+    ],
 )
-def test_an_answer_of_any_size_is_paid_for(toy: ToyRounds, author: str, members: int, parts: int) -> None:
-    """However long the roster, and wherever its author stands in it."""
+def test_an_answer_of_any_size_is_paid_for(toy: ToyRounds, author: str, members: int, parts: int, role: str) -> None:
+    """However long the roster, wherever its author stands in it, and whatever others are named."""
     toy = toy.beside(author, parts)
     shares, made = toy.contracts.shares, toy.made["bob", STEP].entry
     ann, bob = toy.rosters[0].members
     others = tuple(Member(f"0x{number:040x}", number) for number in range(2, members))
     routes = tuple((0, 0 if part < parts - 1 else members - 1) for part in range(parts)) if "route" in author else ()
-    roster = Roster(toy.plan_id, 0, (ann, *others, bob), (), routes)
+    roster = Roster(toy.plan_id, 0, (replace(ann, role=role), *others, bob), (), routes)
     assert len(roster.encode()) <= SHOWN_LIMIT
     entry = toy.signed("bob", made, plan=toy.plan_id, roster=roster.document, part=parts - 1)
     demand, answer = counted(toy, "bob", roster, entry)

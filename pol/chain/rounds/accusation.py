@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, product
+from itertools import permutations
 
 from web3.types import TxReceipt
 
@@ -72,13 +72,11 @@ class Accuser:
         """What may show a lie, in the order in which to try it."""
         evidence, about = self.contracts.evidence, (self.wallet, self.plan_id)
         entry = rounds.claims.get(finding.claim)
-        if finding.lie is Lie.EQUIVOCATION and entry is None:
-            yield lambda: self._two_rosters(rounds, finding.round)
-        elif entry is None:
-            if finding.lie is Lie.ROSTER:
-                yield from self._shared_seats(rounds, finding.round)
-                yield from self._late_members(rounds, finding.round)
-            return
+        if entry is None:
+            is_of_rosters = finding.lie in (Lie.EQUIVOCATION, Lie.ROSTER)
+            for pair in _contradictions(rounds.rosters[finding.round] if is_of_rosters else ()):
+                shown = [(roster.encode(), _signature(rounds, roster), worker) for roster, worker in pair]
+                yield partial(evidence.show_rosters, *about, finding.round, *shown)
         elif finding.lie is Lie.EQUIVOCATION:
             other = rounds.claims[finding.against]
             yield lambda: evidence.show_two_claims(*about, entry, other)
@@ -114,35 +112,21 @@ class Accuser:
         if roster := rounds.roster_of(entry):
             yield lambda: evidence.show_other_member(*about, claim, roster)
 
-    def _two_rosters(self, rounds: LoggedRounds, round_: int) -> TxReceipt:
-        pairs = combinations(_signed(rounds, round_), 2)
-        pair = next((a, b) for a, b in pairs if a[0].provisional == b[0].provisional)
-        return self.contracts.evidence.show_two_rosters(self.wallet, self.plan_id, *pair)
 
-    def _shared_seats(self, rounds: LoggedRounds, round_: int) -> Iterator[Callable[[], TxReceipt]]:
-        """Seats that rosters of a round give to two members."""
-        holders: dict[int, dict[str, tuple[str, bytes, bytes]]] = {}
-        for roster, signature in _signed(rounds, round_):
-            for member in roster.members:
-                shown = (member.worker, roster.encode(), signature)
-                holders.setdefault(member.seat, {}).setdefault(member.worker, shown)
-        for one, other, *_ in (list(shown.values()) for shown in holders.values() if len(shown) > 1):
-            yield partial(self.contracts.evidence.show_shared_seat, self.wallet, self.plan_id, round_, one, other)
-
-    def _late_members(self, rounds: LoggedRounds, round_: int) -> Iterator[Callable[[], TxReceipt]]:
-        """Members of a final roster that its provisional one hasn't."""
-        signed = _signed(rounds, round_)
-        for begun, last in product(signed, signed):
-            if not begun[0].provisional or last[0].provisional:
-                continue
-            known = {member.worker for member in begun[0].members}
-            for member in last[0].members:
-                if member.worker not in known:
-                    about = (self.wallet, self.plan_id, begun, last, member.worker)
-                    yield partial(self.contracts.evidence.show_late_member, *about)
+def _contradictions(rosters: Sequence[Roster]) -> Iterator[tuple[tuple[Roster, str], tuple[Roster, str]]]:
+    """Two of a kind, seats that members share, and late members: of a round's rosters, each with the worker."""
+    for one, other in permutations(rosters, 2):
+        if one.provisional == other.provisional:
+            yield (one, one.members[0].worker), (other, other.members[0].worker)
+        seats, known = {member.seat: member.worker for member in one.members}, {member.worker for member in one.members}
+        for member in other.members:
+            if (holder := seats.get(member.seat, member.worker)) != member.worker:
+                yield (one, holder), (other, member.worker)
+            elif one.provisional and not other.provisional and member.worker not in known:
+                yield (one, member.worker), (other, member.worker)
 
 
-def _signed(rounds: LoggedRounds, round_: int) -> list[tuple[Roster, bytes]]:
-    """The rosters of a round, each with its coordinator's signature."""
-    signatures = {entry.document: entry.signature for entry in rounds.entries if isinstance(entry, RosterEntry)}
-    return [(roster, signatures[roster.document.hex()]) for roster in rounds.rosters[round_]]
+def _signature(rounds: LoggedRounds, roster: Roster) -> bytes:
+    """The coordinator's, from the log."""
+    entries = (entry for entry in rounds.entries if isinstance(entry, RosterEntry))
+    return next(entry.signature for entry in entries if entry.document == roster.document.hex())

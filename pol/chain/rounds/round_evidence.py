@@ -20,11 +20,10 @@ from pol.chain.rounds.signed_structs import (
     member_proof,
     phase_proof,
     roster_document,
+    roster_fact,
     rule_proof,
-    seat_offset,
     signed_claim,
     signed_head,
-    signed_roster,
     source_proof,
     tensor_proof,
 )
@@ -164,11 +163,23 @@ class RoundEvidence(Announcements):
         """Two claims of one worker for one round, phase and part."""
         return self._show(wallet, "showTwoClaims", plan_id, signed_claim(one), signed_claim(other))
 
-    def show_two_rosters(
-        self, wallet: Wallet, plan_id: bytes, one: tuple[Roster, bytes], other: tuple[Roster, bytes]
+    def show_rosters(
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        round_: int,
+        noted: tuple[bytes, bytes, str],
+        shown: tuple[bytes, bytes, str],
     ) -> TxReceipt:
-        """Two rosters of one round, both final or both provisional, each with the coordinator's signature."""
-        return self._show(wallet, "showTwoRosters", plan_id, *signed_roster(*one), *signed_roster(*other))
+        """What rosters of a round say of two workers, and can't: two of a kind, a shared seat, or a late member.
+
+        Each is a roster's document, the coordinator's signature, and the worker. The first one is noted before: two of
+        the longest are more than a transaction takes.
+        """
+        (fact, roster), (_, signed) = roster_fact(*noted), roster_fact(*shown)
+        note = (plan_id, round_, fact[2], roster)
+        about = (round_, fact, Web3.to_checksum_address(shown[2]), signed)
+        return self._show(wallet, "showRosters", plan_id, *about, note=note)
 
     def show_unstaked_member(
         self, wallet: Wallet, plan_id: bytes, roster: Roster, signature: bytes, worker: str
@@ -180,31 +191,6 @@ class RoundEvidence(Announcements):
         """
         about = (roster.round, Web3.to_checksum_address(worker), member_proof(roster, signature, worker))
         return self._show(wallet, "showUnstakedMember", plan_id, *about)
-
-    def show_shared_seat(
-        self, wallet: Wallet, plan_id: bytes, round_: int, *members: tuple[str, bytes, bytes]
-    ) -> TxReceipt:
-        """Two workers, each with the signed document of a roster that gives it one seat: its coordinator is to blame.
-
-        Raises:
-            ProtocolError: one of them isn't in its roster.
-        """
-        workers = [Web3.to_checksum_address(worker) for worker, _, _ in members]
-        proofs = [(document, seat_offset(document, worker), signature) for worker, document, signature in members]
-        return self._show(wallet, "showSharedSeat", plan_id, round_, workers, proofs)
-
-    def show_late_member(
-        self, wallet: Wallet, plan_id: bytes, begun: tuple[Roster, bytes], last: tuple[Roster, bytes], worker: str
-    ) -> TxReceipt:
-        """A member of the final roster of a round that the provisional one hasn't, each with its signature.
-
-        Raises:
-            ProtocolError: the worker isn't in the final one.
-        """
-        (_, provisional), (_, final) = signed_roster(*begun), signed_roster(*last)
-        members, seat = roster_document(begun[0])[1], seat_offset(last[0].encode(), worker)
-        about = (last[0].round, Web3.to_checksum_address(worker), provisional, members, final, seat)
-        return self._show(wallet, "showLateMember", plan_id, *about)
 
     def show_forked_log(
         self,
@@ -222,14 +208,19 @@ class RoundEvidence(Announcements):
         proofs = [(entry, list(path)) for entry, path in entries]
         return self._show(wallet, "showForkedLog", plan_id, signed_head(one), signed_head(other), index, *proofs)
 
-    def _show(self, wallet: Wallet, verb: str, plan_id: bytes, *about: object) -> TxReceipt:
-        """Announce a call unless that is done, and send it in a later block."""
-        try:
-            return self.transact(wallet, verb, plan_id, *about)
-        except Reverted as error:
-            if error.error != "NotAnnounced":
-                raise
-        # Nothing else is wrong with it.
-        data = bytes(HexBytes(self.contract.encode_abi(verb, (plan_id, *about))))
-        self.announce_evidence(wallet, plan_id, keccak256(data))
+    def _show(self, wallet: Wallet, verb: str, plan_id: bytes, *about: object, note: Struct = ()) -> TxReceipt:
+        """Announce a call, then note what it takes for granted, unless that is done, and send it in a later block."""
+        for _ in range(2):
+            try:
+                return self.transact(wallet, verb, plan_id, *about)
+            except Reverted as error:
+                # Nothing else is wrong with it: the contract asks for these at last, and for the announcement first.
+                if error.error == "NotAnnounced":
+                    data = bytes(HexBytes(self.contract.encode_abi(verb, (plan_id, *about))))
+                    self.announce_evidence(wallet, plan_id, keccak256(data))
+                elif error.error == "NotNoted":
+                    noted = self.transact(wallet, "noteRoster", *note)
+                    self.connection.wait_for_block(noted["blockNumber"] + 1)
+                else:
+                    raise
         return self.transact(wallet, verb, plan_id, *about)

@@ -11,6 +11,7 @@ from web3 import Web3
 
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.commitments import merkle
+from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import ClaimEntry, encode_entry
 from pol.rounds.log.rounds_log import LogHead
@@ -79,10 +80,13 @@ def covered_source(claim: RoundClaim, sources: Sequence[BoundSlot], source: byte
     return claim_struct(claim), len(sources), source_proof(sources, slot)
 
 
-def signed_roster(roster: Roster, signature: bytes) -> tuple[Struct, Struct]:
-    """``Roster`` and ``SignedRoster``."""
-    text = roster.encode()
-    return (roster.plan, roster.round, roster.document), (text, text.index(b'"provisional":'), signature)
+def roster_fact(document: bytes, signature: bytes, worker: str) -> tuple[Struct, Struct]:
+    """``RosterFact`` and ``SignedRoster``: what a roster's document, which somebody has signed, says of a worker."""
+    name, stands = Web3.to_checksum_address(worker), _seat(document, worker)
+    kind = re.search(rb'"provisional":(t?)', document)
+    fact = (keccak256(document), (1 if kind[1] else 2) if kind else 0, name, int(stands[1]) + 1 if stands else 0)
+    place = stands.start() if stands else document.index(b'"members":[')
+    return fact, (document, kind.start() if kind else 0, stands is not None, place, signature)
 
 
 def member_proof(roster: Roster, signature: bytes, worker: str) -> Struct:
@@ -91,23 +95,18 @@ def member_proof(roster: Roster, signature: bytes, worker: str) -> Struct:
     Raises:
         ProtocolError: the worker isn't in the roster.
     """
-    text = roster.encode()
-    return text, seat_offset(text, worker), signature
-
-
-def seat_offset(document: bytes, worker: str) -> int:
-    """The byte of a roster's document at which the seat of a worker stands.
-
-    Raises:
-        ProtocolError: the worker isn't in the roster.
-    """
-    stands = re.search(rb'"seat":[0-9]+,"weight":[0-9]+,"worker":"' + worker.lower().encode() + b'"', document)
+    stands = _seat(text := roster.encode(), worker)
     if stands is None:
         raise ProtocolError(f"{worker} is no member of the roster: show one that has it")
-    return stands.start()
+    return text, stands.start(), signature
 
 
 def logged_claim(entry: ClaimEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:
     """``LoggedClaim``; ``path`` is the inclusion path of entry ``index`` under the head."""
     data = encode_entry(entry)
     return data, data.index(entry.signature.hex().encode()), index, signed_head(head), list(path)
+
+
+def _seat(document: bytes, worker: str) -> re.Match[bytes] | None:
+    """Where the seat of a worker stands in a roster's document."""
+    return re.search(rb'"seat":([0-9]+),"weight":[0-9]+,"worker":"' + worker.lower().encode() + b'"', document)

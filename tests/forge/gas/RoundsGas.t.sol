@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
-import {MemberProof} from "../../../contracts/rounds/RosterMembers.sol";
+import {MemberProof, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {CountedPhase} from "../../../contracts/rounds/RoundShares.sol";
 import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
@@ -76,6 +76,14 @@ contract RoundsGas is RoundsBase {
         vm.pauseGasMetering();
         MemberProof memory proof = _last(100, _party(PARTIES - 2));
         _shown(abi.encodeCall(RoundEvidence.showUnstakedMember, (id, 0, _party(PARTIES - 2), proof)));
+    }
+
+    function test_rounds_note_roster_of_100() public {
+        vm.pauseGasMetering();
+        MemberProof memory proof = _last(100, _party(1));
+        SignedRoster memory signed = SignedRoster(proof.text, 0, true, proof.offset, proof.signature);
+        _as(2);
+        evidence.noteRoster(id, 0, _party(1), signed);
     }
 
     function test_rounds_demand_roster() public {
