@@ -9,6 +9,7 @@ from pol.arithmetic.primitives import Words
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.node.connection import Connection
+from pol.demo.cheating_training import SkippingExecutor
 from pol.demo.lying_players import JumpingTrace, Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuExecutor
@@ -25,7 +26,7 @@ from pol.training.storage.store import Store
 from pol.training.task.learning_proof import LearningProof, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
-from pol.training.task.task_training import environment
+from pol.training.task.task_training import StepExecutor, environment
 from pol.verification.replay.canonical_replay import replay_end
 
 
@@ -48,6 +49,16 @@ class CheatingParty(Role):
     def published_traces(self) -> TracePublications:
         """Nobody's: whoever will lose is in no hurry."""
         return TracePublications(Store("memory://nothing-is-published-here"))
+
+
+class SkippingSolver(CheatingParty, Solver):
+    """Leaves out a tenth of the steps and claims all of them."""
+
+    def executor(self, task: LoadedTask) -> StepExecutor:
+        """Stock torch, except for a tenth of the steps."""
+        steps = task.document.steps
+        skipped = self._random.sample(range(steps), steps // 10)
+        return SkippingExecutor(super().executor(task), skipped)
 
 
 class JumpingSolver(CheatingParty, Solver):

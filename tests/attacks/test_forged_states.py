@@ -13,7 +13,6 @@ from lab.attacks.attack_target import numbers, words_of
 from lab.attacks.false_data import hidden_from_print
 from lab.attacks.forgery import Workshop
 from lab.attacks.other_settings import scaled_rate
-from measured_segments import component_metrics
 from pol.claims.distance import component_distances
 from pol.commitments.keccak import keccak256
 from pol.commitments.tensor import tensor_root
@@ -25,6 +24,7 @@ from pol.graph.step_program import Component
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors
 from pol.training.task.published_task import load, publish
+from pol.verification.profile.state_metrics import component_metrics
 
 
 @pytest.mark.parametrize(("name", "kind"), [("nan", MLP), ("infinity", MLP), ("huge", MLP), ("step-counter", CNN)])

@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toy_program
-from measured_segments import component_metrics
 from pol.arithmetic.primitives import Words
 from pol.claims import distance
 from pol.claims.distance import component_distances
 from pol.errors import ProtocolError
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
-from pol.verification.profile.state_metrics import UNIT, cosine_distance, gaps
+from pol.verification.profile.state_metrics import UNIT, component_metrics, cosine_distance, gaps
 
 pytestmark = pytest.mark.rules
 

@@ -18,7 +18,6 @@ from torch import nn
 from torch.nn import functional
 
 from digits_training import loaded, profiled, published
-from measured_segments import component_metrics
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import component_distances
@@ -46,6 +45,7 @@ from pol.verification.profile.profile_signature import sign, statement, verify
 from pol.verification.profile.profile_threshold import FLOOR
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root
 from pol.verification.profile.slot_noise import furthest
+from pol.verification.profile.state_metrics import component_metrics
 from pol.verification.replay.canonical_replay import replay_end
 
 

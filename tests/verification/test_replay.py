@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import toy_program
-from measured_segments import component_metrics as metrics
-from measured_segments import measure_segment
 from pol.claims.distance import UNEQUAL, component_distances, slot_distances
 from pol.commitments.tensor import state_root
 from pol.errors import ProtocolError
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.graph.step_program import Component
+from pol.verification.profile.state_metrics import component_metrics as metrics
 from pol.verification.replay.canonical_replay import replay, replay_end
+from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 PROGRAM = toy_program.build()

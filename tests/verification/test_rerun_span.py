@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import digits_training
-from measured_segments import measure_segment
 from pol.arithmetic.primitives import Words
 from pol.claims.distance import component_distances
 from pol.claims.segment_claim import Three
@@ -19,6 +18,7 @@ from pol.verification.examination.proof_examination import conclude
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.rerun_span import BUCKETS, CUT, Differences, are_too_many, is_explained, outside_shares
 from pol.verification.verdict.second_look import SecondLooker, look_program, needs_second_look
+from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.state_sketch import Difference, differences
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, decide
 

@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import digits_training
-from measured_segments import measure_segment
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, SATURATION, UNEQUAL, component_distances
@@ -39,6 +38,7 @@ from pol.verification.verdict.second_look import (
     needs_second_look,
     second_look_shares,
 )
+from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.verdict import Outcome, Reason, decide
 
 pytestmark = pytest.mark.rules

@@ -14,7 +14,6 @@ from lab.attacks import ballast, honest_reruns, target_tasks
 from lab.attacks.attack_target import Target, numbers, words_of
 from lab.attacks.battery import named
 from lab.attacks.forgery import Forgery, Workshop, publish
-from measured_segments import measure_segment
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture, capture
@@ -28,6 +27,7 @@ from pol.verification.examination.verification_report import VerificationReport,
 from pol.verification.examination.verify_training import Sampling, verify
 from pol.verification.profile.profiling import measure_profile
 from pol.verification.verdict.segment_pairs import ends_of, paired_entry, paired_task, pairs_of
+from pol.verification.verdict.segment_verification import measure_segment
 from pol.verification.verdict.slot_residual import MARGIN, SHARE, SlotExaminer
 from pol.verification.verdict.verdict import Outcome, Reason, decide
 

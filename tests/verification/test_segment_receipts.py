@@ -3,13 +3,13 @@
 import pytest
 
 import toy_program
-from measured_segments import measure_segment
 from pol.commitments.keccak import keccak256
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.receipt_evidence import trace_receipt
 from pol.execution.cpu import CpuExecutor
 from pol.execution.executor import ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
+from pol.verification.verdict.segment_verification import measure_segment
 
 pytestmark = pytest.mark.rules
 

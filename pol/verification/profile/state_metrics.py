@@ -88,6 +88,21 @@ def gaps(
     return parameter, buffer, optimizer
 
 
+def component_metrics(
+    program: StepProgram, start: Sequence[Words], x: Sequence[Words], y: Sequence[Words], component: Component
+) -> ComponentMetrics | None:
+    """The metrics of one component's f32 slots; None if the program has none.
+
+    Raises:
+        ProtocolError: a state doesn't fit the program.
+    """
+    place = component - 1
+    update = gaps(program, x, start)[place]
+    if not update.elements:
+        return None
+    return derive(update, gaps(program, x, y)[place], gaps(program, y, start)[place])
+
+
 def derive(update: ComponentGap, gap: ComponentGap, other: ComponentGap) -> ComponentMetrics:
     """The metrics that follow from ``x - start``, ``x - y`` and ``y - start``."""
     if update.infinite or gap.infinite or other.infinite:

@@ -40,6 +40,27 @@ class ReplayedSegment:
     receipt: bytes = bytes(32)
 
 
+def measure_segment(
+    program: StepProgram,
+    executor: Executor,
+    start: Sequence[Words],
+    end: Sequence[Words],
+    segment: int,
+    interval: int,
+    receipt_seed: bytes | None = None,
+    halves: bool = False,
+) -> SegmentClaim:
+    """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
+
+    ``receipt_seed`` and ``halves`` as in `replay_from`.
+
+    Raises:
+        ProtocolError: ``start`` or ``end`` isn't a state of the program.
+    """
+    replayed = replay_from(program, executor, start, segment, interval, None, receipt_seed, halves)
+    return measure(program, start, replayed, end, segment)
+
+
 def replay_from(
     program: StepProgram,
     executor: Executor,

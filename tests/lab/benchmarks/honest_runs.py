@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from lab.benchmarks.classifier import SMALL, Size, Training
 from lab.benchmarks.rate_bounds import clopper_pearson_upper
-from measured_segments import measure_segment
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import is_accepted, travelled
 from pol.claims.segment_claim import SecondLook, SegmentClaim, Three
@@ -35,7 +34,7 @@ from pol.verification.profile.profiling import PROFILED, measure_profile
 from pol.verification.profile.slot_scales import bounded
 from pol.verification.verdict.second_look import SecondLooker, second_look_shares
 from pol.verification.verdict.segment_pairs import paired_task
-from pol.verification.verdict.segment_verification import measure, replay_from
+from pol.verification.verdict.segment_verification import measure, measure_segment, replay_from
 from pol.verification.verdict.slot_residual import SlotExaminer
 from pol.verification.verdict.verdict import Outcome, decide
 
