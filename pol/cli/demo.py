@@ -19,7 +19,7 @@ import click
 from rich.console import Console
 
 from pol.cli.dispute.recorded_dispute import RECORDED
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import write_file
 from pol.errors import OperationalError, reason_of
 from pol.report.narrator import ConsoleNarrator, Narrator
@@ -34,7 +34,7 @@ PICTURE_WIDTH = 120
 
 
 @click.command(epilog=example("pol demo --out story"))
-@click.option("--seed", type=click.IntRange(0, 2**53), default=0, show_default=True, help="Moves everything elsewhere.")
+@defaulted("--seed", type=click.IntRange(0, 2**53), default=0, help="Moves everything elsewhere.")
 @click.option("--rpc", metavar="URL", help="Use this node instead of the embedded chain.")
 @click.option("--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Pays where the node unlocks no account.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep everything here; replay it later.")

@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from pol.chain.account.gas_fees import DATA_FEE_ROOM
 from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of, outage_of
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError, reason_of
 
@@ -36,7 +36,7 @@ NOBODY = "0x" + 40 * "0"
 @click.option("--rpc", multiple=True, metavar="URL", help="A node; may be repeated. Any chain will do.")
 @click.option("--parameters", type=click.Path(path_type=Path), metavar="FILE", help="What differs from the defaults.")
 @click.option("--salt", default="", metavar="HEX", help="For a second deployment of the same deployer.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("deployments"), show_default=True, metavar="DIR")
+@defaulted("--out", type=click.Path(path_type=Path), default=Path("deployments"), metavar="DIR")
 @click.option("--dry-run", is_flag=True, help="Show addresses, gas and cost, and send nothing.")
 @click.option("--check", "only_check", is_flag=True, help="Check the deployment in DIR; nobody signs.")
 @click.option("--show-parameters", is_flag=True, help="Print the parameters as a file, and do nothing.")

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from pol.cli.checkout import laboratory
 from pol.cli.dispute.program_seconds import seconds_of_program
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.incentives import econ_tables as tables
 from pol.cli.verb_group import VerbGroup
 from pol.errors import OperationalError, ProtocolError, reason_of
@@ -49,32 +49,29 @@ OPTIONS = (
         "--cheat-gain", type=AMOUNT, required=True, help="What passing off fabricated work brings, beside saved work."
     ),
     click.option("--train-cost", type=AMOUNT, help="What the training costs; as much as its replay, if not given."),
-    click.option("--segments", type=click.IntRange(1, 10_000), default=100, show_default=True),
-    click.option("--cheat-fraction", default=0.05, show_default=True, help="Least part that brings the gain."),
-    click.option(
+    defaulted("--segments", type=click.IntRange(1, 10_000), default=100),
+    defaulted("--cheat-fraction", default=0.05, help="Least part that brings the gain."),
+    defaulted(
         "--saved-by-one-lie",
         default=1.0,
-        show_default=True,
         help="Most of the training that one false segment saves; all: it may jump to where training stands still.",
     ),
-    click.option(
-        "--objectors", default=0.0, show_default=True, help="How surely an outsider looks at the whole log and objects."
-    ),
-    click.option("--confidence", default=0.99, show_default=True, help="How surely a false verdict is found."),
-    click.option("--detection", default=0.0, show_default=True, help="How surely the least cheat has to be drawn."),
-    click.option("--coalition", default=0.25, show_default=True, help="Share of all tickets that one hand may hold."),
-    click.option("--beacon-bits", default=0, show_default=True, help="Bits of the seed that an adversary can choose."),
-    click.option("--margin", default=0.2, show_default=True, help="By which part honesty has to be better."),
-    click.option("--most-draws", default=32, show_default=True),
+    defaulted("--objectors", default=0.0, help="How surely an outsider looks at the whole log and objects."),
+    defaulted("--confidence", default=0.99, help="How surely a false verdict is found."),
+    defaulted("--detection", default=0.0, help="How surely the least cheat has to be drawn."),
+    defaulted("--coalition", default=0.25, help="Share of all tickets that one hand may hold."),
+    defaulted("--beacon-bits", default=0, help="Bits of the seed that an adversary can choose."),
+    defaulted("--margin", default=0.2, help="By which part honesty has to be better."),
+    defaulted("--most-draws", default=32),
     click.option(
         "--most-stake", type=AMOUNT, help="Of a solver; the value of the task, if not given. More: fewer draws."
     ),
-    click.option("--transaction", type=AMOUNT, default="0.001", show_default=True, help="What a transaction costs."),
-    click.option("--dispute", type=AMOUNT, default="0.01", show_default=True, help="All moves of one side."),
-    click.option("--capital", default=0.1, show_default=True, help="Interest on locked money, a year."),
-    click.option("--train-seconds", default=86_400, show_default=True),
-    click.option("--slowest", default=4.0, show_default=True, help="How many times as slow the slowest party may be."),
-    click.option("--fastest", default=4.0, show_default=True, help="How many times as fast the fastest one is."),
+    defaulted("--transaction", type=AMOUNT, default="0.001", help="What a transaction costs."),
+    defaulted("--dispute", type=AMOUNT, default="0.01", help="All moves of one side."),
+    defaulted("--capital", default=0.1, help="Interest on locked money, a year."),
+    defaulted("--train-seconds", default=86_400),
+    defaulted("--slowest", default=4.0, help="How many times as slow the slowest party may be."),
+    defaulted("--fastest", default=4.0, help="How many times as fast the fastest one is."),
     click.option("--side-seconds", default=0.0, help="All moves of one side of a dispute; a replay at least."),
     click.option("--replay-seconds", default=0.0, help="The longest of them that executes a step or more; the same."),
     click.option("--move-seconds", default=0.0, help="The longest other one."),
@@ -85,9 +82,9 @@ OPTIONS = (
         help="Compute these three from a step program (program.bin), at this machine's speed of hashing ...",
     ),
     click.option("--interval", type=click.IntRange(1), help="... and the steps of a segment."),
-    click.option("--commit-window", default=120, show_default=True, help="Seconds in which watchers commit."),
-    click.option("--paid-within", default=12, show_default=True, help="Watches after which 95 % have been paid once."),
-    click.option("--false-reject", default=1e-4, show_default=True, help="How often honest work is rejected."),
+    defaulted("--commit-window", default=120, help="Seconds in which watchers commit."),
+    defaulted("--paid-within", default=12, help="Watches after which 95 % have been paid once."),
+    defaulted("--false-reject", default=1e-4, help="How often honest work is rejected."),
     click.option("--exact", is_flag=True, help="The solver runs canonically; there is no profile."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
 )

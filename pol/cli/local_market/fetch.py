@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import FINE, json_option
 from pol.cli.local_market.market_folder_option import place_options
 from pol.errors import OperationalError
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("pol fetch", "pol fetch 1a2b3c4d --out weights.safetensors"))
 @click.argument("task", default="")
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("weights.safetensors"), show_default=True
-)
+@defaulted("--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("weights.safetensors"))
 @place_options
 @click.option("--wait", is_flag=True, help="Until the task is settled.")
 @click.option("--unsettled", is_flag=True, help="Also weights that nobody has verified, of a task that isn't settled.")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.node.networks import is_test_net
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import DIFFERS, FINE, json_option
 from pol.cli.local_market.market_folder_option import place_options
 from pol.cli.training_script import as_script, run_script, script_parts
@@ -31,9 +31,9 @@ ETHER = 10**18
 @place_options
 @click.option("--steps", type=click.IntRange(1), help="If the function gives no order of the samples. [default: 300]")
 @click.option("--batch", type=click.IntRange(1), help="The same. [default: 32]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of that order.")
+@defaulted("--seed", type=int, default=0, help="Of that order.")
 @click.option("--interval", type=click.IntRange(1), help="Steps of a segment; it divides the steps.")
-@click.option("--draws", type=click.IntRange(1), default=3, show_default=True, help="Segments to verify.")
+@defaulted("--draws", type=click.IntRange(1), default=3, help="Segments to verify.")
 @click.option("--no-follow", is_flag=True, help="End when the task is on chain.")
 @json_option
 def submit(

@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.errors import OperationalError
 from pol.local_market.market_processes import MarketProcesses
 
@@ -31,9 +31,9 @@ LIARS = {"solver": "solver", "verifier": "verifier-1"}
 
 
 @click.command(epilog=example("pol up", "pol up --cheat solver"))
-@click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True, metavar="DIR")
+@defaulted("--folder", type=click.Path(path_type=Path), default=FOLDER, metavar="DIR")
 @click.option("--cheat", type=click.Choice(sorted(LIARS)), help="Let one of these lie, and see it caught.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8545, show_default=True, help="Of the node, if free.")
+@defaulted("--port", type=click.IntRange(1, 65535), default=8545, help="Of the node, if free.")
 @click.option("--embedded", is_flag=True, help="Use the embedded chain, also if there is anvil.")
 @click.option("--no-browser", is_flag=True, help="Don't open the page of the market.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from aiohttp import web
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.network_options import store_option
@@ -50,11 +50,7 @@ class Explorer:
     """Answers a browser's requests; the chain is read at most once every ``poll`` seconds."""
 
     def __init__(
-        self,
-        reader: MarketReader | None,
-        poll: float,
-        hosts: frozenset[str],
-        trainings: Sequence[WatchedTraining] = (),
+        self, reader: MarketReader | None, poll: float, hosts: frozenset[str], trainings: Sequence[WatchedTraining] = ()
     ) -> None:
         self._reader, self._poll, self._hosts, self._trainings = reader, poll, hosts, trainings
         self._lock = asyncio.Lock()
@@ -207,9 +203,9 @@ def _missing(told: str) -> web.Response:
 @optional_chain_options
 @store_option(required=False, default="memory://", what="Store of the tasks; without it, no lines of code.")
 @click.option("--training", "urls", multiple=True, metavar="URL", help="A training in rounds; may be repeated.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
-@click.option("--poll", type=FiniteRange(0), default=2.0, show_default=True, help="Seconds between two looks.")
+@defaulted("--host", default="127.0.0.1", help="Where to listen.")
+@defaulted("--port", type=click.IntRange(0, 65535), default=8600)
+@defaulted("--poll", type=FiniteRange(0), default=2.0, help="Seconds between two looks.")
 @click.option("--replay", is_flag=True, help="Replay disputed segments here: which side is right; the loss of proofs.")
 @click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
 @json_option

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.dispute.position import Side
@@ -32,17 +32,11 @@ SHOWN = 12
 
 @click.command(epilog=example("pol monitor --looks 1"))
 @chain_options
-@click.option("--poll", type=FiniteRange(0.01), default=60.0, show_default=True, help="Seconds between two looks.")
+@defaulted("--poll", type=FiniteRange(0.01), default=60.0, help="Seconds between two looks.")
 @click.option("--looks", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def monitor(
-    market: MarketAccess,
-    poll: float,
-    looks: int | None,
-    metrics: str | None,
-    as_json: bool,
-) -> int:
+def monitor(market: MarketAccess, poll: float, looks: int | None, metrics: str | None, as_json: bool) -> int:
     """Recompute the vault's debts, every outcome and every payment; show which tasks wait for whom.
 
     It holds no key and sends nothing. With --looks it exits with 1 if an invariant is violated.

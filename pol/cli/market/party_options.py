@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from pol.chain.node.network_settings import is_secret
+from pol.cli.examples import defaulted
 from pol.cli.market.network_options import NetworkOption, network_option, node_option, store_option
 from pol.errors import OperationalError, ProtocolError, reason_of
 
@@ -30,7 +31,7 @@ def _chain(required: bool) -> tuple[Callable[..., Any], ...]:
         network_option,
         click.option("--deployment", cls=NetworkOption, type=path, required=required, metavar="FILE", help=file),
         node_option(required),
-        click.option("--quorum", type=click.IntRange(1), default=1, show_default=True, help=agree),
+        defaulted("--quorum", type=click.IntRange(1), default=1, help=agree),
     )
 
 

@@ -10,7 +10,7 @@ import click
 from pol.chain.account.gas_fees import GWEI
 from pol.chain.node.networks import outage_of
 from pol.chain.times import duration
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 
@@ -18,24 +18,16 @@ from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 @click.command(epilog=example("pol price DIGEST --draws 3"))
 @click.argument("task", metavar="DIGEST")
 @market_options
-@click.option("--unit-price", type=click.IntRange(1), default=GWEI, show_default=True, help="Wei per work unit.")
-@click.option("--draws", type=click.IntRange(1), default=3, show_default=True, help="Segments to verify.")
-@click.option(
+@defaulted("--unit-price", type=click.IntRange(1), default=GWEI, help="Wei per work unit.")
+@defaulted("--draws", type=click.IntRange(1), default=3, help="Segments to verify.")
+@defaulted(
     "--margin",
     type=click.IntRange(0),
     default=0,
-    show_default=True,
     help="Factor on profiled distances; 64 is usual where solvers can't train canonically. 0: exact training.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def price(
-    task: str,
-    market: MarketAccess,
-    unit_price: int,
-    draws: int,
-    margin: int,
-    as_json: bool,
-) -> None:
+def price(task: str, market: MarketAccess, unit_price: int, draws: int, margin: int, as_json: bool) -> None:
     """Print the cost of a published task before it is submitted. Nothing is signed or sent.
 
     DIGEST names the task's document in the store. Amounts are wei. The escrow is an upper bound; what isn't needed

@@ -19,7 +19,7 @@ from rich.markup import escape
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.node.networks import outage_of
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.cli.verification.device_option import device_option, party_executors
@@ -49,10 +49,10 @@ GIB = 1 << 30
 @click.argument("kind", type=click.Choice(sorted(KINDS)), metavar="ROLE")
 @market_options
 @signer_options
-@click.option("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose", show_default=True)
+@defaulted("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="For journal, decision log and evidence.")
 @click.option("--relay", "relays", multiple=True, metavar="URL", help="A relay of drand rounds.")
-@click.option("--poll", type=FiniteRange(0.01), default=12.0, show_default=True, help="Seconds between two looks.")
+@defaulted("--poll", type=FiniteRange(0.01), default=12.0, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
 @click.option("--test-terms", is_flag=True, help="Accept the short windows of test networks.")
 @click.option(
@@ -69,11 +69,10 @@ GIB = 1 << 30
     metavar="DIR",
     help="A solver's keys of exact circuits (`pol zk exact prove --keys`), for tasks that ask for proofs.",
 )
-@click.option(
+@defaulted(
     "--step-memory",
     type=FiniteRange(0, min_open=True),
     default=PUBLIC_CHAIN.max_step_bytes / GIB,
-    show_default=True,
     help="GiB of a step's outputs that a dispute may have to hash; tasks with more are left alone.",
 )
 @click.option(
@@ -82,10 +81,10 @@ GIB = 1 << 30
     metavar="SECONDS",
     help="Halt of the chain that terms have to survive; 6 hours on rollups, else 0.",
 )
-@click.option("--least-pay", type=int, default=0, show_default=True, help="Least profit of a whistleblower, wei.")
-@click.option("--wrong-share", type=FiniteRange(0, 1), default=1 / 64, show_default=True)
-@click.option("--work-cost", type=FiniteRange(0), default=0.0, show_default=True, help="Wei per work unit.")
-@click.option("--fee-cap", type=click.IntRange(1), default=500, show_default=True, help="Gwei per unit of gas.")
+@defaulted("--least-pay", type=int, default=0, help="Least profit of a whistleblower, wei.")
+@defaulted("--wrong-share", type=FiniteRange(0, 1), default=1 / 64)
+@defaulted("--work-cost", type=FiniteRange(0), default=0.0, help="Wei per work unit.")
+@defaulted("--fee-cap", type=click.IntRange(1), default=500, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @device_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")

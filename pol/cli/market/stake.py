@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
 
@@ -50,16 +50,9 @@ def _coins(wei: int) -> str:
 @click.argument("amount", type=_Ether(), required=False)
 @market_options
 @signer_options
-@click.option("--tickets", type=click.IntRange(1), default=1, show_default=True, help="Number to enrol or resign.")
+@defaulted("--tickets", type=click.IntRange(1), default=1, help="Number to enrol or resign.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def stake(
-    verb: str,
-    amount: int | None,
-    market: MarketAccess,
-    tickets: int,
-    as_json: bool,
-    **signer: Any,
-) -> None:
+def stake(verb: str, amount: int | None, market: MarketAccess, tickets: int, as_json: bool, **signer: Any) -> None:
     """Deposit into the vault (deposit 1.5), withdraw free money, and enrol for seats and watches.
 
     A ticket locks a bond, which can be forfeited for a while after it resigns. `donate 0.1` gives free money to the

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import DIFFERS, FINE, UNSEEN, console, json_option, unsupported_is_unseen
 from pol.errors import OperationalError
 
@@ -36,9 +36,9 @@ PATIENCE = 10
 @click.command(
     context_settings={"ignore_unknown_options": True}, epilog=example("pol doctor --steps 20 -- python train.py")
 )
-@click.option("--steps", type=click.IntRange(6), default=20, show_default=True, help="How far runs go at least.")
+@defaulted("--steps", type=click.IntRange(6), default=20, help="How far runs go at least.")
 @click.option("--one-epoch", is_flag=True, help="The training has no second epoch: none has to be seen.")
-@click.option("--timeout", type=click.IntRange(1), default=3600, show_default=True, metavar="S", help="Of each run.")
+@defaulted("--timeout", type=click.IntRange(1), default=3600, metavar="S", help="Of each run.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the runs here.")
 @click.option("--exact", is_flag=True, help="Run it with other instructions and threads as well: are its bits defined?")
 @json_option

@@ -7,7 +7,7 @@ import json
 
 import click
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option
 from pol.cli.record.store_server import serve as serve_store
 from pol.training.record.learning_record import HEAD
@@ -16,8 +16,8 @@ from pol.training.record.recorded_run import open_store
 
 @click.command(epilog=example("pol serve runs/first --port 8765"))
 @click.argument("path", metavar="STORE")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on: this machine only.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+@defaulted("--host", default="127.0.0.1", help="Address to listen on: this machine only.")
+@defaulted("--port", default=8765, type=click.IntRange(0, 65535), help="0: any that is free.")
 @json_option
 def serve(path: str, host: str, port: int, as_json: bool) -> int:
     """Serve STORE read only: /record.json, its objects and files, and /chunk/CHECKPOINT/POSITION/LEAF.

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, DrandNetwork, Round, verify_round
 
 
@@ -44,11 +44,11 @@ class _Hex(click.ParamType[bytes]):
 
 
 @click.command(epilog=example("pol beacon --after 2026-01-31T12:00:00Z --relay https://api.drand.sh"))
-@click.option("--network", type=click.Choice(sorted(NETWORKS)), default="quicknet", show_default=True)
+@defaulted("--network", type=click.Choice(sorted(NETWORKS)), default="quicknet")
 @click.option(
     "--after", type=_Time(), metavar="TIME", help="Time of the claim; its maker must not be able to choose it."
 )
-@click.option("--delay", type=click.IntRange(0), default=60, show_default=True, help="Seconds from it to the round.")
+@defaulted("--delay", type=click.IntRange(0), default=60, help="Seconds from it to the round.")
 @click.option(
     "--round", "number", type=click.IntRange(1, LAST_ROUND), metavar="N", help="Show this round instead of the claim's."
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pol.cli.examples import defaulted
 from pol.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -21,10 +22,9 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:
         raise click.BadParameter(str(error)) from error
 
 
-device_option = click.option(
+device_option = defaulted(
     "--device",
     default="cpu",
-    show_default=True,
     callback=_device,
     metavar="DEVICE",
     help="Execute steps on cpu, cuda or cuda:N (a GPU), or host (a GPU's kernels on the processor; slow).",

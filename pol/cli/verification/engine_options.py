@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pol.cli.examples import defaulted
 from pol.cli.finite_range import FiniteRange
 from pol.cli.verification.device_option import device_option
 from pol.cli.verification.share_option import Share
@@ -52,62 +53,38 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 
 
 _OPTIONS = (
-    click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True),
+    defaulted("--engine", type=click.Choice(ENGINES), default="local"),
     click.option(
         "--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels, for each segment."
     ),
     device_option,
     click.option("--address", envvar="RAY_ADDRESS", help="Address of a Ray cluster; without it Ray starts one here."),
     click.option("--command", metavar="LINE", help="Run this for each segment: 'srun {worker}', 'ssh host {shell}'."),
-    click.option(
-        "--parallel",
-        type=click.IntRange(1),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Commands at the same time.",
-    ),
-    click.option(
-        "--attempts",
-        type=click.IntRange(1),
-        default=3,
-        show_default=True,
-        metavar="N",
-        help="Runs of a command that fails.",
-    ),
+    defaulted("--parallel", type=click.IntRange(1), default=1, metavar="N", help="Commands at the same time."),
+    defaulted("--attempts", type=click.IntRange(1), default=3, metavar="N", help="Runs of a command that fails."),
     click.option("--queue", metavar="STORE", help="Where jobs and results lie, if not beside the tensors."),
-    click.option(
+    defaulted(
         "--job-seconds",
         type=click.IntRange(1, 7 * 24 * 3600),
         default=3600,
-        show_default=True,
         metavar="N",
         help="A segment that takes longer is begun again, by somebody else if there is one.",
     ),
     click.option(
         "--admit", "admitted", multiple=True, callback=_keys, metavar="KEY", help="A worker's key, or a file of keys."
     ),
-    click.option(
-        "--redundancy",
-        type=click.IntRange(1, 16),
-        default=2,
-        show_default=True,
-        metavar="K",
-        help="Workers for each segment.",
-    ),
-    click.option(
+    defaulted("--redundancy", type=click.IntRange(1, 16), default=2, metavar="K", help="Workers for each segment."),
+    defaulted(
         "--audit",
         default="0.05",
-        show_default=True,
         type=Share(zero=True),
         metavar="F",
         help="Replay this share of segments here, though the workers agree.",
     ),
-    click.option(
+    defaulted(
         "--wait",
         type=FiniteRange(0),
         default=60.0,
-        show_default=True,
         metavar="S",
         help="Seconds without a worker for a segment, until it is replayed here.",
     ),

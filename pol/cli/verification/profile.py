@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 from rich.progress import Progress
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import DIFFERS, FINE, console, unsupported_is_unseen
 from pol.cli.key_option import signing_key
 from pol.cli.verification import profile_picture
@@ -49,9 +49,9 @@ _FILE_LIMIT = 1 << 16
 @click.command(epilog=example("pol profile store task.json --reruns 8"))
 @click.argument("store")
 @click.argument("task")
-@click.option("--reruns", type=click.IntRange(0), default=RERUNS, show_default=True, help="Reruns of each segment.")
+@defaulted("--reruns", type=click.IntRange(0), default=RERUNS, help="Reruns of each segment.")
 @click.option("--segments", type=click.IntRange(0), metavar="M", help=f"Profile the first M segments.  [{PROFILED}]")
-@click.option("--margin", type=click.IntRange(0), default=MARGIN, show_default=True, help="0: exact mode.")
+@defaulted("--margin", type=click.IntRange(0), default=MARGIN, help="0: exact mode.")
 @click.option(
     "--key", type=click.Path(path_type=Path), callback=signing_key, help="PEM file of an Ed25519 key: sign the profile."
 )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.key_option import signing_key
 from pol.cli.verification.device_option import device_option
@@ -26,12 +26,8 @@ from pol.training.record.recorded_run import open_store
 @click.option("--job", metavar="DIGEST", help="Do this job, leave its result unsigned, and end: for --engine command.")
 @click.option("--threads", type=click.IntRange(0), default=0, metavar="N", help="Threads of the kernels; 0: all.")
 @device_option
-@click.option(
-    "--beat", type=FiniteRange(0.01, 60), default=10.0, show_default=True, help="Seconds between signs of life."
-)
-@click.option(
-    "--poll", type=FiniteRange(0.01, 60), default=1.0, show_default=True, help="Seconds between looks for a job."
-)
+@defaulted("--beat", type=FiniteRange(0.01, 60), default=10.0, help="Seconds between signs of life.")
+@defaulted("--poll", type=FiniteRange(0.01, 60), default=1.0, help="Seconds between looks for a job.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each event.")
 def worker(
     store: str,

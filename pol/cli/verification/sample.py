@@ -11,7 +11,7 @@ from rich.table import Table
 
 from pol.claims.sample_size import Sample
 from pol.claims.sample_size import sample as plan
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.verification.share_option import Share
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))
@@ -22,10 +22,8 @@ MOST_SEGMENTS = 10**7
 
 @click.command(epilog=example("pol sample --segments 1000 --cheat-fraction 0.05"))
 @click.option("--segments", type=click.IntRange(1, MOST_SEGMENTS), required=True, help="Segments of the training.")
-@click.option("--confidence", type=Share(), default="0.99", show_default=True, help="Wanted probability of detection.")
-@click.option(
-    "--cheat-fraction", type=Share(), default="0.05", show_default=True, help="Assumed share of bad segments."
-)
+@defaulted("--confidence", type=Share(), default="0.99", help="Wanted probability of detection.")
+@defaulted("--cheat-fraction", type=Share(), default="0.05", help="Assumed share of bad segments.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sample(segments: int, confidence: Fraction, cheat_fraction: Fraction, as_json: bool) -> None:
     """Show the number of segments to draw and replay in order to detect cheating.

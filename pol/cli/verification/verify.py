@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import console, write_file
 from pol.cli.verification.digest_option import digest_option, hash_option
 from pol.cli.verification.engine_options import engine_options, open_engine
@@ -39,32 +39,23 @@ EXIT = {"accepted": 0, "rejected": 1, "inconclusive": 3}
 @click.option(
     "--seed", callback=hash_option, metavar="HEX", help="Randomness of a beacon after the proof; else fresh entropy."
 )
-@click.option(
+@defaulted(
     "--confidence",
     type=Share(),
     default="0.99",
-    show_default=True,
     metavar="P",
     help="Draw enough segments to hit a bad one with this probability,",
 )
-@click.option(
-    "--cheat-fraction",
-    type=Share(),
-    default="0.05",
-    show_default=True,
-    metavar="F",
-    help="if this share of them is bad.",
-)
+@defaulted("--cheat-fraction", type=Share(), default="0.05", metavar="F", help="if this share of them is bad.")
 @click.option("--draws", type=click.IntRange(1), metavar="N", help="Draw N segments instead.")
 @click.option("--all", "everything", is_flag=True, help="Replay all segments.")
 @click.option(
     "--suspicious", type=click.IntRange(0), default=0, metavar="K", help="Screen all checkpoints; replay K more."
 )
-@click.option(
+@defaulted(
     "--looks",
     type=click.IntRange(0, 64),
     default=16,
-    show_default=True,
     metavar="N",
     help="Reruns of a second look at a segment beyond the thresholds; 0: no second look.",
 )

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.market.network_options import network_option, node_option
 from pol.cli.market.party_options import signer_of, signer_options
@@ -97,7 +97,7 @@ def set_up(circuit: str, visibility: str | None, ceremony: Path | None, root: Pa
     "--inputs", type=click.Path(path_type=Path), metavar="FILE", help="Lists of numbers by name; else examples."
 )
 @click.option("--seed", type=int, default=0, help="Of the examples.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("proof.json"), show_default=True, metavar="FILE")
+@defaulted("--out", type=click.Path(path_type=Path), default=Path("proof.json"), metavar="FILE")
 @click.option("--next", "next_file", type=click.Path(path_type=Path), metavar="FILE", help="For the vector after it.")
 @_visibility
 @_ceremony

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.verb_group import VerbGroup
 from pol.cli.verification.digest_option import hash_option
@@ -39,11 +39,11 @@ def exact() -> None:
     metavar="FILE",
     help="One for each step, in order; only the first one's vector counts. Else examples.",
 )
-@click.option("--steps", type=click.IntRange(1), default=1, show_default=True, help="Of examples.")
+@defaulted("--steps", type=click.IntRange(1), default=1, help="Of examples.")
 @click.option("--seed", type=int, default=0, help="Of the examples.")
 @click.option("--task", metavar="ID", help="Of the task that the proofs are for; else they are for none.")
-@click.option("--first-step", type=click.IntRange(0), default=0, show_default=True, help="Its number in the task.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("steps.json"), show_default=True, metavar="FILE")
+@defaulted("--first-step", type=click.IntRange(0), default=0, help="Its number in the task.")
+@defaulted("--out", type=click.Path(path_type=Path), default=Path("steps.json"), metavar="FILE")
 @click.option("--next", "next_file", type=click.Path(path_type=Path), metavar="FILE", help="For the last vector.")
 @keys_option
 @json_option
@@ -91,7 +91,7 @@ def prove(
 @exact.command("verify", epilog=example("pol zk exact verify steps.json"))
 @click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--task", metavar="ID", help="Of the task that the proofs have to be for; else of none.")
-@click.option("--first-step", type=click.IntRange(0), default=0, show_default=True, help="Its number in the task.")
+@defaulted("--first-step", type=click.IntRange(0), default=0, help="Its number in the task.")
 @click.option("--key", callback=hash_option, metavar="HEX", help="keyDigest() of the verifier that you trust.")
 @json_option
 def verify(path: Path, task: str | None, first_step: int, key: str | None, as_json: bool) -> None:
