@@ -59,19 +59,7 @@ class Emitter:
         self, shape: tuple[int, ...], dtype: DType, arguments: Sequence[Argument], formula: Formula, part: str = ""
     ) -> View:
         """A map; every view among the arguments has the node's shape."""
-        return self._emit(TensorType(dtype, shape), (), 0, arguments, formula, part)
-
-    def fold(
-        self,
-        type_: TensorType,
-        terms: tuple[int, ...],
-        init: int,
-        arguments: Sequence[Argument],
-        formula: Formula,
-        part: str = "",
-    ) -> View:
-        """A fold; every view among the arguments has the node's shape followed by `terms`."""
-        return self._emit(type_, terms, init, arguments, formula, part)
+        return self.fold(TensorType(dtype, shape), (), 0, arguments, formula, part)
 
     def stored(self, value: Value, part: str = "copy") -> View:
         """The value as the whole output of a node: itself if it already is one, else a node that moves words."""
@@ -92,15 +80,16 @@ class Emitter:
             raise AssertionError("a stored tensor can have any shape")
         return seen
 
-    def _emit(
+    def fold(
         self,
         type_: TensorType,
         terms: tuple[int, ...],
         init: int,
         arguments: Sequence[Argument],
         formula: Formula,
-        part: str,
+        part: str = "",
     ) -> View:
+        """A fold, or a map without `terms`; every view among the arguments has the node's shape followed by `terms`."""
         shape = (*type_.shape, *terms)
         operands: list[Operand] = []
         inputs: list[Input] = [Input(InputKind.ACCUMULATOR)] if terms else []
