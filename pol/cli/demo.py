@@ -20,7 +20,7 @@ from rich.console import Console
 
 from pol.cli.defaulted import defaulted
 from pol.cli.dispute.recorded_dispute import RECORDED
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import write_file
 from pol.errors import OperationalError, reason_of
 from pol.report.narrator import ConsoleNarrator, Narrator

@@ -1,6 +1,13 @@
-"""The examples in the help of a verb; tests parse every one."""
+"""What the help of a verb shows: examples, of which tests parse every one, and defaults."""
 
 from __future__ import annotations
+
+from functools import partial
+
+import click
+
+defaulted = partial(click.option, show_default=True)
+"""An option with a `default`, which its help says."""
 
 
 def example(*lines: str) -> str:

@@ -12,8 +12,7 @@ from rich.progress import Progress
 
 from pol.chain.account.gas_fees import DATA_FEE_ROOM
 from pol.chain.node.networks import NETWORKS, KnownNetwork, is_test_net, network_of, outage_of
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.market.party_options import signer_of, signer_options
 from pol.errors import OperationalError, ProtocolError, reason_of
 

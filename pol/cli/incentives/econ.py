@@ -15,7 +15,7 @@ from rich.console import Console
 from pol.cli.checkout import laboratory
 from pol.cli.defaulted import defaulted
 from pol.cli.dispute.program_seconds import seconds_of_program
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.incentives import econ_tables as tables
 from pol.cli.verb_group import VerbGroup
 from pol.errors import OperationalError, ProtocolError, reason_of

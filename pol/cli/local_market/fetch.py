@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import FINE, json_option
 from pol.cli.local_market.market_folder_option import place_options
 from pol.errors import OperationalError

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pol.chain.node.networks import is_test_net
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import DIFFERS, FINE, json_option
 from pol.cli.local_market.market_folder_option import place_options
 from pol.cli.training_script import as_script, run_script, script_parts

@@ -15,8 +15,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.errors import OperationalError
 from pol.local_market.market_processes import MarketProcesses
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from aiohttp import web
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.network_options import store_option

@@ -12,8 +12,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.party_options import MarketAccess, chain_options
 from pol.dispute.position import Side

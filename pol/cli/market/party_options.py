@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from pol.chain.node.network_settings import is_secret
-from pol.cli.defaulted import defaulted
+from pol.cli.examples import defaulted
 from pol.cli.market.network_options import NetworkOption, network_option, node_option, store_option
 from pol.errors import OperationalError, ProtocolError, reason_of
 

@@ -10,8 +10,7 @@ import click
 from pol.chain.account.gas_fees import GWEI
 from pol.chain.node.networks import outage_of
 from pol.chain.times import duration
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.market.party_options import MarketAccess, market_options
 from pol.training.task.task_document import DOCUMENT_LIMIT, TaskDocument
 

@@ -19,8 +19,7 @@ from rich.markup import escape
 
 from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.node.networks import outage_of
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.cli.verification.device_option import device_option, party_executors

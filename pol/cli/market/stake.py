@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
 from pol.errors import ProtocolError
 

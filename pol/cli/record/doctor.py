@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import DIFFERS, FINE, UNSEEN, console, json_option, unsupported_is_unseen
 from pol.errors import OperationalError
 

@@ -7,8 +7,7 @@ import json
 
 import click
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option
 from pol.cli.record.store_server import serve as serve_store
 from pol.training.record.learning_record import HEAD

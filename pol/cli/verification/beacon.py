@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.verification.beacon.drand import LAST_ROUND, NETWORKS, DrandNetwork, Round, verify_round
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pol.cli.defaulted import defaulted
+from pol.cli.examples import defaulted
 from pol.errors import ProtocolError
 
 if TYPE_CHECKING:

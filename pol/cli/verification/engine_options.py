@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pol.cli.defaulted import defaulted
+from pol.cli.examples import defaulted
 from pol.cli.finite_range import FiniteRange
 from pol.cli.verification.device_option import device_option
 from pol.cli.verification.share_option import Share

@@ -11,8 +11,7 @@ from rich.table import Table
 
 from pol.claims.sample_size import Sample
 from pol.claims.sample_size import sample as plan
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.verification.share_option import Share
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))

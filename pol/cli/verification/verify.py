@@ -12,8 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import console, write_file
 from pol.cli.verification.digest_option import digest_option, hash_option
 from pol.cli.verification.engine_options import engine_options, open_engine

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.market.network_options import network_option, node_option
 from pol.cli.market.party_options import signer_of, signer_options

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from pol.cli.defaulted import defaulted
-from pol.cli.examples import example
+from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.verb_group import VerbGroup
 from pol.cli.verification.digest_option import hash_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -12,10 +13,41 @@ from torch import Tensor
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.stock_torch import torch_random
 from pol.execution.stock_torch.defined_results import exact_int_mm, stable_sort, stable_topk
-from pol.execution.stock_torch.grouped_products import grouped_mm
 from pol.graph.aten_graph import WORD_TYPES, Argument, AtenGraph, AtenInput, AtenNode, Ref, TorchDType, references
 from pol.graph.capture.guards.index_ranges import index_operands
 from pol.graph.lowering import RULES
+
+_MATRICES = 3
+
+
+def grouped_mm(left: Tensor, right: Tensor, offs: Tensor | None = None) -> Tensor:
+    """As torch's `_grouped_mm`, for any sizes: that one wants rows of a multiple of 16 bytes. Rows behind the last end
+    are zero.
+
+    Raises:
+        RuntimeError: the operands do not fit.
+    """
+    try:
+        return torch._grouped_mm(left, right, offs)
+    except RuntimeError as error:
+        if "multiple of 16 bytes" not in str(error):
+            raise
+    if offs is None:
+        return torch.bmm(left, right)
+    ends = [0, *offs.tolist()]
+    parts = list(pairwise(ends))
+    if left.dim() == right.dim():
+        return torch.stack([left[:, start:end] @ right[start:end] for start, end in parts])
+    result = left.new_zeros(left.shape[-2], right.shape[-1])
+    for group, (start, end) in enumerate(parts):
+        if left.dim() == _MATRICES:
+            result[:, start:end] = left[group] @ right[:, start:end]
+        else:
+            result[start:end] = left[start:end] @ right[group]
+    return result
+
+
+grouped_mm._schema = torch.ops.aten._grouped_mm.default._schema  # type: ignore[attr-defined]  # as operations have one
 
 
 def _overload(name: str) -> Callable[..., Any]:

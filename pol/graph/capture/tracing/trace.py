@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch._functorch.utils as applied
 from torch import Tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -33,13 +34,13 @@ from pol.errors import PolError, UnsupportedError
 from pol.graph.capture.guards.mutation_guard import mutation_guard
 from pol.graph.capture.guards.purity import require_batch_kept, require_equal, require_pure, unstable
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
+from pol.graph.capture.replacements.selections import has_selected_rows
 from pol.graph.capture.tracing.aten_recorder import data_dependent
-from pol.graph.capture.tracing.custom_functions import custom_functions
 from pol.graph.capture.tracing.decompositions import decompositions
 from pol.graph.capture.tracing.functional_tail import FunctionalTail
 from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.number_stand_ins import NumberStandIns
-from pol.graph.capture.tracing.provenance import PHASE, SOURCE, line_of_error
+from pol.graph.capture.tracing.provenance import PHASE, SOURCE, current_line, line_of_error
 from pol.graph.capture.tracing.recomputation import recomputation
 from pol.graph.capture.tracing.step_inputs import StepInputs
 from pol.graph.capture.tracing.training_step import TrainingStep, updated_names
@@ -253,3 +254,27 @@ def _assign_sources(graph: GraphModule) -> None:
     for node in reversed(list(graph.graph.nodes)):
         if "profiler" in str(node.target):
             graph.graph.erase_node(node)
+
+
+@contextmanager
+def custom_functions() -> Iterator[None]:
+    """While active, `torch.autograd.Function.apply` takes no selected rows: for all threads, as torch's module is one.
+
+    Torch's engine would lose their gradient. A user may keep `apply` in a name of his own, so it is caught at the
+    function through which it takes arguments.
+    """
+    own: Callable[..., Any] = applied.unwrap_dead_wrappers
+
+    def arguments(args: tuple[Any, ...]) -> Any:
+        if has_selected_rows(args):
+            raise UnsupportedError(
+                f"{current_line() or 'the step'} -- a torch.autograd.Function takes rows that a mask has selected, "
+                "whose number depends on data: apply it to all rows, and select of its result"
+            )
+        return own(args)
+
+    applied.unwrap_dead_wrappers = arguments
+    try:
+        yield
+    finally:
+        applied.unwrap_dead_wrappers = own
