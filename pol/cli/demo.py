@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from pol.cli.defaulted import defaulted
 from pol.cli.dispute.recorded_dispute import RECORDED
 from pol.cli.examples import defaulted, example
 from pol.cli.file_output import write_file

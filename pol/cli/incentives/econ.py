@@ -13,7 +13,6 @@ import click
 from rich.console import Console
 
 from pol.cli.checkout import laboratory
-from pol.cli.defaulted import defaulted
 from pol.cli.dispute.program_seconds import seconds_of_program
 from pol.cli.examples import defaulted, example
 from pol.cli.incentives import econ_tables as tables
