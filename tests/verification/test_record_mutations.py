@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import Said, pol
-from lab.benchmarks.record_mutations import accepted_by, changes, recorded
+from lab.benchmarks.record_mutations import STEPS, accepted_by, changes, recorded
 from pol.training.record.learning_record import load_record
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
@@ -30,6 +30,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RecordedRun:
 def test_a_change_of_what_the_task_defines_is_bad_evidence(run: RecordedRun) -> None:
     found = {where: accepted_by(where, forged) for where, forged in changes(run, 4, CHOSEN)}
     assert {where: found.get(where) for where in CHOSEN} == {where: set() for where in CHOSEN}
+
+
+def test_a_newest_checkpoint_that_names_no_task_is_bad_evidence(run: RecordedRun) -> None:
+    forged = dict(changes(run, STEPS, ["task: absence"]))
+    assert accepted_by("task: absence", forged["task: absence"]) == set()
 
 
 def test_the_record_of_an_exact_training_says_so(tmp_path: Path) -> None:

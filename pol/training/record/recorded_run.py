@@ -106,9 +106,11 @@ class RecordedRun:
         """Whether this is the record of a task's training, so that its steps can be replayed.
 
         Raises:
-            ProtocolError: the newest checkpoint isn't the one that the record names.
+            ProtocolError: the first or the newest checkpoint isn't the one that the record names.
         """
-        return COMPONENT in self.document(self.checkpoint()).documents
+        # Of two, as a newest one that leaves it out would be checked as the record of no task.
+        ends = (self.checkpoint(), self.record.checkpoints[0])
+        return any(COMPONENT in self.document(end).documents for end in ends)
 
     def verify(self, saved: StoredCheckpoint) -> None:
         """Hash every tensor of a checkpoint and compare it with its root; none stays in memory.

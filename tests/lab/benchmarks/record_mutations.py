@@ -14,7 +14,7 @@ from pol import Recorder, exact
 from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.commitments.complete_state import CompleteState
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training.record import learning_record, proof_of_record
 from pol.training.record.learning_record import LearningRecord, RecordedCheckpoint, load_record
@@ -67,8 +67,8 @@ def _uncompared(run: RecordedRun) -> list[str] | None:
     try:
         task, proof = proof_of_record.proof_of(run)
         return proof_of_record.require_recorded(run, task, proof, range(len(proof.checkpoints)))
-    except ProtocolError:
-        return None
+    except (ProtocolError, OperationalError):
+        return None  # bad evidence, or an object that isn't there
 
 
 def changes(run: RecordedRun, step: int, chosen: Container[str] | None = None) -> Iterator[tuple[str, RecordedRun]]:
@@ -94,6 +94,8 @@ def changes(run: RecordedRun, step: int, chosen: Container[str] | None = None) -
     ):
         yield where, RecordedRun(run.store, _with(record, place, entry))
     yield "record: interval", RecordedRun(run.store, dataclasses.replace(record, interval=record.interval + 1))
+    if own is record.checkpoints[-1]:
+        return  # without it, it is the record of the steps before
     fewer = (*record.checkpoints[:place], *record.checkpoints[place + 1 :])
     yield "record: absence", RecordedRun(run.store, dataclasses.replace(record, checkpoints=fewer))
 
