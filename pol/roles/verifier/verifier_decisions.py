@@ -20,7 +20,7 @@ from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.log_decisions import objection_call
-from pol.roles.party.public_calls import concerning_call, exit_or_extension
+from pol.roles.party.public_calls import WORDS, concerning_call, exit_or_extension
 from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import wait_for_time
@@ -37,7 +37,8 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
         OperationalError: the node or the store failed.
     """
     task = role.market.registry.task(task_id)
-    empty = task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated
+    said = role.market.settlement.unserved_by(task_id) if task.status is Status.COMMITTED else []
+    empty = task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated and len(said) < WORDS
     sits = task.holder == role.wallet.address
     demanded, reclaimed = waiting_demands(role, task_id, task)
     if reclaimed is not None:
@@ -52,6 +53,8 @@ def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
         if claim is not None:
             return claim
     concern = "it sits" if sits else "the seat is empty" if empty else "it has demanded data" if demanded else ""
+    if not concern and role.wallet.address in said:
+        concern = "it has said that it isn't served"
     return concerning_call(role, task_id, concern, takes=True)
 
 
