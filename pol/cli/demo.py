@@ -34,7 +34,7 @@ PICTURE_WIDTH = 120
 
 
 @click.command(epilog=example("pol demo --out story"))
-@defaulted("--seed", type=click.IntRange(0, 2**53), default=0, help="Moves everything elsewhere.")
+@defaulted("--seed", type=click.IntRange(0, 2**53), default=2, help="Moves everything elsewhere.")  # 2: tests/demo
 @click.option("--rpc", metavar="URL", help="Use this node instead of the embedded chain.")
 @click.option("--funder-key", envvar="POL_FUNDER_KEY", metavar="HEX", help="Pays where the node unlocks no account.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep everything here; replay it later.")

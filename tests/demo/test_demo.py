@@ -88,7 +88,7 @@ def report_of(folder: Path) -> dict[str, Any]:
 def test_the_story(kept: Path) -> None:
     report = report_of(kept)
     check(report)
-    assert not report["objection"]["drawn"]
+    assert not report["objection"]["drawn"], "choose a default seed whose objection finds what no verifier looked at"
     assert report["dispute"]["ended_by"] == "proof", "in the story that is told by default the EVM convicts the liar"
     assert pol("demo", "--out", kept) == Said(2, match="isn't empty")
 
