@@ -208,7 +208,7 @@ class ArrivalServer:
             return False
         for entry in (earlier, message):
             self._enter(entry)
-        return self._admission.covers(message)
+        return self._admission.holds(message) and self._admission.covers(message)
 
     def _enter(self, entry: LogEntry) -> None:
         if self._admission.take(entry):

@@ -121,6 +121,10 @@ class Admission:
         self._taken |= dict.fromkeys(keys, self._round)
         return True
 
+    def holds(self, entry: ClaimEntry) -> bool:
+        """Whether the log has this claim: a third one for a place has none, so its receipt would be a lie."""
+        return entry.claim.digest in self._taken
+
     def covers(self, entry: ClaimEntry) -> bool:
         """Whether the log has all claims that this one names as its sources: its receipt promises them as well."""
         try:

@@ -121,6 +121,24 @@ def test_a_receipt_waits_for_what_a_message_follows_from(tmp_path: Path) -> None
     assert claims == [work.entry, merge.entry]
 
 
+def test_a_third_claim_for_a_place_gets_no_receipt(tmp_path: Path) -> None:
+    """The log takes two of a place: a receipt for what it refuses would cost the coordinator its stake."""
+    store = Store(f"file://{tmp_path}/store")
+    plan = tiny_plan(store)
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
+    author = ClaimAuthor(store, plan, key(0), CpuExecutor)
+    coordinator.take(encode_entry(MembershipEntry.signed(key(0), plan.digest, 0, Change.JOIN)))
+    author.rosters[0] = Roster.decode(store.get(coordinator.begin_round().document))
+    made = author.make(0, "work")
+    claims = [made.entry.claim, *(replace(made.entry.claim, start=bytes([number]) * 32) for number in range(2))]
+    signed = [replace(made.entry, claim=claim, signature=key(0).sign(claim.digest)) for claim in claims]
+    receipts = [coordinator.deliver(replace(made, entry=entry)) for entry in signed]
+    assert [receipt is not None for receipt in receipts] == [True, True, False]
+    coordinator.publish()
+    logged = {entry.claim.digest for entry in open_rounds(store).entries if isinstance(entry, ClaimEntry)}
+    assert logged == {entry.claim.digest for entry in signed[:2]}
+
+
 @pytest.mark.parametrize("hidden", ["claim", "roster"])
 def test_a_worker_that_stays_stops_where_the_log_is_another(tmp_path: Path, hidden: str) -> None:
     """Without its claims nobody pays it; by another roster than it was shown others would judge its claims."""

@@ -145,8 +145,10 @@ class RosterCoordinator:
             return None
         if not self._admission.may_take(entry) or not self._admission.covers(entry):
             return None
-        self._delivered.add(entry.worker)
         self._enter(entry)
+        if not self._admission.holds(entry):
+            return None
+        self._delivered.add(entry.worker)
         receipt = DeliveryEntry.signed(self.key, self.plan.digest, roster.round, entry.claim.digest)
         self._enter(receipt)
         return receipt

@@ -88,6 +88,8 @@ def run_pipeline(
         if failed:
             for process in processes:
                 process.kill()
+            for process in processes:
+                process.join()  # its locks are free then
             raise OperationalError(f"worker {failed[0]} has failed: its output says why")
         time.sleep(_PAUSE)
 
