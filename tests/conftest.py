@@ -33,9 +33,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files begin first, so that no process is left alone with one at the end."""
-    folders = ("tests", "roles", "zk", "demo", "dispute", "chain")
-    order = {folder: place for place, folder in enumerate(folders)}
-    items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
+    names = ["test_market_quickstarts", "test_up", "test_guides", "tests", "roles", "zk", "demo", "dispute", "chain"]
+    order = {name: place for place, name in enumerate(names)}
+    last = len(order)
+    items.sort(key=lambda item: min(order.get(item.path.stem, last), order.get(item.path.parent.name, last)))
 
 
 @pytest.fixture(scope="session", autouse=True)
