@@ -48,7 +48,7 @@ def seated(exact: bytes, town: Town, tmp_path: Path) -> Seated:
 def test_a_solver_shows_what_it_has(seated: Seated) -> None:
     task_id, solver, verifier, watcher = seated.task_id, seated.solver, seated.verifier, seated.watcher
     (segment,) = verifier.market.proofs.drawn_segments(task_id)
-    assert data_availability.missing_states(verifier, task_id) == []
+    assert list(data_availability.missing_states(verifier, task_id)) == []
     hidden = seated.hide(segment + 1)
     deadline = verifier.market.registry.task(task_id).deadline
     with pytest.raises(OperationalError, match="can't be replayed"):
@@ -79,7 +79,8 @@ def test_who_has_nothing_to_show_loses_stake_and_task(seated: Seated) -> None:
     free = verifier.market.vault.free(verifier.wallet.address)
     with pytest.raises(OperationalError, match="can't be replayed"):
         verifier.verify(task_id)
-    first, second = verifier.market.demands.demands(task_id)
+    (first,) = verifier.market.demands.demands(task_id)
+    (second,) = data_availability.demand_missing(verifier, task_id)
     assert [first.entry, second.entry] == [segment, segment + 1]
     assert data_availability.expire_demands(verifier, task_id) == []
     verifier.connection.wait_until(second.deadline)
