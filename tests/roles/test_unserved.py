@@ -17,10 +17,10 @@ from pol.roles.party.data_availability import answer_demands, missing_states
 from pol.roles.process.party_process import Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.verifier import verifier as verifying
 from pol.roles.verifier.verifier import LOOKS, Verifier
 from pol.roles.verifier.verifier_decisions import PARTS, next_of_verifier
 from pol.roles.whistleblower.objector import FalseSegment
+from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_document import LoadedTask
 
 
@@ -194,13 +194,13 @@ def test_states_that_come_too_late_for_a_replay_are_not_served(market: Unserved)
 
 def test_states_that_trickle_are_not_served(market: Unserved, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each read takes two fifths of the window."""
-    verifier, load = market.honest[0], verifying.load_checkpoint
+    verifier = market.honest[0]
 
     def slow(*about: Any) -> object:
         verifier.connection.wait_until(verifier.connection.now() + 2 * market.window // 5)
-        return load(*about)
+        return load_checkpoint(*about)
 
-    monkeypatch.setattr(verifying, "load_checkpoint", slow)
+    monkeypatch.setattr("pol.roles.verifier.verifier.load_checkpoint", slow)
     market.serve()
     market.sit(verifier, looks=0)
     process = Process(verifier, next_of_verifier)
@@ -278,7 +278,7 @@ def test_a_solver_answers_between_two_states_that_it_serves_again(market: Unserv
     for name in names[:2]:
         solver.store.get(name)
     market.sit(market.honest[0])
-    seer, process = town.join(Seer, "seer"), Process(solver, next_of_solver)
+    seer, process = town.join(Seer, "seer", evidence=tmp_path / "seer"), Process(solver, next_of_solver)
     (drawn,) = seer.market.proofs.drawn_segments(task_id)
     claim = seer.own_claim(task_id, 1 - drawn)
     assert claim is not None
