@@ -82,20 +82,6 @@ def lost_states(role: Role, task_id: bytes, entries: Sequence[int]) -> Iterator[
             yield entry
 
 
-def demand_missing(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Demand a random leaf of each missing state that this party hasn't demanded yet.
-
-    A seated verifier's first demand extends its deadline by the answer window.
-
-    Raises:
-        Reverted: nothing is drawn, it is too late, or too little of this party's money is free in the vault.
-        OperationalError: the node failed.
-    """
-    task = role.market.registry.task(task_id)
-    waits = {d.entry for d in current_demands(role, task_id, task) if d.demander == role.wallet.address}
-    return [demand_state(role, task_id, entry) for entry in missing_states(role, task_id) if entry not in waits]
-
-
 def demand_state(role: Role, task_id: bytes, entry: int) -> DataDemand:
     """Demand one leaf of a state, drawn uniformly over its bytes, so that nobody can foresee it.
 

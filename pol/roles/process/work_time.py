@@ -78,8 +78,8 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     return _required(role, task_id, "verificationWindow", duty, terms.verification_window)
 
 
-def replay_reserve(role: Role, task_id: bytes, terms: Terms) -> float:
-    """Seconds at the end of its window in which a verifier begins no replay: it might end late, or the chain halt.
+def replay_seconds(role: Role, task_id: bytes, terms: Terms) -> float:
+    """Seconds at the end of its window in which a verifier begins no replay, as it might end late.
 
     Where the task can't be read, it is the longest replay for which a seat is claimed.
     """
@@ -87,7 +87,7 @@ def replay_reserve(role: Role, task_id: bytes, terms: Terms) -> float:
     needed = most
     with suppress(OperationalError, ProtocolError):
         needed = min(most, seconds_for(role, task_id, verdict_steps(terms), most))
-    return role.policy.outage + MARGIN * needed
+    return MARGIN * needed
 
 
 def require_time_to_answer(role: Role, task_id: bytes, terms: Terms) -> None:

@@ -288,7 +288,7 @@ class Verifier(ErringParty, ReplayingParty):
             raise OperationalError(f"segment {verdict.segment} can't be replayed: {verdict.detail}")
         raise ProtocolError(
             f"segment {verdict.segment} has bad evidence: {verdict.detail}; no claim about it can be defended. Post "
-            "nothing, and demand the states from the solver (`demand_missing`) before second "
+            "nothing, and demand the states from the solver (`demand_state`) before second "
             f"{self.market.registry.task(task_id).deadline}: a solver that can't show them loses its stake"
         )
 

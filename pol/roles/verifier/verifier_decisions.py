@@ -24,7 +24,7 @@ from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.public_calls import WORDS, concerning_call, exit_or_extension
 from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
-from pol.roles.process.work_time import replay_reserve, wait_for_time
+from pol.roles.process.work_time import replay_seconds, wait_for_time
 from pol.roles.verifier.verifier import LOOKS, Verifier
 
 PARTS = 4
@@ -112,10 +112,10 @@ def _word(role: Verifier, task_id: bytes, task: MarketTask) -> tuple[str, float]
     if _has_said(role, task_id):
         return "", inf
     terms, now, seating = role.market.registry.terms(task_id), role.connection.now(), role.seating(task_id)
-    reserve = replay_reserve(role, task_id, terms)
-    speaks = task.deadline - max(terms.verification_window // PARTS, reserve)
-    is_ready = seating in role.replayed
-    last = task.deadline - (0 if is_ready else reserve)
+    needed, is_ready = replay_seconds(role, task_id, terms), seating in role.replayed
+    speaks = task.deadline - max(terms.verification_window // PARTS, needed + role.policy.outage)
+    # A chain that has halted once isn't expected to halt again: a verdict that can be had is tried.
+    last = task.deadline - (0 if is_ready else needed)
     until = speaks if now < speaks and not is_ready else last
     if now > task.deadline or (now <= last and (now < speaks or role.vain_looks[seating] < LOOKS)):
         return "", until
