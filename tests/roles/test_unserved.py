@@ -15,6 +15,7 @@ from pol.errors import OperationalError
 from pol.execution.executor import Executor
 from pol.roles.party.data_availability import answer_demands, missing_states
 from pol.roles.process.party_process import Process
+from pol.roles.solver.log_duties import fulfill
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.verifier.verifier import LOOKS, Verifier
@@ -287,6 +288,8 @@ def test_a_solver_answers_between_two_states_that_it_serves_again(market: Unserv
     market.honest[0].unserved(task_id)
     for name in names:
         town.file(name).unlink()
+    fulfill(solver, task_id)
+    assert not town.file(names[0]).exists(), "a training goes first"
     assert done(process.turn()) == ["publish the states again"]
     assert [town.file(name).exists() for name in names] == [True, False, False]
     seer.object(task_id, FalseSegment(1 - drawn, claim))
