@@ -1,6 +1,7 @@
 """Receipts of execution on a real node: nobody can write a verdict about an exact training without a replay."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from role_market import EXACT, OFTEN, Town, awarded, disclosed, done, gain, seated_with_duty, submitted
@@ -24,7 +25,7 @@ class Lazy(Verifier):
 
     guessed: tuple[str, ...] = ()
 
-    def replay(self, task_id: bytes) -> list[Verdict]:
+    def replay(self, task_id: bytes, until: float = inf) -> list[Verdict]:
         """Claims whose guessed parts are wrong; the others are as if somebody had told them."""
         told = super().replay(task_id)
         guesses = dict.fromkeys(self.guessed, GUESS)

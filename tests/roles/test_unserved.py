@@ -1,22 +1,28 @@
 """A solver that serves its accomplice alone: whoever else is drawn says so, and nothing is accepted unseen."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
+from log_market import Seer
 from role_market import Town, acts, disclosed, done, open_claims, seated, settle, waits
 
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.errors import OperationalError
+from pol.execution.executor import Executor
+from pol.roles.party.data_availability import answer_demands, missing_states
 from pol.roles.process.party_process import Process
+from pol.roles.solver.log_duties import fulfill
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.verifier.verifier import Verifier
+from pol.roles.verifier.verifier import LOOKS, Verifier
 from pol.roles.verifier.verifier_decisions import PARTS, next_of_verifier
-
-pytestmark = pytest.mark.long
+from pol.roles.whistleblower.objector import FalseSegment
+from pol.training.task.learning_proof import load_checkpoint
+from pol.training.task.task_document import LoadedTask
 
 
 @dataclass
@@ -31,20 +37,31 @@ class Unserved:
     hidden: list[Path]
 
     @property
-    def last_part(self) -> int:
-        """The first second in which the seated verifier says that it isn't served."""
-        registry = self.solver.market.registry
-        window = registry.terms(self.task_id).verification_window
-        return registry.task(self.task_id).deadline - window // PARTS
+    def window(self) -> int:
+        return self.solver.market.registry.terms(self.task_id).verification_window
 
-    def wait_in_vain(self, verifier: Verifier) -> None:
-        """Sit, look, get a leaf that it demands and no state, until the last part of the window."""
+    def wait(self, left: float) -> None:
+        """Wait until so much of the window is left, in windows."""
+        deadline = self.solver.market.registry.task(self.task_id).deadline
+        self.solver.connection.wait_until(deadline - int(left * self.window))
+
+    def sit(self, verifier: Verifier, looks: int = LOOKS) -> None:
+        """Sit, look, and get a leaf that it demands and no state."""
         seated(verifier, self.task_id)
         verifier.duty(self.task_id)
-        with pytest.raises(OperationalError):
-            verifier.verify(self.task_id)
+        for _ in range(looks):
+            with pytest.raises(OperationalError):
+                verifier.verify(self.task_id)
+
+    def wait_in_vain(self, verifier: Verifier) -> None:
+        """As `sit`, until the last part of the window, in which it says that it isn't served."""
+        self.sit(verifier)
         assert done(Process(self.solver, next_of_solver).turn()) == ["show data"]
-        verifier.connection.wait_until(self.last_part)
+        self.wait(1 / PARTS)
+
+    def verb(self, verifier: Verifier) -> str:
+        """What a verifier does next."""
+        return acts(next_of_verifier(verifier, self.task_id)).verb
 
     def serve(self) -> None:
         """The states are there."""
@@ -75,6 +92,7 @@ def market(exact: bytes, town: Town, tmp_path: Path) -> Unserved:
     return Unserved(exact, town, town.join(Solver, "t"), honest, town.join(Verifier, "x"), hidden)
 
 
+@pytest.mark.long
 def test_noise_that_only_an_accomplice_reads_is_not_accepted(market: Unserved) -> None:
     """The accomplice takes every seat that nobody else has claimed, and accepts. The solver shows each leaf in time."""
     task_id, solver = market.task_id, market.solver
@@ -141,11 +159,143 @@ def test_who_reads_the_states_after_all_withdraws_its_word(market: Unserved) -> 
     market.audit()
 
 
-def test_no_verdict_accepts_a_model_that_nobody_gets(market: Unserved) -> None:
+def test_no_verdict_accepts_a_model_that_nobody_gets(market: Unserved, monkeypatch: pytest.MonkeyPatch) -> None:
     """All states but the last are there."""
-    task_id, verifier = market.task_id, market.honest[0]
+    verifier = market.honest[0]
     market.serve()
     last = market.hidden[-1]
     last.rename(last.with_suffix(".hidden"))
-    market.wait_in_vain(verifier)
-    assert acts(next_of_verifier(verifier, task_id)).verb == "say it isn't served"
+    executors = list[int]()
+
+    def counted(task_id: bytes, task: LoadedTask, segment: int) -> Executor:
+        executors.append(segment)
+        return Verifier.executor(verifier, task_id, task, segment)
+
+    monkeypatch.setattr(verifier, "executor", counted)
+    market.sit(verifier)
+    assert len(executors) <= 1, "a replay is kept"
+    assert done(Process(market.solver, next_of_solver).turn()) == ["show data"]
+    market.wait(1 / PARTS)
+    assert market.verb(verifier) == "say it isn't served"
+
+
+def test_states_that_come_too_late_for_a_replay_are_not_served(market: Unserved) -> None:
+    """The solver publishes everything when a verdict would end after the window, and take the verifier's stake."""
+    task_id, verifier = market.task_id, market.honest[0]
+    market.sit(verifier)
+    answer_demands(market.solver, task_id)
+    verifier.paces[task_id] = 0.49 * market.window / 3
+    market.wait(0.74)
+    assert market.verb(verifier) == "post the verdict"
+    market.wait(0.73)
+    market.serve()
+    assert done(Process(verifier, next_of_verifier).turn()) == ["say it isn't served"]
+    assert verifier.market.settlement.unserved_by(task_id) == [verifier.wallet.address]
+
+
+def test_states_that_trickle_are_not_served(market: Unserved, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each read takes two fifths of the window."""
+    verifier = market.honest[0]
+
+    def slow(*about: Any) -> object:
+        verifier.connection.wait_until(verifier.connection.now() + 2 * market.window // 5)
+        return load_checkpoint(*about)
+
+    monkeypatch.setattr("pol.roles.verifier.verifier.load_checkpoint", slow)
+    market.serve()
+    market.sit(verifier, looks=0)
+    process = Process(verifier, next_of_verifier)
+    assert done([*process.turn(), *process.turn()]) == ["say it isn't served"]
+
+
+def test_the_word_leaves_time_for_a_halt_of_the_chain(market: Unserved) -> None:
+    verifier = market.honest[0]
+    market.sit(verifier)
+    answer_demands(market.solver, market.task_id)
+    verifier.policy = replace(verifier.policy, outage=market.window // 2)
+    assert market.verb(verifier) == "post the verdict"
+    market.wait(0.5)
+    assert market.verb(verifier) == "say it isn't served"
+
+
+def test_neither_one_failed_look_nor_the_node_says_the_word(market: Unserved, monkeypatch: pytest.MonkeyPatch) -> None:
+    task_id, verifier = market.task_id, market.honest[0]
+    market.sit(verifier, looks=1)
+    assert len(list(missing_states(verifier, task_id))) > 1
+    answer_demands(market.solver, task_id)
+    market.wait(1 / PARTS)
+    assert market.verb(verifier) == "post the verdict"
+
+    def fail(*about: object, **filters: object) -> NoReturn:
+        raise OperationalError("the node is down")
+
+    monkeypatch.setattr(verifier.market.proofs, "events", fail)
+    with pytest.raises(OperationalError, match="the node is down"):
+        list(missing_states(verifier, task_id))
+    monkeypatch.undo()
+    for _ in range(LOOKS - 1):
+        Process(verifier, next_of_verifier).turn()
+    assert market.verb(verifier) == "say it isn't served"
+
+
+def test_a_look_sends_nothing(market: Unserved, monkeypatch: pytest.MonkeyPatch) -> None:
+    verifier = market.honest[0]
+    market.sit(verifier, looks=0)
+    market.wait(1 / PARTS)
+    monkeypatch.setattr(verifier, "bring", lambda number: pytest.fail("a look brings a round"))
+    next_of_verifier(verifier, market.task_id)
+
+
+def test_what_is_drawn_is_read_before_the_claim(market: Unserved) -> None:
+    """What could be read before the draw says nothing about it."""
+    task_id, (verifier, other) = market.task_id, market.honest
+    market.serve()
+    assert "the seat waits for round" in waits(next_of_verifier(verifier, task_id))
+    open_claims(verifier, task_id)
+    other.bring(other.market.proofs.proof(task_id).round)
+    (segment,) = other.market.proofs.drawn_segments(task_id)
+    path = market.hidden[segment]
+    path.rename(path.with_suffix(".hidden"))
+    assert market.verb(verifier) == "demand a state"
+
+
+def test_who_says_it_leaves_the_expired_demand_to_others(market: Unserved) -> None:
+    """The stake would be paid without its word."""
+    task_id, verifier = market.task_id, market.honest[0]
+    market.sit(verifier)
+    (demand,) = verifier.market.demands.demands(task_id)
+    verifier.policy = replace(verifier.policy, outage=market.window)
+    verifier.connection.wait_until(demand.deadline)
+    assert done(Process(verifier, next_of_verifier).turn()) == ["say it isn't served"]
+    assert "remove the solver" not in str(next_of_verifier(verifier, task_id))
+    assert market.verb(market.honest[1]) == "remove the solver"
+
+
+def test_a_solver_answers_between_two_states_that_it_serves_again(market: Unserved, tmp_path: Path) -> None:
+    """Who puts all of a large log back at once misses a clock; what is lost here, too, hides nothing else."""
+    task_id, town = market.task_id, market.town
+    solver = town.join(Solver, "t", evidence=tmp_path / "t")
+    names = [entry.object for entry in solver.proof(task_id).checkpoints]
+    for name in names[:2]:
+        solver.store.get(name)
+    market.sit(market.honest[0])
+    seer, process = town.join(Seer, "seer", evidence=tmp_path / "seer"), Process(solver, next_of_solver)
+    (drawn,) = seer.market.proofs.drawn_segments(task_id)
+    claim = seer.own_claim(task_id, 1 - drawn)
+    assert claim is not None
+    assert done(process.turn()) == ["show data"]
+    market.wait(1 / PARTS)
+    market.honest[0].unserved(task_id)
+    for name in names:
+        town.file(name).unlink()
+    fulfill(solver, task_id)
+    assert not town.file(names[0]).exists(), "a training goes first"
+    assert done(process.turn()) == ["publish the states again"]
+    assert [town.file(name).exists() for name in names] == [True, False, False]
+    seer.object(task_id, FalseSegment(1 - drawn, claim))
+    assert done(process.turn())[:1] == ["move"]
+    assert not town.file(names[1]).exists()
+    verbs = done([made for _ in range(3) for made in process.turn()])
+    assert "publish the states again" in verbs
+    assert [town.file(name).exists() for name in names] == [True, True, False]
+    assert "log entries [2] can't be published again" in waits(next_of_solver(solver, task_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.data_demands import DataDemand
@@ -18,8 +18,10 @@ PROBES = 4
 """Log entries that are read before a seat is claimed, while no segment is drawn yet."""
 
 
-def missing_states(role: Role, task_id: bytes) -> list[int]:
+def missing_states(role: Role, task_id: bytes) -> Iterator[int]:
     """Log entries whose states a verdict needs and this party can't read: ends of drawn segments, and the model.
+
+    Each is given as soon as it is found: a server that never answers takes its time for every entry.
 
     Raises:
         Reverted: nothing is drawn yet.
@@ -27,25 +29,27 @@ def missing_states(role: Role, task_id: bytes) -> list[int]:
     """
     segments = role.market.proofs.drawn_segments(task_id)
     last = role.task(task_id).document.segments
-    return unreadable_states(role, task_id, sorted({last, *segments, *(segment + 1 for segment in segments)}))
+    return lost_states(role, task_id, sorted({last, *segments, *(segment + 1 for segment in segments)}))
 
 
-def unavailable_states(role: Role, task_id: bytes) -> list[int]:
-    """Log entries whose states a verdict may need and that can't be read: a verifier without them defaults.
+def unavailable_state(role: Role, task_id: bytes) -> int | None:
+    """The first log entry whose state a verdict may need and that can't be read: a verifier without it defaults.
 
-    These are the `missing_states`; before the draw, PROBES entries that nobody can foresee.
+    It is one of the `missing_states`; before the draw, of PROBES entries that nobody can foresee.
 
     Raises:
         OperationalError: the node failed, or the task itself can't be read.
     """
-    training = (task_id, role.market.registry.task(task_id).began)
-    if training in role.probed:
-        return []
     try:
-        lost = missing_states(role, task_id)
+        drawn, missing = True, missing_states(role, task_id)
     except Reverted:
-        lost = unreadable_states(role, task_id, _probes(role, task_id))
-    if not lost:
+        drawn, missing = False, lost_states(role, task_id, _probes(role, task_id))
+    # What could be read before the draw says nothing about what is drawn.
+    training = (task_id, role.market.registry.task(task_id).began, drawn)
+    if training in role.probed:
+        return None
+    lost = next(missing, None)
+    if lost is None:
         role.probed.add(training)
     return lost
 
@@ -56,40 +60,26 @@ def _probes(role: Role, task_id: bytes) -> list[int]:
     return sorted({int.from_bytes(secret, "big") % (segments + 1) for secret in drawn})
 
 
-def unreadable_states(role: Role, task_id: bytes, entries: Sequence[int]) -> list[int]:
-    """Those of some log entries whose states this party can't read.
+def lost_states(role: Role, task_id: bytes, entries: Sequence[int]) -> Iterator[int]:
+    """Those of some log entries whose states this party can't read, each as soon as it is found.
 
     Raises:
         OperationalError: the node failed, or the task itself can't be read.
     """
-    task = role.task(task_id)
+    # The node's failures, and the task's, are no loss of a state.
+    task, committed = role.task(task_id), role.committed(task_id)
     try:
-        checkpoints = role.proof(task_id).checkpoints
+        checkpoints = role.published_proof(task_id, *committed).checkpoints
     except (OperationalError, ProtocolError):
-        return list(entries)
-    found = []
+        yield from entries
+        return
     for entry in entries:
         if not any(checkpoints[entry].state_root):
             continue  # Zero is no state: it is rejected without a look.
         try:
             load_checkpoint(role.store, task, checkpoints[entry])
         except (OperationalError, ProtocolError):
-            found.append(entry)
-    return found
-
-
-def demand_missing(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Demand a random leaf of each missing state that this party hasn't demanded yet.
-
-    A seated verifier's first demand extends its deadline by the answer window.
-
-    Raises:
-        Reverted: nothing is drawn, it is too late, or too little of this party's money is free in the vault.
-        OperationalError: the node failed.
-    """
-    task = role.market.registry.task(task_id)
-    waits = {d.entry for d in current_demands(role, task_id, task) if d.demander == role.wallet.address}
-    return [demand_state(role, task_id, entry) for entry in missing_states(role, task_id) if entry not in waits]
+            yield entry
 
 
 def demand_state(role: Role, task_id: bytes, entry: int) -> DataDemand:

@@ -125,8 +125,8 @@ class Role:
         """Of all moves of one side, by task and by the steps before the first one."""
         self._tasks: dict[bytes, LoadedTask] = {}
         self._pins: set[tuple[bytes, PinnedProofs]] = set()
-        self.probed: set[tuple[bytes, int]] = set()
-        """Trainings whose states could be read (`pol.roles.party.data_availability.unavailable_states`)."""
+        self.probed: set[tuple[bytes, int, bool]] = set()
+        """Trainings whose states could be read, before the draw or after (`data_availability.unavailable_state`)."""
         self.dues: tuple[bytes, Mapping[bytes, Sequence[int]]] | None = None
         """Hash of a block, and the deadlines of this party at it (`pol.roles.process.obligations`)."""
 
@@ -205,11 +205,19 @@ class Role:
             ProtocolError: the published proof isn't the committed one.
             OperationalError: there is none yet, or the node or the store failed.
         """
+        return self.published_proof(task_id, *self.committed(task_id))
+
+    def committed(self, task_id: bytes) -> tuple[str, bytes]:
+        """Digest and log root of the learning proof that the solver committed to. Raises as `proof`; reads no store."""
         committed = self.market.proofs.events("ProofCommitted", taskId=task_id)
         if not committed:
             raise OperationalError("the solver hasn't committed a learning proof yet; try again later")
-        proof = learning_proof.load(self.store, bytes(committed[-1]["proofDigest"]).hex(), self.task(task_id))
-        if proof.log_root != bytes(committed[-1]["logRoot"]):
+        return bytes(committed[-1]["proofDigest"]).hex(), bytes(committed[-1]["logRoot"])
+
+    def published_proof(self, task_id: bytes, digest: str, log_root: bytes) -> LearningProof:
+        """The learning proof with this digest, of this log. Raises as `proof`."""
+        proof = learning_proof.load(self.store, digest, self.task(task_id))
+        if proof.log_root != log_root:
             raise ProtocolError("the published learning proof has another log root than the committed one")
         return proof
 

@@ -6,13 +6,14 @@ Work is counted in canonical steps. A task whose work units alone are too many i
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from pol.chain.desks.task_registry import Terms
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Wait
 from pol.roles.party.machine import LONG, time_work
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import wait_for_duty
+from pol.roles.process.obligations import MARGIN, wait_for_duty
 
 RESERVE = 2
 """How many times a duty has to fit into its window, to leave time for files, transactions and other tasks."""
@@ -75,6 +76,18 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
     """
     duty = verdict_steps(terms) if verifies else profile_steps(terms)
     return _required(role, task_id, "verificationWindow", duty, terms.verification_window)
+
+
+def replay_seconds(role: Role, task_id: bytes, terms: Terms) -> float:
+    """Seconds at the end of its window in which a verifier begins no replay, as it might end late.
+
+    Where the task can't be read, it is the longest replay for which a seat is claimed.
+    """
+    most = (terms.verification_window - role.policy.outage) / RESERVE
+    needed = most
+    with suppress(OperationalError, ProtocolError):
+        needed = min(most, seconds_for(role, task_id, verdict_steps(terms), most))
+    return MARGIN * needed
 
 
 def require_time_to_answer(role: Role, task_id: bytes, terms: Terms) -> None:

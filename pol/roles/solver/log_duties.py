@@ -54,7 +54,7 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = Tr
 
     Moves and data come first, by their deadlines, then what ends a dispute, then contests. One decision compares one
     counterclaim with a replay at most: many may be open. With ``proves``, a proof is tried before the move that it
-    spares, where there is time for both.
+    spares, where there is time for both, and states are published again.
 
     Raises:
         OperationalError: the node failed.
@@ -64,7 +64,8 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = Tr
     is_exact = role.market.registry.terms(task_id).is_exact
     if is_open:
         duties.ask(partial(_data, role, task_id, task))
-        duties.ask(partial(_served, role, task_id, task))
+        if proves:
+            duties.ask(partial(_served, role, task_id, task))
     if is_open or not is_exact:
         # The bonds of contests outlive the objections, and the task.
         for matter, number in _own_disputes(role, task_id, tuple(Matter) if is_open else (Matter.COUNTERCLAIM,)):
@@ -81,7 +82,7 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = Tr
 
 
 def fulfill(role: Solver, task_id: bytes) -> None:
-    """Do all that is due about a task, but for proofs: a training waits. What fails is logged, and the rest is done."""
+    """Do what is due about a task and has a clock: a training waits. What fails is logged, and the rest is done."""
     duties = _caught(lambda: log_duties(role, task_id, role.market.registry.task(task_id), proves=False))
     if isinstance(duties, Exception):
         _tell(task_id, "look at its log", duties)
@@ -127,8 +128,10 @@ def _served(role: Solver, task_id: bytes, task: MarketTask) -> Decision | None:
     if not said:
         return None
     why = f"{', '.join(said)} can't read the states from {role.store.url}, as it says; a second one ends the training"
-    if (task_id, task.began) in role.served:
-        return Wait(task_id, f"{why}: see that others reach this store", role.connection.now())
+    left, now = role.unpublished.get((task_id, task.began)), role.connection.now()
+    if left is not None and all(since > now for since in left.values()):
+        lost = f"; log entries {list(left)} can't be published again, see the log" if left else ""
+        return Wait(task_id, f"{why}: see that others reach this store{lost}", min(left.values(), default=now))
     return Action(task_id, "publish the states again", why, Mode.DEFEND, lambda: role.serve(task_id))
 
 

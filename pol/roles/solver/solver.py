@@ -17,6 +17,7 @@ from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.incentives.auction import Bid, commitment
 from pol.roles.party.machine import time_work
 from pol.roles.solver.step_prover import StepProver
+from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
@@ -27,6 +28,8 @@ from pol.verification.profile.profiling import measure_profile
 from pol.verification.replay.canonical_replay import replay_every
 
 OnCheckpoint = Callable[[int, int], None]
+SERVING, AGAIN = 10.0, 600
+"""Seconds for which a solver looks for a state that isn't in the store, and after which it tries one again."""
 
 
 class Solver(StepProver):
@@ -166,19 +169,31 @@ class Solver(StepProver):
         return f"training-{keccak256(task_id + bytes.fromhex(self.wallet.address[2:])).hex()}.json"
 
     @cached_property
-    def served(self) -> set[tuple[bytes, int]]:
-        """Trainings whose states this process has published again."""
-        return set()
+    def unpublished(self) -> dict[tuple[bytes, int], dict[int, int]]:
+        """By training: the log entries not yet seen in the store again, and the second before which each is left."""
+        return {}
 
     def serve(self, task_id: bytes) -> None:
-        """Publish the committed states again, as far as they are missing in the store.
+        """Publish one committed state again that is missing in the store; look for it for a while at most.
+
+        The rest is left to later calls: a clock may run meanwhile. An entry that fails is put behind the others.
 
         Raises:
-            OperationalError: one is neither in the store nor on this party's own disk, or the store failed.
+            OperationalError: it is neither in the store nor on this party's own disk, or the store failed.
         """
-        for entry in self.proof(task_id).checkpoints:
-            self.store.put(self.store.get(entry.object))
-        self.served.add((task_id, self.market.registry.task(task_id).began))
+        checkpoints, began, now = self.proof(task_id).checkpoints, self.timer(), self.connection.now()
+        training = task_id, self.market.registry.task(task_id).began
+        left = self.unpublished.setdefault(training, dict.fromkeys(range(len(checkpoints)), 0))
+        for entry in [entry for entry, since in left.items() if since <= now]:
+            name = checkpoints[entry].object
+            left[entry] = now + AGAIN
+            # The store itself: a copy on this party's own disk serves nobody.
+            is_there = Store.exists(self.store, name)
+            if not is_there:
+                self.store.put(self.store.get(name))
+            del left[entry]
+            if not is_there or self.timer() - began > SERVING:
+                return
 
     def commit(self, task_id: bytes, digest: str) -> LearningProof:
         """Commit a learning proof from the store, e.g. of a user's own loop (`Recorder.learning_proof`).

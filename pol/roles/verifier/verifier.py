@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from math import inf
 
-from pol.chain.account.wallet import Reverted
 from pol.chain.desks.seats import NO_COMMITMENT
 from pol.claims.distance import INFINITE
 from pol.claims.segment_claim import SegmentClaim
@@ -16,17 +17,20 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.executor import Executor
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.data_availability import demand_missing, demanded_entries, unreadable_states
+from pol.roles.party.data_availability import demand_state, demanded_entries
 from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.process.defence import require_seat
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
-from pol.training.task.learning_proof import TaskCheckpoint
+from pol.training.task.learning_proof import TaskCheckpoint, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile, require_thresholds
 from pol.verification.verdict.second_look import SecondLooker
-from pol.verification.verdict.segment_verification import verify_segment
+from pol.verification.verdict.segment_verification import load_evidence, verify_segment
 from pol.verification.verdict.verdict import Outcome, Verdict
+
+LOOKS = 3
+"""Looks in vain at the states of a task, until a verifier says that it isn't served."""
 
 
 class Verifier(ErringParty, ReplayingParty):
@@ -114,38 +118,68 @@ class Verifier(ErringParty, ReplayingParty):
         """As `ReplayingParty.forget`, with the profile."""
         super().forget(task_id)
         self._profiles.pop(task_id, None)
+        for key in [key for key in self._replayed if key[0] == task_id]:
+            del self._replayed[key]
 
-    def verify(self, task_id: bytes) -> list[Verdict]:
-        """Replay the drawn segments and post the verdict. Missing or unreadable states are demanded on chain, once.
+    @cached_property
+    def vain_looks(self) -> Counter[tuple[bytes, int]]:
+        """By task and seating: how often a state that the verdict needs couldn't be read."""
+        return Counter()
 
-        No verdict accepts what trains a model that nobody gets: the last state is read, too.
+    @cached_property
+    def replayed(self) -> set[tuple[bytes, int]]:
+        """Tasks and seatings whose drawn segments are all replayed: the verdict is ready, but for the model."""
+        return set()
+
+    @cached_property
+    def _replayed(self) -> dict[tuple[bytes, bytes, int, bytes | None], Verdict]:
+        """By task, log, segment and seed of its receipt: no replay is repeated."""
+        return {}
+
+    def verify(self, task_id: bytes, until: float = inf) -> list[Verdict]:
+        """Replay the drawn segments and post the verdict. A missing or unreadable state is demanded on chain, once.
+
+        No verdict accepts what trains a model that nobody gets: the last state is read, too. No read and no replay
+        begins after second ``until``.
 
         Raises:
             ProtocolError: the evidence for a segment is bad, and no claim about it could be defended.
             OperationalError: a segment couldn't be read; nothing is posted, try again.
         """
-        try:
-            verdicts = self.replay(task_id)
-            accepts = all(verdict.outcome is Outcome.ACCEPTED for verdict in verdicts)
-            if accepts and unreadable_states(self, task_id, [self.task(task_id).document.segments]):
+        verdicts = self.replay(task_id, until)
+        if all(verdict.outcome is Outcome.ACCEPTED for verdict in verdicts):
+            last = self.proof(task_id).checkpoints[-1]
+            if self._unread(task_id, last, last.index - 1, until) is not None:
                 raise OperationalError(f"the trained state can't be read from {self.store.url}: nobody gets the model")
-            self.post(task_id, verdicts)
-        except (OperationalError, ProtocolError) as error:
-            # A solver that answers leaf by leaf and keeps the states to itself earns no more bonds.
-            task = self.market.registry.task(task_id)
-            if not isinstance(error, Reverted) and not demanded_entries(self, task_id, task):
-                demand_missing(self, task_id)
-            raise
+        self.post(task_id, verdicts)
         return verdicts
 
-    def replay(self, task_id: bytes) -> list[Verdict]:
-        """Replay the drawn segments, with second looks at those that the thresholds reject."""
-        task, proof, terms = self.task(task_id), self.proof(task_id), self.market.registry.terms(task_id)
+    def replay(self, task_id: bytes, until: float = inf) -> list[Verdict]:
+        """Replay the drawn segments, with second looks at those that the thresholds reject.
+
+        Nothing is replayed before all their states are read. If one can't be, it is demanded as `verify` says, and the
+        only verdict is that about its segment. Raises as `verify`.
+        """
         self.bring(self.market.proofs.proof(task_id).round)
-        thresholds = self.thresholds(task_id)
+        task, terms, committed = self.task(task_id), self.market.registry.terms(task_id), self.committed(task_id)
+        try:
+            proof = self.published_proof(task_id, *committed)
+        except (OperationalError, ProtocolError):
+            self._miss(task_id, task.document.segments)
+            raise
+        thresholds, segments = self.thresholds(task_id), self.market.proofs.drawn_segments(task_id)
+        keys = {each: (task_id, proof.log_root, each, self.receipt_seed(task_id, each)) for each in segments}
+        for segment in (each for each in segments if keys[each] not in self._replayed):
+            ends = proof.checkpoints[segment : segment + 2]
+            for entry in ends if all(any(end.state_root) for end in ends) else ():
+                unread = self._unread(task_id, entry, segment, until)
+                if unread is not None:
+                    return [unread]
+        self._require_time(task_id, until)
         again = SecondLooker(task, self.executors, thresholds, terms.looks, terms.look_margin) if terms.looks else None
-        return [
-            verify_segment(
+        verdicts = list[Verdict]()
+        for segment in segments:
+            verdict = self._replayed.get(keys[segment]) or verify_segment(
                 self.store,
                 task,
                 proof,
@@ -153,10 +187,46 @@ class Verifier(ErringParty, ReplayingParty):
                 segment,
                 thresholds,
                 second_look=again,
-                receipt_seed=self.receipt_seed(task_id, segment),
+                receipt_seed=keys[segment][-1],
             )
-            for segment in self.market.proofs.drawn_segments(task_id)
-        ]
+            verdicts.append(verdict)
+            if verdict.claim is not None:
+                self._replayed[keys[segment]] = verdict
+        seating = self.seating(task_id)
+        if seating not in self.replayed and all(verdict.claim is not None for verdict in verdicts):
+            self.replayed.add(seating)
+            # From now on only looks at the model count.
+            del self.vain_looks[seating]
+        return verdicts
+
+    def _unread(self, task_id: bytes, entry: TaskCheckpoint, segment: int, until: float) -> Verdict | None:
+        """The verdict that follows where a state can't be read; None if it can."""
+        self._require_time(task_id, until)
+        task = self.task(task_id)
+        found = load_evidence(segment, lambda: load_checkpoint(self.store, task, entry))
+        if not isinstance(found, Verdict):
+            return None
+        self._miss(task_id, entry.index)
+        return found
+
+    def _miss(self, task_id: bytes, entry: int) -> None:
+        """A state can't be read: it is demanded, unless this party has demanded one.
+
+        A solver that answers leaf by leaf and keeps the states to itself earns no more bonds.
+        """
+        self.vain_looks[self.seating(task_id)] += 1
+        if not demanded_entries(self, task_id, self.market.registry.task(task_id)):
+            demand_state(self, task_id, entry)
+
+    def _require_time(self, task_id: bytes, until: float) -> None:
+        if self.connection.now() > until:
+            # A server that trickles has had all the time that there was.
+            self.vain_looks[self.seating(task_id)] += LOOKS
+            raise OperationalError(f"the states couldn't be read from {self.store.url} in the time for it")
+
+    def seating(self, task_id: bytes) -> tuple[bytes, int]:
+        """The task, and the number of its present seating."""
+        return task_id, self.market.seats.seating(task_id).number
 
     def executor(self, task_id: bytes, task: LoadedTask, segment: int) -> Executor:
         """The executor that replays a segment: the canonical kernels."""
@@ -191,6 +261,7 @@ class Verifier(ErringParty, ReplayingParty):
             Reverted: the window is over, the duty isn't known, or this party has said so before.
         """
         self.duty(task_id)
+        self.bring(self.market.proofs.proof(task_id).round)
         self.market.settlement.unserved(self.wallet, task_id)
 
     def open_watch(self, task_id: bytes) -> None:
@@ -217,7 +288,7 @@ class Verifier(ErringParty, ReplayingParty):
             raise OperationalError(f"segment {verdict.segment} can't be replayed: {verdict.detail}")
         raise ProtocolError(
             f"segment {verdict.segment} has bad evidence: {verdict.detail}; no claim about it can be defended. Post "
-            "nothing, and demand the states from the solver (`demand_missing`) before second "
+            "nothing, and demand the states from the solver (`demand_state`) before second "
             f"{self.market.registry.task(task_id).deadline}: a solver that can't show them loses its stake"
         )
 

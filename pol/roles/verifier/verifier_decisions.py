@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
+from pol.roles.party.beacon_exits import rounds_of_duty
 from pol.roles.party.data_availability import (
     current_demands,
     demand_state,
     demanded_entries,
-    missing_states,
-    unavailable_states,
+    unavailable_state,
 )
 from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.demand_decisions import expired_demand, waiting_demands
@@ -23,8 +24,8 @@ from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.public_calls import WORDS, concerning_call, exit_or_extension
 from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
-from pol.roles.process.work_time import wait_for_time
-from pol.roles.verifier.verifier import Verifier
+from pol.roles.process.work_time import replay_seconds, wait_for_time
+from pol.roles.verifier.verifier import LOOKS, Verifier
 
 PARTS = 4
 """A verifier that can't read the states says so in the last of so many parts of its window."""
@@ -66,17 +67,26 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
             return due_move(role, task_id)
         return _duty(task_id, "post the profile", "this party sits as profiler", task, lambda: role.profile(task_id))
     if task.status is Status.VERIFYING:
-        helped = exit_or_extension(role, task_id, task) or _blocking_objection(role, task_id, task)
+        word, _ = _word(role, task_id, task)
+        is_known = all(role.beacon.recorded(each) for each in rounds_of_duty(role, task_id))
+        # A word that is due and can be said goes first: an expired demand would end the training without it.
+        helped = None if word and is_known else exit_or_extension(role, task_id, task)
+        helped = helped or _blocking_objection(role, task_id, task)
         if helped is not None:
             # A public call, but the stake of the seated party depends on it.
             return replace(helped, mode=Mode.DEFEND, due=task.deadline)
         number = role.market.seats.seating(task_id).duty_round
         if not role.beacon.is_due(number):
             return Wait(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
-        word = _unserved(role, task_id, task)
-        if word is not None:
-            return word
-        return _duty(task_id, "post the verdict", "this party sits as verifier", task, lambda: role.verify(task_id))
+        if word:
+            return _duty(task_id, "say it isn't served", word, task, lambda: role.unserved(task_id))
+        why = "this party sits as verifier"
+
+        def verify() -> None:
+            # Other work may have come between the decision and this.
+            role.verify(task_id, _word(role, task_id, task)[1])
+
+        return _duty(task_id, "post the verdict", why, task, verify)
     if task.status is Status.WATCHED:
         verdict, terms = role.market.verdicts.verdict(task_id), role.market.registry.terms(task_id)
         end = verdict.watch_until + terms.disclosure_window
@@ -93,25 +103,27 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     return None
 
 
-def _unserved(role: Verifier, task_id: bytes, task: MarketTask) -> Action | None:
-    """The word that the solver doesn't serve, instead of a default; None while there is time, or nothing is missing."""
-    terms, now = role.market.registry.terms(task_id), role.connection.now()
-    if not task.deadline - terms.verification_window // PARTS <= now <= task.deadline or _has_said(role, task_id):
-        return None
-    role.bring(role.market.proofs.proof(task_id).round)
-    lost = missing_states(role, task_id)
-    if not lost:
-        return None
-    why = f"{_unread(role, lost)}, and its time is nearly over"
-    return _duty(task_id, "say it isn't served", why, task, lambda: role.unserved(task_id))
+def _word(role: Verifier, task_id: bytes, task: MarketTask) -> tuple[str, float]:
+    """Why this party says now, instead of a default, that the solver doesn't serve; empty if it doesn't.
+
+    Then also the second after which it begins no read and no replay. A solver that serves too late for a replay hasn't
+    served.
+    """
+    if _has_said(role, task_id):
+        return "", inf
+    terms, now, seating = role.market.registry.terms(task_id), role.connection.now(), role.seating(task_id)
+    needed, is_ready = replay_seconds(role, task_id, terms), seating in role.replayed
+    speaks = task.deadline - max(terms.verification_window // PARTS, needed + role.policy.outage)
+    # A chain that has halted once isn't expected to halt again: a verdict that can be had is tried.
+    last = task.deadline - (0 if is_ready else needed)
+    until = speaks if now < speaks and not is_ready else last
+    if now > task.deadline or (now <= last and (now < speaks or role.vain_looks[seating] < LOOKS)):
+        return "", until
+    return f"its states can't be read from {role.store.url} in time for a verdict", until
 
 
 def _has_said(role: Verifier, task_id: bytes) -> bool:
     return role.wallet.address in role.market.settlement.unserved_by(task_id)
-
-
-def _unread(role: Verifier, lost: list[int]) -> str:
-    return f"the states of log entries {lost} can't be read from {role.store.url}, and a verdict needs them"
 
 
 def _blocking_objection(role: Verifier, task_id: bytes, task: MarketTask) -> Action | None:
@@ -160,8 +172,8 @@ def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     if waits is not None:
         return waits
     if verifies:
-        lost = unavailable_states(role, task_id)
-        waiting = _without_states(role, task_id, task, lost, until) if lost else None
+        lost = unavailable_state(role, task_id)
+        waiting = None if lost is None else _without_states(role, task_id, task, lost, until)
         if waiting is not None:
             return waiting
     if not seating.until or now > seating.until:
@@ -177,17 +189,17 @@ def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     return Action(task_id, "claim the seat", why, Mode.PROPOSE, claim, seating.until)
 
 
-def _without_states(role: Verifier, task_id: bytes, task: MarketTask, lost: list[int], until: int) -> Decision | None:
+def _without_states(role: Verifier, task_id: bytes, task: MarketTask, lost: int, until: int) -> Decision | None:
     """Demand one state on chain, once: a solver that can't show it loses its stake. Then claim the seat all the same.
 
     Left to others it would be an accomplice's, who accepts what nobody else can read. Who has said so doesn't twice.
     """
-    why = _unread(role, lost)
+    why = f"the state of log entry {lost} can't be read from {role.store.url}, and a verdict needs it"
     if _has_said(role, task_id):
-        return Wait(task_id, f"{why}: it has said so, and leaves the seat alone until they are there", until)
+        return Wait(task_id, f"{why}: it has said so, and leaves the seat alone until it is there", until)
     if demanded_entries(role, task_id, task):
         return None
-    return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost[0]), until)
+    return Action(task_id, "demand a state", why, Mode.PROPOSE, lambda: demand_state(role, task_id, lost), until)
 
 
 def _lacking(role: Verifier, task_id: bytes, task: MarketTask, terms: Terms) -> Wait | None:

@@ -9,7 +9,7 @@ from pol.chain.desks.task_registry import Status
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.segment_claim import SecondLook, SegmentClaim
 from pol.errors import OperationalError, ProtocolError
-from pol.roles.party.data_availability import unreadable_states
+from pol.roles.party.data_availability import lost_states
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.process.defence import require_defensible
@@ -106,7 +106,7 @@ class Objector(LogDisputant, SecondOpinion):
         """Forget the looks at segments whose states couldn't be read, and can be now."""
         for segment, found in self.looks(task_id).items():
             lost = found.lost if isinstance(found, UnseenSegment) else ()
-            if lost and not unreadable_states(self, task_id, lost):
+            if lost and next(lost_states(self, task_id, lost), None) is None:
                 del self._looks[self._log_of(task_id)][segment]
 
     def known_false(self, task_id: bytes) -> FalseSegment | None:
@@ -222,7 +222,7 @@ class Objector(LogDisputant, SecondOpinion):
             )
         own = self.own_claim(task_id, segment, opinion)
         if own is None:
-            return UnseenSegment(segment, tuple(unreadable_states(self, task_id, (segment, segment + 1))))
+            return UnseenSegment(segment, tuple(lost_states(self, task_id, (segment, segment + 1))))
         if own.replay == own.end:
             # What every replay repeats is rejected where it is drawn, and pays nobody.
             return None
