@@ -239,6 +239,22 @@ contract PayoutVectorsTest is MarketBase {
             _mark();
             _withhold();
             _expectRow("dataWithheldAfterVerdict");
+            _begin(i);
+            _toSaid();
+            _seatVerifier(verifier, false);
+            _mark();
+            _withhold();
+            _expectRow("dataWithheldAfterWord");
+            _begin(i);
+            _toSaid();
+            _seatVerifier(verifier, false);
+            _verdict(verifier, true);
+            _openWatch();
+            _disclose(verifier, true);
+            _pass(_terms().challengeWindow);
+            _mark();
+            _withhold();
+            _expectRow("dataWithheldAfterBoth");
         }
     }
 
