@@ -200,7 +200,7 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
         ObjectionCount storage c = _objected[taskId];
         if (c.began == t.began && c.fell) revert ProofFell(taskId);
         // The training ends as soon as no objection is open.
-        if (settlement.unservedBy(taskId)[1] != address(0)) revert ProofFell(taskId);
+        if (t.status == Status.Committed && settlement.unservedBy(taskId)[1] != address(0)) revert ProofFell(taskId);
     }
 
     function _requireInLog(bytes32 taskId, Segment calldata segment, uint64 segments) private view {

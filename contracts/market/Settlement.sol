@@ -296,11 +296,9 @@ contract Settlement is ISettlement, MarketDesk {
         _rebid(taskId);
     }
 
-    /// @dev What is left of the stake of a solver that doesn't serve. Who has said so comes first, so a friend of the
-    /// solver's makes no word vain by an objection or a demand. Nobody gets the tax: words and demands draw the duty of
-    /// a verifier anew.
-    /// @param kept Stays in the pot.
-    /// @param most Of the rest, to the submitter.
+    /// @dev What is left of the stake of a solver that doesn't serve, but for `kept`. Who has said so comes first, so a
+    /// friend of the solver's makes no word vain by an objection or a demand. The submitter gets up to `most` and leaves
+    /// a tax for each duty that is drawn anew: by this, and by each word.
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function _fine(bytes32 taskId, Task memory t, Terms memory s, uint256 kept, uint256 most)
@@ -314,7 +312,8 @@ contract Settlement is ISettlement, MarketDesk {
         uint256 share = Shares.sayerShare(_unservedBond(t, s), left - tax);
         uint256 count = _endWords(taskId, t, s, false, share);
         left -= count * share;
-        half = most < left - tax ? most : left - tax;
+        tax *= count + 1;
+        if (tax < left) half = most < left - tax ? most : left - tax;
         if (count > 0) emit NotServed(taskId, t.solver, left + count * share, share, half);
         _pay(taskId, t.submitter, half);
         _toFund(taskId, left - half);

@@ -302,7 +302,7 @@ def data_withheld(deal: Deal, *, stood: bool, said: bool = False) -> Payout:
     left = slashed - fee - deal.objected
     if said:
         bounty = _sayer_share(deal, left)
-        share = min(share, left - bounty - deal.tax)
+        share = max(0, min(share, left - bounty - 2 * deal.tax))
     return Payout(
         submitter=share,
         holder=fee + looked + deal.verifier_stake,
@@ -321,7 +321,7 @@ def not_served(deal: Deal, *, withheld: bool = False) -> Payout:
     sayer = _sayer_share(deal, left)
     left -= 2 * sayer
     most = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE) if deal.objected or withheld else 0
-    share = min(most, left - deal.tax)
+    share = max(0, min(most, left - 3 * deal.tax))
     return Payout(submitter=share, holder=deal.verifier_stake + sayer, challenger=deal.word + sayer, fund=left - share)
 
 
@@ -378,5 +378,8 @@ def _proved(deal: Deal) -> Payout:
 
 
 def _sayer_share(deal: Deal, left: int) -> int:
-    """What each sayer gets of what is ``left`` of the solver's stake; the tax is the fund's."""
+    """What each sayer gets of what is ``left`` of the solver's stake beside the fund's tax.
+
+    The submitter leaves another tax for each word, as it draws a verifier's duty anew.
+    """
     return min(share_down(deal.word, SAYER_OF_BOND), (left - deal.tax) // 2)

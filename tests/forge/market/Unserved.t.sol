@@ -189,7 +189,7 @@ contract UnservedTest is ObjectionBase {
         _expectStatus(Status.Bidding);
         vm.assertEq(_gain(verifier), SHARE);
         vm.assertEq(_gain(nextVerifier), SHARE);
-        _expectRest(ALL - 2 * SHARE - _tax());
+        _expectRest(ALL - 2 * SHARE - 3 * _tax());
     }
 
     /// @dev Nothing else ends that wait: each further one would make it longer, and no deadline stands.
