@@ -10,6 +10,7 @@ from role_market import Town, acts, disclosed, done, open_claims, seated, settle
 from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.errors import OperationalError
+from pol.roles.party.data_availability import demand_state, expire_demands
 from pol.roles.process.party_process import Process
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
@@ -149,3 +150,15 @@ def test_no_verdict_accepts_a_model_that_nobody_gets(market: Unserved) -> None:
     last.rename(last.with_suffix(".hidden"))
     market.wait_in_vain(verifier)
     assert acts(next_of_verifier(verifier, task_id)).verb == "say it isn't served"
+
+
+def test_data_withheld_behind_a_word_pay_who_has_said_so(market: Unserved) -> None:
+    task_id, (first, second) = market.task_id, market.honest
+    market.wait_in_vain(first)
+    first.unserved(task_id)
+    spent = first.market.vault.free(first.wallet.address) + bonded(first, task_id)
+    demand = demand_state(second, task_id, 1)
+    second.connection.wait_until(demand.deadline + 1)
+    assert len(expire_demands(second, task_id)) == 1
+    assert first.market.vault.free(first.wallet.address) > spent
+    assert "the fine of a solver that doesn't serve" in market.audit()
