@@ -76,7 +76,7 @@ interface IObjections {
     error OtherSegment(uint32 segment);
     /// @notice The game has not ended the dispute, or it is settled.
     error NothingToSettle(uint256 number);
-    /// @notice A segment of this proof is known to be false.
+    /// @notice A segment of this proof is known to be false, or two have said that its solver doesn't serve.
     error ProofFell(bytes32 taskId);
 
     /// @notice Anybody but the solver disputes one segment of the committed log; `bondOf(taskId)` is locked. Announced

@@ -15,7 +15,7 @@ interface ISettlement {
     /// @notice The solver has paid the verifier `amount` for second looks, out of its stake (`Split.lookFee`).
     event LooksPaid(bytes32 indexed taskId, address indexed solver, address indexed verifier, uint256 amount);
     /// @notice The solver has withheld data: `bounty` of its stake to `demander`, `share` to the submitter, `fee` to a
-    /// verifier whose verdict stood, the rest to the fund of the jackpot.
+    /// verifier whose verdict stood, the rest to those that had said so (`NotServed`) and the fund of the jackpot.
     event Withheld(
         bytes32 indexed taskId,
         address indexed solver,
@@ -34,8 +34,9 @@ interface ISettlement {
     event Unserved(bytes32 indexed taskId, uint32 indexed seating, address indexed verifier, uint256 bond);
     /// @notice A word that the solver doesn't serve has ended: its bond is free, or lost to the fund of the jackpot.
     event WordEnded(bytes32 indexed taskId, address indexed verifier, uint256 bond, bool lost);
-    /// @notice Two have said that the solver doesn't serve: it has lost its `stake`, of which each has got `share`.
-    event NotServed(bytes32 indexed taskId, address indexed solver, uint256 stake, uint256 share);
+    /// @notice Two have said that the solver doesn't serve, or one and it has withheld data: of the rest of its stake,
+    /// `left`, each of them has got `share`, the submitter `half`.
+    event NotServed(bytes32 indexed taskId, address indexed solver, uint256 left, uint256 share, uint256 half);
     /// @notice The beacon has been silent for too long: stakes and escrow are free, but for `tax`, if a verifier had
     /// been seated.
     event Abandoned(bytes32 indexed taskId, uint256 tax);
@@ -84,6 +85,7 @@ interface ISettlement {
 
     /// @notice Demands: removes a solver that withholds data. Who verifies has its stake back; a new auction begins.
     /// @param fell Whether a segment of its log is known to be false: then an objector has had the demander's share.
+    /// Those that had said that the solver doesn't serve get theirs instead of it.
     function claimWithheld(bytes32 taskId, address demander, bool fell) external;
 
     /// @notice Anybody removes a profiler or verifier that missed its deadline; the seat is empty. The rounds that say
@@ -94,7 +96,7 @@ interface ISettlement {
     /// @notice The seated verifier, within its window and instead of a verdict: the solver doesn't serve the states.
     /// It leaves its seat, which is drawn anew, and answers for its word with a part of its stake
     /// (`Split.unservedBond`). The second word, of another account, ends the training. A verdict that stands takes the
-    /// bond of the first, unless its verifier has withdrawn its own word by it.
+    /// bond of the first, unless its verifier has withdrawn its own word by it, or the log has fallen.
     function unserved(bytes32 taskId) external;
 
     /// @notice Anybody: ends a training that two have called unserved while an objection was open. A new auction

@@ -199,6 +199,8 @@ contract Objections is IObjections, IDisputeResolver, MarketDesk, Announcements 
         if (objector == t.solver) revert NotAllowed(objector);
         ObjectionCount storage c = _objected[taskId];
         if (c.began == t.began && c.fell) revert ProofFell(taskId);
+        // The training ends as soon as no objection is open.
+        if (t.status == Status.Committed && settlement.unservedBy(taskId)[1] != address(0)) revert ProofFell(taskId);
     }
 
     function _requireInLog(bytes32 taskId, Segment calldata segment, uint64 segments) private view {

@@ -97,7 +97,8 @@ contract Settlement is ISettlement, MarketDesk {
         uint256 share = Shares.up(price, Shares.TREASURY_OF_PRICE);
         uint256 tax = jackpot.tax(s.jackpot);
         emit Settled(taskId, price, s.verifierFee, tax, share);
-        _endWords(taskId, t, s, true);
+        // A word against a log that is false is no lie, whoever has read it.
+        _endWords(taskId, t, s, !objected.fell, 0);
         vault.forfeit(taskId, t.submitter, price + share + s.verifierFee + tax);
         _pay(taskId, t.solver, price);
         _pay(taskId, treasury, share);
@@ -132,22 +133,19 @@ contract Settlement is ISettlement, MarketDesk {
             (,, uint256 looks) = verdicts.conclude(taskId);
             stake -= _payLooks(taskId, t, s, looks);
         }
-        uint256 left = vault.locked(address(this), taskId, t.solver);
-        // An objector that had shown a false segment has had this share.
-        uint256 bounty = fell ? 0 : Shares.down(stake, Shares.DEMANDER_OF_SOLVER_STAKE);
-        uint256 half = Shares.down(stake, Shares.SUBMITTER_OF_SOLVER_STAKE);
+        address[2] memory said = _unserved[taskId];
+        // After the second word the seat stays empty.
+        if (said[1] == address(0)) seats.release(taskId);
+        // An objector that had shown a false segment has had this share; those that had said it have theirs.
+        uint256 bounty = fell || said[0] != address(0) ? 0 : Shares.down(stake, Shares.DEMANDER_OF_SOLVER_STAKE);
         // Paid by the submitter's share: the escrow stays whole for the next solver and its verifier.
         uint256 fee = stood ? s.verifierFee : 0;
-        emit Withheld(taskId, t.solver, demander, bounty, half - fee, fee);
-        // After the second word the seat stays empty.
-        if (_endWords(taskId, t, s, false) < 2) seats.release(taskId);
-        vault.forfeit(taskId, t.solver, left);
+        uint256 share = Shares.down(stake, Shares.SUBMITTER_OF_SOLVER_STAKE) - fee;
+        share = _fine(taskId, t, s, bounty + fee, share);
+        emit Withheld(taskId, t.solver, demander, bounty, share, fee);
         _pay(taskId, demander, bounty);
-        _pay(taskId, t.submitter, half - fee);
         _pay(taskId, t.holder, fee);
-        _toFund(taskId, left - bounty - half);
-        verdicts.forget(taskId);
-        registry.openBidding(taskId);
+        _rebid(taskId);
     }
 
     /// @inheritdoc ISettlement
@@ -236,7 +234,7 @@ contract Settlement is ISettlement, MarketDesk {
         if (!empty) seats.release(taskId);
         // What nobody could challenge refutes nothing.
         verdicts.forget(taskId);
-        _endWords(taskId, t, registry.terms(taskId), false);
+        _endWords(taskId, t, registry.terms(taskId), false, 0);
         vault.forfeit(taskId, t.submitter, tax);
         _toFund(taskId, tax);
         _refund(taskId, t.submitter);
@@ -291,23 +289,37 @@ contract Settlement is ISettlement, MarketDesk {
         _toFund(taskId, stake - bounty - share);
     }
 
-    /// @dev The training that two have called unserved. A solver whose log is known to be false escapes nothing by it.
-    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
-    // slither-disable-next-line reentrancy-events
+    /// @dev The training that two have called unserved. The submitter gains only by what more than words have shown.
     function _endUnserved(bytes32 taskId, Task memory t, bool fell) private {
         Terms memory s = registry.terms(taskId);
-        address[2] memory said = _unserved[taskId];
-        _endWords(taskId, t, s, false);
-        if (fell) {
-            _slashSolver(taskId, t, s.solverStake, Shares.SUBMITTER_OF_SOLVER_STAKE);
-        } else {
-            uint256 share = Shares.sayerShare(_unservedBond(t, s), s.solverStake);
-            emit NotServed(taskId, t.solver, s.solverStake, share);
-            vault.forfeit(taskId, t.solver, s.solverStake);
-            _pay(taskId, said[0], share);
-            _pay(taskId, said[1], share);
-            _toFund(taskId, s.solverStake - 2 * share);
-        }
+        _fine(taskId, t, s, 0, fell ? Shares.down(s.solverStake, Shares.SUBMITTER_OF_SOLVER_STAKE) : 0);
+        _rebid(taskId);
+    }
+
+    /// @dev What is left of the stake of a solver that doesn't serve, but for `kept`. Who has said so comes first, so a
+    /// friend of the solver's makes no word vain by an objection or a demand. The submitter gets up to `most` and leaves
+    /// a tax for each duty that is drawn anew: by this, and by each word.
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-events
+    function _fine(bytes32 taskId, Task memory t, Terms memory s, uint256 kept, uint256 most)
+        private
+        returns (uint256 half)
+    {
+        uint256 left = vault.locked(address(this), taskId, t.solver);
+        vault.forfeit(taskId, t.solver, left);
+        left -= kept;
+        uint256 tax = jackpot.tax(s.jackpot);
+        uint256 share = Shares.sayerShare(_unservedBond(t, s), left - tax);
+        uint256 count = _endWords(taskId, t, s, false, share);
+        left -= count * share;
+        tax *= count + 1;
+        if (tax < left) half = most < left - tax ? most : left - tax;
+        if (count > 0) emit NotServed(taskId, t.solver, left + count * share, share, half);
+        _pay(taskId, t.submitter, half);
+        _toFund(taskId, left - half);
+    }
+
+    function _rebid(bytes32 taskId) private {
         verdicts.forget(taskId);
         registry.openBidding(taskId);
     }
@@ -316,7 +328,10 @@ contract Settlement is ISettlement, MarketDesk {
     /// fund: neither solver nor verifier gains by data that only some can read.
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
-    function _endWords(bytes32 taskId, Task memory t, Terms memory s, bool stood) private returns (uint256 count) {
+    function _endWords(bytes32 taskId, Task memory t, Terms memory s, bool stood, uint256 share)
+        private
+        returns (uint256 count)
+    {
         if (_unserved[taskId][0] == address(0)) return 0;
         address[2] memory said = _unserved[taskId];
         delete _unserved[taskId];
@@ -329,6 +344,7 @@ contract Settlement is ISettlement, MarketDesk {
                 _toFund(taskId, bond);
             } else {
                 vault.unlock(taskId, said[count], bond);
+                _pay(taskId, said[count], share);
             }
         }
     }

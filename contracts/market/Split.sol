@@ -98,10 +98,10 @@ library Split {
         return bond < verifierStake ? bond : verifierStake;
     }
 
-    /// @notice What each of two that have said so gets of the solver's stake.
-    function sayerShare(uint256 bond, uint128 solverStake) internal pure returns (uint256) {
+    /// @notice What each of those that have said so gets of `left` of the solver's stake.
+    function sayerShare(uint256 bond, uint256 left) internal pure returns (uint256) {
         uint256 share = down(bond, SAYER_OF_BOND);
-        return share < solverStake / 2 ? share : solverStake / 2;
+        return share < left / 2 ? share : left / 2;
     }
 
     /// @notice The most that a solver can be paid: work times price, rounded up.

@@ -288,39 +288,41 @@ def solver_defaulted(deal: Deal) -> Payout:
     return Payout(submitter=share, fund=deal.solver_stake - share)
 
 
-def data_withheld(deal: Deal, *, stood: bool) -> Payout:
+def data_withheld(deal: Deal, *, stood: bool, said: bool = False) -> Payout:
     """The solver withholds committed data: releases its stake and that of a seated verifier.
 
     ``stood``: a verdict was posted and stood, so its verifier is paid. An auction begins anew with the same escrow.
+    ``said``: the challenger has said before that it isn't served, and has the bond of its word back, too.
     """
     fee, looked = (deal.verifier_fee, deal.looked) if stood else (0, 0)
     slashed = deal.solver_stake - looked
-    share = share_down(slashed, SUBMITTER_OF_SOLVER_STAKE)
-    # An objector that had shown a false segment has had this share.
+    share = share_down(slashed, SUBMITTER_OF_SOLVER_STAKE) - fee
+    # An objector that had shown a false segment has had this share; who has said so has its own.
     bounty = 0 if deal.objected else share_down(slashed, DEMANDER_OF_SOLVER_STAKE)
+    left = slashed - fee - deal.objected
+    if said:
+        bounty = _sayer_share(deal, left)
+        share = max(0, min(share, left - bounty - 2 * deal.tax))
     return Payout(
-        submitter=share - fee,
+        submitter=share,
         holder=fee + looked + deal.verifier_stake,
-        challenger=bounty,
-        fund=slashed - share - bounty - deal.objected,
+        challenger=bounty + (deal.word if said else 0),
+        fund=left - bounty - share,
     )
 
 
-def not_served(deal: Deal) -> Payout:
+def not_served(deal: Deal, *, withheld: bool = False) -> Payout:
     """The second word that the solver doesn't serve: releases its stake, the sayer's, and the bond of the first.
 
-    The first is the ``challenger``. An auction begins anew with the same escrow. A log that has fallen costs it all.
+    The first is the ``challenger``. An auction begins anew with the same escrow. The submitter gains only if the log
+    has fallen, or if the solver has ``withheld`` data, too.
     """
-    paid = Payout(holder=deal.verifier_stake, challenger=deal.word)
-    if deal.objected:
-        share = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE)
-        return replace(paid, submitter=share, fund=deal.solver_stake - share - deal.objected)
-    share = min(share_down(deal.word, SAYER_OF_BOND), deal.solver_stake // 2)
-    return Payout(
-        holder=paid.holder + share,
-        challenger=paid.challenger + share,
-        fund=deal.solver_stake - 2 * share,
-    )
+    left = deal.solver_stake - deal.objected
+    sayer = _sayer_share(deal, left)
+    left -= 2 * sayer
+    most = share_down(deal.solver_stake, SUBMITTER_OF_SOLVER_STAKE) if deal.objected or withheld else 0
+    share = max(0, min(most, left - 3 * deal.tax))
+    return Payout(submitter=share, holder=deal.verifier_stake + sayer, challenger=deal.word + sayer, fund=left - share)
 
 
 def word_contradicted(deal: Deal) -> Payout:
@@ -373,3 +375,11 @@ def _proved(deal: Deal) -> Payout:
     """A stake is split between the prover and the fund."""
     share = share_down(deal.verifier_stake, CHALLENGER_OF_VERIFIER_STAKE)
     return Payout(challenger=share, fund=deal.verifier_stake - share)
+
+
+def _sayer_share(deal: Deal, left: int) -> int:
+    """What each sayer gets of what is ``left`` of the solver's stake beside the fund's tax.
+
+    The submitter leaves another tax for each word, as it draws a verifier's duty anew.
+    """
+    return min(share_down(deal.word, SAYER_OF_BOND), (left - deal.tax) // 2)

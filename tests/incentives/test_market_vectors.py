@@ -99,6 +99,8 @@ ROWS: dict[str, Callable[[Deal], Payout]] = {
     "solverDefaulted": payouts.solver_defaulted,
     "dataWithheld": lambda deal: payouts.data_withheld(deal, stood=False),
     "dataWithheldAfterVerdict": lambda deal: payouts.data_withheld(deal, stood=True),
+    "dataWithheldAfterWord": lambda deal: payouts.data_withheld(deal, stood=False, said=True),
+    "dataWithheldAfterBoth": lambda deal: payouts.data_withheld(deal, stood=True, said=True),
     "notServed": payouts.not_served,
     "acceptedContradicted": lambda deal: _with_word(payouts.accepted(deal), deal),
     "seatDefaulted": payouts.seat_defaulted,

@@ -82,6 +82,16 @@ ROWS: dict[str, Row] = {
         lambda d: d.solver_stake + d.verifier_stake + d.word,
         Payout(holder=303 + 133, challenger=303 + 133, fund=235),
     ),
+    "not served, withheld": (
+        partial(payouts.not_served, withheld=True),
+        lambda d: d.solver_stake + d.verifier_stake + d.word,
+        Payout(submitter=142, holder=303 + 133, challenger=303 + 133, fund=93),
+    ),
+    "data withheld after a word and a verdict": (
+        partial(payouts.data_withheld, stood=True, said=True),
+        lambda d: d.solver_stake + d.verifier_stake + d.word,
+        Payout(submitter=150, holder=403, challenger=303 + 133, fund=118),
+    ),
     "a word contradicted": (payouts.word_contradicted, lambda d: d.word, Payout(fund=303)),
     "seat defaulted": (
         payouts.seat_defaulted,
@@ -177,6 +187,10 @@ def test_no_party_gets_more_than_half_of_what_another_lost(deal: Deal) -> None:
 def test_drawing_a_duty_anew_costs_the_tax(deal: Deal) -> None:
     """Solver, demander, submitter and verifier are one person, and withhold until the verifier has to err."""
     assert payouts.data_withheld(deal, stood=False).fund >= deal.tax
+    for drawn, paid in enumerate(
+        (payouts.data_withheld(deal, stood=False, said=True), payouts.not_served(deal, withheld=True)), 2
+    ):
+        assert paid.fund >= (drawn if paid.submitter else 1) * deal.tax
 
 
 @given(deal=deals())

@@ -21,7 +21,7 @@ from log_market import (
     sitting,
     started,
 )
-from role_market import Town, disclosed, gain
+from role_market import Town, disclosed, gain, seated
 
 from pol.arithmetic.primitives import Words
 from pol.chain.accounting.settlement_audit import Auditor
@@ -40,6 +40,7 @@ from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver, train_canonically
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Submitter
+from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.task.task_document import LoadedTask
@@ -150,6 +151,30 @@ def test_a_silent_solver_loses_by_its_clock_and_anybody_ends_it(town: Town) -> N
     assert verbs[:2] == ["claim a timeout", "reclaim"]
     assert seer.market.objections.objected(task_id).fell
     assert verifier.market.registry.task(task_id).status in (Status.VERIFYING, Status.COMMITTED)
+
+
+@pytest.mark.parametrize("verifies", [False, True])
+def test_a_fallen_log_takes_no_word_its_worth(town: Town, verifies: bool) -> None:
+    """A second one is paid beside it; a verdict doesn't contradict it."""
+    task_id = jumped(town, EXACT)
+    first, second, seer = sitting(town, task_id), town.join(Verifier, "x"), town.join(Whistleblower, "w")
+    before = gain(first) + first.market.registry.terms(task_id).verifier_stake
+    first.unserved(task_id)
+    run(seer, next_of_whistleblower)
+    (number,) = seer.market.objections.disputes(task_id)
+    seer.connection.wait_until(seer.market.objection_game.deadline(number))
+    run(seer, next_of_whistleblower)
+    seated(second, task_id)
+    if verifies:
+        second.verify(task_id)
+        disclosed(second, task_id)
+        assert settled(town, task_id) is TaskOutcome.REJECTED
+        assert gain(first) == before
+    else:
+        second.duty(task_id)
+        second.unserved(task_id)
+        assert gain(first) > before
+        assert all(finding.holds for finding in Auditor(seer.market, town.deployment.treasury).findings())
 
 
 def test_a_zero_root_is_shown_at_once(town: Town) -> None:

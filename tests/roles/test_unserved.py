@@ -13,7 +13,7 @@ from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.errors import OperationalError
 from pol.execution.executor import Executor
-from pol.roles.party.data_availability import answer_demands, missing_states
+from pol.roles.party.data_availability import answer_demands, demand_state, expire_demands, missing_states
 from pol.roles.process.party_process import Process
 from pol.roles.solver.log_duties import fulfill
 from pol.roles.solver.solver import Solver
@@ -299,3 +299,15 @@ def test_a_solver_answers_between_two_states_that_it_serves_again(market: Unserv
     assert "publish the states again" in verbs
     assert [town.file(name).exists() for name in names] == [True, True, False]
     assert "log entries [2] can't be published again" in waits(next_of_solver(solver, task_id))
+
+
+def test_data_withheld_behind_a_word_pay_who_has_said_so(market: Unserved) -> None:
+    task_id, (first, second) = market.task_id, market.honest
+    market.wait_in_vain(first)
+    first.unserved(task_id)
+    spent = first.market.vault.free(first.wallet.address) + bonded(first, task_id)
+    demand = demand_state(second, task_id, 1)
+    second.connection.wait_until(demand.deadline + 1)
+    assert len(expire_demands(second, task_id)) == 1
+    assert first.market.vault.free(first.wallet.address) > spent
+    assert "the fine of a solver that doesn't serve" in market.audit()

@@ -90,11 +90,10 @@ class Auditor:
         posted = self._market.verdicts.last_event(f"task {task_id.hex()}", "VerdictPosted", taskId=task_id)
         rejecting, differing = self.recount(task_id, int(posted["seating"]))
         award = self._market.registry.last_event(f"task {task_id.hex()}", "Awarded", taskId=task_id)
-        objected = self._objected(task_id, int(award["block"]))
+        objected = self._objected(task_id, int(award["block"]), int(event["block"]))
         expected = TaskOutcome.REJECTED if rejecting or objected is not None else TaskOutcome.ACCEPTED
         yield AuditFinding(task_id, "outcome", expected.name, outcome.name)
-        looks = self._market.settlement.events("LooksPaid", taskId=task_id)
-        looked = sum(int(paid["amount"]) for paid in looks if paid["transaction"] == transaction)
+        looked = sum(int(paid["amount"]) for paid in self._settled("LooksPaid", event))
         deal = replace(self._deal(task_id, price=int(award["price"])), looked=looked, objected=objected or 0)
         if outcome is TaskOutcome.ACCEPTED:
             row = payouts.accepted(deal)
@@ -103,11 +102,9 @@ class Auditor:
         else:
             row = payouts.rejected_though_repeated(deal)
         parties, fund = _parties(row, task.submitter, award["solver"], posted["verifier"], treasury=self._treasury), 0
-        for word in self._market.settlement.events("WordEnded", taskId=task_id):
-            if word["transaction"] != transaction:
-                continue
-            if word["verifier"] == posted["verifier"]:
-                parties[word["verifier"]] += deal.word
+        for word in self._settled("WordEnded", event):
+            if objected is not None or word["verifier"] == posted["verifier"]:
+                parties[word["verifier"]] = parties.get(word["verifier"], 0) + deal.word
             else:
                 fund += payouts.word_contradicted(deal).fund
         yield self._paid(task_id, "settlement", parties, row.fund + fund, transaction)
@@ -115,16 +112,34 @@ class Auditor:
     def _not_served(self, event: dict[str, Any]) -> Iterator[AuditFinding]:
         task_id, block, transaction = bytes(event["taskId"]), int(event["block"]), event["transaction"]
         award = self._market.registry.last_event(f"task {task_id.hex()}", "Awarded", block, taskId=task_id)
-        deal = self._deal(task_id, price=int(award["price"]))
-        words = self._market.settlement.events("WordEnded", taskId=task_id)
-        first, second = (word["verifier"] for word in words if word["transaction"] == transaction)
-        said = self._market.settlement.events("Unserved", taskId=task_id)
+        objected = self._objected(task_id, int(award["block"]), block)
+        deal = replace(self._deal(task_id, price=int(award["price"])), objected=objected or 0)
+        what, words = "the fine of a solver that doesn't serve", self._settled("WordEnded", event)
+        for withheld in self._settled("Withheld", event):
+            # Who sat and who demanded are paid in the same transaction.
+            looked = sum(int(paid["amount"]) for paid in self._settled("LooksPaid", event))
+            row = (
+                payouts.not_served(deal, withheld=True)
+                if len(words) == 2
+                else payouts.data_withheld(replace(deal, looked=looked), stood=withheld["fee"] > 0, said=True)
+            )
+            yield AuditFinding(
+                task_id, what, (row.challenger - deal.word, row.submitter), (event["share"], event["half"])
+            )
+            return
+        first, second = (word["verifier"] for word in words)
         # The second has left its seat in the same transaction, unless an objection was open then.
-        stake = deal.verifier_stake if any(word["transaction"] == transaction for word in said) else 0
+        stake = deal.verifier_stake if self._settled("Unserved", event) else 0
         row = payouts.not_served(deal)
         row = replace(row, holder=row.holder - deal.verifier_stake + stake + deal.word)
-        parties = _parties(row, holder=second, challenger=first)
-        yield self._paid(task_id, "the fine of a solver that doesn't serve", parties, row.fund, transaction)
+        submitter = self._market.registry.task(task_id).submitter
+        parties = _parties(row, submitter, holder=second, challenger=first)
+        yield self._paid(task_id, what, parties, row.fund, transaction)
+
+    def _settled(self, name: str, event: dict[str, Any]) -> list[dict[str, Any]]:
+        """What the settlement says of a task in the transaction of ``event``."""
+        said = self._market.settlement.events(name, taskId=bytes(event["taskId"]))
+        return [other for other in said if other["transaction"] == event["transaction"]]
 
     def recount(self, task_id: bytes, seating: int) -> tuple[int, int]:
         """Number of rejecting claims of a verdict, and of those whose replay ends elsewhere than the solver."""
@@ -193,10 +208,10 @@ class Auditor:
         stake = payouts.slashable(terms.solver_stake, terms.verifier_fee, terms.looks, terms.draws)
         return payouts.objector_reward(stake, bond, self._market.jackpot.tax(terms.jackpot))
 
-    def _objected(self, task_id: bytes, since: int) -> int | None:
+    def _objected(self, task_id: bytes, since: int, until: int) -> int | None:
         """What an objector has got of the stake of the solver chosen in block ``since``; None if its proof stands."""
         paid = self._market.settlement.events("ObjectorPaid", taskId=task_id)
-        return next((int(event["amount"]) for event in paid if int(event["block"]) >= since), None)
+        return next((int(event["amount"]) for event in paid if since <= int(event["block"]) <= until), None)
 
     def _deal(self, task_id: bytes, price: int = 0, bond: int = 0) -> Deal:
         terms = self._market.registry.terms(task_id)

@@ -28,7 +28,7 @@ contract ObjectionHandler is MarketHandler {
         Task memory t = registry.task(id);
         uint32 segment = uint32(what % 4);
         bool may = t.status >= Status.Committed && t.status <= Status.Contested && party != t.solver
-            && !objections.objected(id).fell;
+            && !objections.objected(id).fell && settlement.unservedBy(id)[1] == address(0);
         if (t.status == Status.Contested) may = may && vm.getBlockTimestamp() <= t.deadline;
         else may = may && !_isDrawn(segment);
         bool isExact = registry.terms(id).margin == 0;

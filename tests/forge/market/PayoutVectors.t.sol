@@ -239,23 +239,29 @@ contract PayoutVectorsTest is MarketBase {
             _mark();
             _withhold();
             _expectRow("dataWithheldAfterVerdict");
+            _begin(i);
+            _toSaid();
+            _mark();
+            _withhold();
+            _expectRow("dataWithheldAfterWord");
+            _begin(i);
+            _toContradicted();
+            _pass(_terms().challengeWindow);
+            _mark();
+            _withhold();
+            _expectRow("dataWithheldAfterBoth");
         }
     }
 
     function test_words_that_the_solver_does_not_serve() public {
         for (uint256 i = 0; _begin(i); ++i) {
             _toSaid();
-            _seatVerifier(verifier, false);
             _mark();
             vm.prank(verifier);
             settlement.unserved(id);
             _expectRow("notServed");
             _begin(i);
-            _toSaid();
-            _seatVerifier(verifier, false);
-            _verdict(verifier, true);
-            _openWatch();
-            _disclose(verifier, true);
+            _toContradicted();
             _mark();
             _settle();
             _expectRow("acceptedContradicted");
@@ -269,6 +275,14 @@ contract PayoutVectorsTest is MarketBase {
         vm.prank(nextVerifier);
         settlement.unserved(id);
         _finder = nextVerifier;
+        _seatVerifier(verifier, false);
+    }
+
+    function _toContradicted() private {
+        _toSaid();
+        _verdict(verifier, true);
+        _openWatch();
+        _disclose(verifier, true);
     }
 
     function test_cancelled() public {

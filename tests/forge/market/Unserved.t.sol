@@ -3,8 +3,10 @@ pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
+import {IObjections, Segment} from "../../../contracts/market/IObjections.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
 import {Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {ObjectionBase} from "./ObjectionBase.sol";
@@ -13,7 +15,7 @@ import {ObjectionBase} from "./ObjectionBase.sol";
 contract UnservedTest is ObjectionBase {
     event Unserved(bytes32 indexed taskId, uint32 indexed seating, address indexed verifier, uint256 bond);
     event WordEnded(bytes32 indexed taskId, address indexed verifier, uint256 bond, bool lost);
-    event NotServed(bytes32 indexed taskId, address indexed solver, uint256 fine, uint256 share);
+    event NotServed(bytes32 indexed taskId, address indexed solver, uint256 left, uint256 share, uint256 half);
 
     uint128 private constant STAKE = 20 ether;
     int256 private constant ALL = int256(uint256(STAKE));
@@ -46,7 +48,7 @@ contract UnservedTest is ObjectionBase {
         vm.expectEmit(address(settlement));
         emit WordEnded(id, nextVerifier, uint256(BOND), false);
         vm.expectEmit(address(settlement));
-        emit NotServed(id, solver, STAKE, uint256(SHARE));
+        emit NotServed(id, solver, STAKE, uint256(SHARE), 0);
         _say(nextVerifier);
         _expectStatus(Status.Bidding);
         vm.assertEq(_gain(solver), -ALL);
@@ -132,12 +134,22 @@ contract UnservedTest is ObjectionBase {
         vm.assertEq(_gain(verifier), SHARE);
     }
 
-    function test_withheld_data_and_a_silent_beacon_free_the_bond() public {
-        _toSaid();
-        _withhold(_demand(challenger));
-        _expectStatus(Status.Bidding);
-        vm.assertEq(_gain(verifier), 0);
-        vm.assertEq(_gain(solver), -ALL);
+    /// @dev By a friend's demand behind the first word that word was worth nothing, or its bond.
+    function test_withheld_data_prove_the_word_and_a_silent_beacon_frees_its_bond() public {
+        for (uint256 stood = 0; stood < 2; ++stood) {
+            setUp();
+            _toSaid();
+            if (stood == 1) _toDisclosed(nextVerifier, true);
+            _pass(stood * _terms().challengeWindow);
+            _withhold(_demand(challenger));
+            _expectStatus(Status.Bidding);
+            vm.assertEq(_gain(verifier), SHARE);
+            vm.assertEq(_gain(challenger), 0);
+            int256 fee = stood == 1 ? int256(1 ether) : int256(0);
+            vm.assertEq(_gain(nextVerifier), fee);
+            vm.assertEq(_gain(submitter), _afterHalf() - fee);
+            _expectAllPaid();
+        }
         setUp();
         _toSaid();
         _pass(14 days + 1);
@@ -146,7 +158,8 @@ contract UnservedTest is ObjectionBase {
         vm.assertEq(_gain(solver), 0);
     }
 
-    /// @dev Its objector is to be paid out of the stake, and a log that is false escapes nothing by two friends.
+    /// @dev Its objector is to be paid out of the stake, and behind it those that weren't served: by a friend's
+    /// objection their words were worth nothing.
     function test_an_objection_comes_first() public {
         for (uint256 stands = 0; stands < 2; ++stands) {
             setUp();
@@ -158,13 +171,15 @@ contract UnservedTest is ObjectionBase {
             _expectStatus(Status.Bidding);
             int256 won = stands == 1 ? -_gain(challenger) / 2 : int256(0);
             vm.assertEq(_gain(solver), won - ALL);
-            vm.assertEq(_gain(verifier), stands == 1 ? SHARE : int256(0));
-            vm.assertEq(_gain(submitter), stands == 1 ? -int256(settlement.escrowOf(_terms())) : _afterHalf());
-            vm.assertEq(vault.pot(address(settlement), id), 0);
+            // Less than that share is left behind the objector and the tax.
+            int256 share = stands == 1 ? SHARE : (ALL - _gain(challenger) - _tax()) / 2;
+            vm.assertEq(_gain(verifier), share);
+            vm.assertEq(_gain(nextVerifier), share);
+            _expectRest(0);
         }
     }
 
-    /// @dev While it waits for an objection, a demand that expires takes all.
+    /// @dev While it waits for an objection, a demand may expire: that brings its friend nothing.
     function test_withheld_data_after_two_words() public {
         uint256 number = _toSaidTwice();
         vm.expectPartialRevert(bytes4(keccak256("NoSeat(bytes32)")));
@@ -172,9 +187,31 @@ contract UnservedTest is ObjectionBase {
         _endObjection(number, true);
         _withhold(_demand(challenger));
         _expectStatus(Status.Bidding);
+        vm.assertEq(_gain(verifier), SHARE);
+        vm.assertEq(_gain(nextVerifier), SHARE);
+        _expectRest(ALL - 2 * SHARE - 3 * _tax());
+    }
+
+    /// @dev Nothing else ends that wait: each further one would make it longer, and no deadline stands.
+    function test_nobody_objects_after_the_second_word() public {
+        _toSaidTwice();
+        Segment memory segment = _segment(_one(false));
+        _announceObjection(watcher, segment.index);
+        vm.expectRevert(abi.encodeWithSelector(IObjections.ProofFell.selector, id));
+        vm.prank(watcher);
+        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+    }
+
+    /// @dev It has called a log unserved that is false: whoever has accepted it contradicts nobody.
+    function test_a_log_that_falls_under_a_verdict_frees_the_bond() public {
+        _toSaid();
+        _toDisclosed(nextVerifier, true);
+        _endObjection(_object(challenger, _one(false)), false);
+        _settle();
+        vm.assertTrue(registry.task(id).outcome == Outcome.Rejected);
         vm.assertEq(_gain(verifier), 0);
-        vm.assertEq(_gain(nextVerifier), 0);
-        vm.assertEq(vault.locked(address(settlement), id, solver), 0);
+        vm.assertEq(_gain(nextVerifier), 1 ether);
+        _expectAllPaid();
     }
 
     function test_the_bond_follows_what_the_solver_loses() public pure {
@@ -204,11 +241,29 @@ contract UnservedTest is ObjectionBase {
     }
 
     function _toStood(address who, bool accepts) private {
+        _toDisclosed(who, accepts);
+        _settle();
+    }
+
+    function _toDisclosed(address who, bool accepts) private {
         _seatVerifier(who, false);
         _verdict(who, accepts);
         _openWatch();
         _disclose(who, accepts);
-        _settle();
+    }
+
+    function _expectAllPaid() private view {
+        vm.assertEq(vault.locked(address(settlement), id, solver), 0);
+        vm.assertEq(vault.pot(address(settlement), id), 0);
+    }
+
+    function _expectRest(int256 share) private view {
+        vm.assertEq(_gain(submitter), share - int256(settlement.escrowOf(_terms())));
+        _expectAllPaid();
+    }
+
+    function _tax() private view returns (int256) {
+        return int256(jackpot.tax(_terms().jackpot));
     }
 
     function _afterHalf() private view returns (int256) {
