@@ -124,6 +124,8 @@ contract Settlement is ISettlement, MarketDesk {
     }
 
     /// @inheritdoc ISettlement
+    // Desks, beacon and vault are code of the deployment, and none of them calls a party.
+    // slither-disable-next-line reentrancy-no-eth,reentrancy-events
     function claimWithheld(bytes32 taskId, address demander, bool fell) external only(address(demands)) {
         Task memory t = registry.task(taskId);
         Terms memory s = registry.terms(taskId);
@@ -145,7 +147,6 @@ contract Settlement is ISettlement, MarketDesk {
         emit Withheld(taskId, t.solver, demander, bounty, share, fee);
         _pay(taskId, demander, bounty);
         _pay(taskId, t.holder, fee);
-        _rebid(taskId);
     }
 
     /// @inheritdoc ISettlement
@@ -293,12 +294,11 @@ contract Settlement is ISettlement, MarketDesk {
     function _endUnserved(bytes32 taskId, Task memory t, bool fell) private {
         Terms memory s = registry.terms(taskId);
         _fine(taskId, t, s, 0, fell ? Shares.down(s.solverStake, Shares.SUBMITTER_OF_SOLVER_STAKE) : 0);
-        _rebid(taskId);
     }
 
-    /// @dev What is left of the stake of a solver that doesn't serve, but for `kept`. Who has said so comes first, so a
-    /// friend of the solver's makes no word vain by an objection or a demand. The submitter gets up to `most` and leaves
-    /// a tax for each duty that is drawn anew: by this, and by each word.
+    /// @dev Takes the task, and what is left of the stake but for `kept`, from a solver that doesn't serve. Who has
+    /// said so comes first: no friend of the solver's makes a word vain by an objection or a demand. The submitter gets
+    /// up to `most` and leaves a tax for each duty that is drawn anew: by this, and by each word.
     // Desks, beacon and vault are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
     function _fine(bytes32 taskId, Task memory t, Terms memory s, uint256 kept, uint256 most)
@@ -317,9 +317,6 @@ contract Settlement is ISettlement, MarketDesk {
         if (count > 0) emit NotServed(taskId, t.solver, left + count * share, share, half);
         _pay(taskId, t.submitter, half);
         _toFund(taskId, left - half);
-    }
-
-    function _rebid(bytes32 taskId) private {
         verdicts.forget(taskId);
         registry.openBidding(taskId);
     }
