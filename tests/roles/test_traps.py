@@ -101,7 +101,7 @@ def terms(node: Town, final: bytes) -> Terms:
 def test_terms_outside_of_a_policy_are_named(terms: Terms, name: str, field: str, low: int, high: int) -> None:
     PUBLIC_CHAIN.require(terms)
     for seconds in (low, high):
-        trap = replace(terms, **{field: seconds})  # type: ignore[arg-type]
+        trap = replace(terms, **{field: seconds})  # type: ignore[arg-type]  # each field is a number
         with pytest.raises(ProtocolError, match=rf"(?s){name} of {seconds} s.*Policy"):
             PUBLIC_CHAIN.require(trap)
         with pytest.raises(ProtocolError, match="clock") if field == "clock" else nullcontext():

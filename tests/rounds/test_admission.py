@@ -132,7 +132,7 @@ def test_a_claim_without_a_place_or_its_roots_costs_no_reader_anything(
     entry = maker.make(0, "work").entry
     changes = {"roster": b"\7" * 32, "phase": 99, "part": 1, "size": 1}
     if wrong in changes:
-        claim = replace(entry.claim, **{wrong if wrong != "size" else "phase": changes[wrong]})  # type: ignore[arg-type]
+        claim = replace(entry.claim, **{wrong.replace("size", "phase"): changes[wrong]})  # type: ignore[arg-type]  # by name
         false = replace(entry, claim=claim, signature=own.sign(claim.digest))
     else:
         false = replace(entry, **{wrong: store.put(b"others")})

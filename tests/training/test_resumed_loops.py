@@ -158,7 +158,7 @@ def test_what_changes_before_the_first_batch_is_put_back(tmp_path: Path) -> None
 
 def test_an_optimizers_tensors_lie_in_memory_as_they_did(tmp_path: Path) -> None:
     def resumed() -> tuple[Recorder, Tensor, torch.optim.Optimizer]:
-        model = nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        model = nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch has it
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         recorder = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
         recorder.resume()
