@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,7 @@ from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import environment
 
 Batch = TypeVar("Batch")
+_GRADIENTS = re.compile(r"cursor/(ranks/\d+/)?gradients/")
 
 
 class Recorder:
@@ -155,6 +157,7 @@ class Recorder:
         data.until_due = self.every - self._steps % self.every
         if self._steps:
             self._by_hand.resume()
+            self.state.cleared.follow(not data.stepped, is_resumed=True)
         return self.epoch
 
     def _restore(self) -> bool:
@@ -258,10 +261,13 @@ class Recorder:
         if self._task is not None and self._steps == 1:
             self._task.require_first_step(self._now())
         data.until_due = self.every - self._steps % self.every
+        if self._steps == 1 and not data.stepped:
+            self.state.cleared.follow(by_hand=True)  # it shows how the loop clears them
         if self._steps % self.every:
             return
         self._is_due = True
         if not data.stepped:
+            self._follow_gradients()
             self._checkpoint()  # the loop draws by hand
         elif not data.open:
             self._held = self._captured(held=True)
@@ -279,12 +285,14 @@ class Recorder:
                 self._held = self._captured(held=True)
             return None
         taken = self._captured()
+        self._follow_gradients()
         return lambda: self._keep(taken)
 
     def _arrived(self) -> None:
         """The loop draws for the first time: nothing may have changed since `resume`."""
-        changed = self._differing()
-        if not changed:
+        self.state.cleared.put_back()
+        self.state.cleared.follow(by_hand=False, is_resumed=True)
+        if not (changed := self._differing()):
             return
         warnings.warn(
             f"{', '.join(changed[:3])} had changed between resume() and the first batch, and is put back as it was "
@@ -307,7 +315,7 @@ class Recorder:
         one, other = (
             readable.flat({name: held[name] for name in odd if name in held}) for held in (saved.documents, documents)
         )
-        values = [path for path in {**one, **other} if one.get(path) != other.get(path)]
+        values = [path for path in {**one, **other} if one.get(path) != other.get(path) and not _GRADIENTS.match(path)]
         return [*(name for name in odd if "/" in name), *values]
 
     def _not_restored(self, names: Sequence[str]) -> ProtocolError:
@@ -400,6 +408,10 @@ class Recorder:
     def _checkpoint(self) -> None:
         """Record the present state; the copy is taken before this returns."""
         self._keep(self._captured())
+
+    def _follow_gradients(self) -> None:
+        if self._steps % self._asked == 0:  # a rehearsal records steps that the program doesn't
+            self.state.cleared.follow(by_hand=not self.state.data.stepped)
 
     def _captured(self, held: bool = False) -> tuple[int, CompleteState]:
         """The number of steps, and the present state or a copy of it; a copy if it's held while steps go on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -14,6 +14,7 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.training.state import plain_data, tensors
 from pol.training.state.data_cursors import DataCursors
 from pol.training.state.environment import Environment
+from pol.training.state.gradients import Gradients
 from pol.training.state.random_state import RandomSources
 
 RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "cursor", "environment"})
@@ -92,6 +93,8 @@ class TrainerState:
         self.random = random
         self.data = DataCursors(random)
         self.gradients = gradients
+        kept = [name for name, _ in model.named_parameters()] if gradients else []
+        self.cleared = Gradients(self._trainable, self._updated, kept)
         self._environment = Environment([model, *parts.values()])
 
     def components(self) -> dict[str, object]:
@@ -109,7 +112,7 @@ class TrainerState:
                 "extra": {name: module.get_extra_state() for name, module in _with_extra(self.model)},
             },
             "random": random,
-            "cursor": self.data.state(),
+            "cursor": {**self.data.state(), "gradients": self.cleared.state()},
             "environment": self._environment.state(),
         }
         if self.gradients:
@@ -126,6 +129,19 @@ class TrainerState:
         if any(not isinstance(part, Optimizer) for part in self.parts.values()):
             self.random.load(random)  # some loaders draw when they are first asked for their state
         return components
+
+    def _trainable(self) -> dict[str, Tensor]:
+        """All tensors that may have gradients which an optimizer uses, by name."""
+        found = dict(self.model.named_parameters())
+        for name, part in self.parts.items():
+            more = dict(part.named_parameters()) if isinstance(part, nn.Module) else self.own(part)
+            found |= {f"{name}/{own}": tensor for own, tensor in more.items()}
+        return found
+
+    def _updated(self) -> Iterator[Tensor]:
+        for part in self.parts.values():
+            if isinstance(part, Optimizer):
+                yield from (tensor for group in part.param_groups for tensor in group["params"])
 
     def own(self, part: Stateful) -> dict[str, Tensor]:
         """Tensors that an optimizer updates, by number, and that neither the model nor a module among the parts holds:
@@ -191,6 +207,7 @@ class TrainerState:
             for name, parameter in parameters.items():
                 gradient = components["gradients"].get(name)
                 parameter.grad = None if gradient is None else gradient.to(parameter.device)
+        self.cleared.load(components["cursor"]["gradients"])
         self.random.load(components["random"])
         self.data.load(components["cursor"])
 
