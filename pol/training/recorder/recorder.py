@@ -36,6 +36,7 @@ from pol.training.record.recorded_run import COMPONENT, PROGRESS
 from pol.training.recorder.background_job import Background, Staging
 from pol.training.recorder.doctor_control import Rehearsal, store_of
 from pol.training.recorder.drawn_by_hand import DrawnByHand
+from pol.training.recorder.optimizer_steps import OptimizerSteps
 from pol.training.recorder.recorded_task import RecordedTask
 from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
 from pol.training.recorder.unrecorded_state import users_frames
@@ -108,6 +109,7 @@ class Recorder:
         self._start: StartOfRecord | None = start if task is None else FromTask(task)
         self._key = None if key is None or self._rehearsal is not None else load_signing_key(key)
         self._steps = 0
+        self._updates = OptimizerSteps(self.state)
         self._by_hand = DrawnByHand(self.state.random, self.state.parts.values())
         self._recorded = -1
         self._is_due = False
@@ -255,6 +257,7 @@ class Recorder:
                 )
             else:
                 self._is_due, self._held = False, None  # the program itself doesn't record this step
+        self._updates.require_recorded()
         self._by_hand.note_step(self._steps + 1, bool(data.stepped or data.open))
         self._steps += 1
         data.note_step()
@@ -350,6 +353,8 @@ class Recorder:
         Raises:
             OperationalError: the store failed; the last steps are tried even after a failed checkpoint.
         """
+        self._updates.release()
+        self.state.cleared.release()
         try:
             self.flush()
         finally:

@@ -125,7 +125,7 @@ class Gradients:
                 f"all parameters does. {CURE}",
                 stacklevel=2,
             )
-        del self._followed[id(one.parameter)]
+        self._followed.pop(id(one.parameter), None)
 
     def _before_update(self, optimizer: Any, given: Any, named: Any) -> None:
         for one in self._of(optimizer) if not given and "closure" not in named else ():
@@ -148,6 +148,7 @@ class Gradients:
     def _end_step(self, one: _Followed) -> None:
         """Clear as the loop does behind its checkpoint."""
         self._placed.pop(one.name, None)
+        self._followed.pop(id(one.parameter), None)
         if not self._leaves_zeros:
             one.parameter.grad = None
 
