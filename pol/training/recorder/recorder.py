@@ -150,6 +150,7 @@ class Recorder:
         data = self.state.data
         data.allows_other, data.thread = bool(allow), threading.get_ident()
         data.arrived, data.before_draw = self._arrived, self._before_draw
+        self.state.cleared.reporting = self._reporting
         with self._reporting():
             if self._rehearsal is not None:
                 self._rehearsal.begin(self.state.parts)

@@ -184,13 +184,13 @@ class DataCursor:
             while limit is None or self.batch < limit:
                 keep = self._draws.ask(self.name, begins=False)
                 places = [] if place is None else self._placed(place, max(1, parts.workers))
-                before = self._random.raw()
+                before, kept = self._random.raw(), parts.kept()
                 self._tell_changed(parts)
                 try:
                     batch = next(iterator)
                 except StopIteration:
                     break
-                self._shown = parts.data()
+                self._note_drawn(parts, kept, before)
                 keep()
                 self._require_used(uneven)
                 self._before.append(before)
@@ -244,6 +244,19 @@ class DataCursor:
                 f"the loop has changed {', '.join(sorted(changed)[:3])} of the loader {self.name!r}, which is in no "
                 "checkpoint: a resumption may draw other batches. Set it in set_epoch(epoch) of data set or sampler, "
                 "or give the recorder a part that holds it",
+                stacklevel=4,
+            )
+
+    def _note_drawn(self, parts: LoaderParts, kept: Mapping[str, int], before: Mapping[str, Any]) -> None:
+        """Warn of what a data set keeps of a draw at random; the first draw of an epoch draws its order, too."""
+        self._shown, now = parts.data(), parts.kept()
+        names = {path.lstrip(".") for path, count in kept.items() if self.batch and now.get(path) != count} - self._told
+        if names and digest(random_state.as_plain(before)) != digest(self._random.state()):
+            self._told |= names
+            warnings.warn(
+                f"drawing at random fills {', '.join(sorted(names)[:3])} of the loader {self.name!r}, which is in no "
+                "checkpoint: behind a resumption a cache is filled with other draws. Fill it before the training, or "
+                "keep in it what isn't drawn",
                 stacklevel=4,
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -43,6 +44,8 @@ class Gradients:
         self._placed: dict[str, _Followed] = {}
         self._loaded: Mapping[str, Any] = {}
         self._kept = frozenset(kept)
+        self.reporting: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Reports a refusal, which comes out of an optimizer's step."""
         self._leaves_zeros = False
         """Whether a loop without a loader clears gradients by zeros."""
 
@@ -128,17 +131,20 @@ class Gradients:
         self._followed.pop(id(one.parameter), None)
 
     def _before_update(self, optimizer: Any, given: Any, named: Any) -> None:
-        for one in self._of(optimizer) if not given and "closure" not in named else ():
+        if len(given) > 1 or "closure" in named:
+            return  # it may clear them; the optimizer itself is the first argument
+        for one in self._of(optimizer):
             if one.is_behind and one.is_untouched:
                 self._end_step(one)
 
     def _note_update(self, optimizer: Any, given: Any, named: Any) -> None:
         for one in self._of(optimizer):
             if not one.is_cleared and (one.was_added or one.is_untouched):
-                raise ProtocolError(
-                    f"the gradient of {one.name} at the checkpoint is used in the step behind it, and isn't in the "
-                    f"checkpoint: a resumption isn't exact. {CURE}"
-                )
+                with self.reporting():
+                    raise ProtocolError(
+                        f"the gradient of {one.name} at the checkpoint is used in the step behind it, and isn't in the "
+                        f"checkpoint: a resumption isn't exact. {CURE}"
+                    )
             del self._followed[id(one.parameter)]
 
     def _of(self, optimizer: Any) -> list[_Followed]:

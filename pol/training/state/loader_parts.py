@@ -73,6 +73,15 @@ class LoaderParts:
                         found[f"{path}.{name}"] = id(item) if isinstance(item, np.ndarray) else item
         return found
 
+    def kept(self) -> dict[str, int]:
+        """How much data sets hold in containers: a cache grows as it is drawn from."""
+        return {
+            f"{path}.{name}": len(value) - (value[:MAX_OBJECTS].count(None) if isinstance(value, list) else 0)
+            for path, owner in self._counting.items()
+            for name, value in getattr(owner, "__dict__", {}).items()
+            if isinstance(owner, Dataset) and (isinstance(value, dict | set) or type(value) is list)
+        }
+
     def set_epoch(self, epoch: int, before: Mapping[str, Count]) -> None:
         """Tell the epoch to the loader and its samplers, unless they have counted on since ``before`` themselves."""
         now = self.counts()
