@@ -1,5 +1,6 @@
 """Loops as people write them, killed at each kind of place: the resumption is equal to the whole run, or refused."""
 
+import functools
 import itertools
 import random
 import warnings
@@ -454,8 +455,8 @@ def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(option
         resumed_loops.launch(loop, name)
 
     def recorded(t: Training) -> None:
-        record = t.record
-        t.record = lambda: record(checkpoints=Checkpoints(background=False, gradients=True))  # type: ignore[method-assign]  # other options
+        kept = Checkpoints(background=False, gradients=True)
+        t.record = functools.partial(t.record, checkpoints=kept)  # type: ignore[method-assign]  # other options
         loop(t)
 
     whole = resumed_loops.launch(recorded, f"{name}-recorded")

@@ -90,7 +90,8 @@ class Gradients:
                 one.is_updated, one.is_behind = id(one.parameter) in updated, is_resumed and by_hand
                 self._followed[id(one.parameter)] = one
                 if one.parameter.requires_grad:
-                    self._hooks.append(one.parameter.register_hook(partial(self._note_backward, one, by_hand)))
+                    hook = partial(self._note_backward, one, by_hand)
+                    self._hooks.append(one.parameter.register_hook(hook))  # type: ignore[no-untyped-call]  # torch declares no types
         if self._followed:
             self._hooks.append(register_optimizer_step_pre_hook(self._before_update))
             self._hooks.append(register_optimizer_step_post_hook(self._note_update))

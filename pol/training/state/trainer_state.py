@@ -100,10 +100,10 @@ class TrainerState:
 
     def trainable(self) -> dict[str, Tensor]:
         """All tensors that may have gradients which an optimizer uses, by name."""
-        found = dict(self.model.named_parameters())
+        found: dict[str, Tensor] = dict(self.model.named_parameters())
         for name, part in self.parts.items():
-            more = dict(part.named_parameters()) if isinstance(part, nn.Module) else self.own(part)
-            found |= {f"{name}/{own}": tensor for own, tensor in more.items()}
+            more = part.named_parameters() if isinstance(part, nn.Module) else self.own(part).items()
+            found |= {f"{name}/{own}": tensor for own, tensor in more}
         return found
 
     def _updated(self) -> Iterator[Tensor]:

@@ -53,7 +53,7 @@ def beside(parts: Mapping[str, object], weights: Iterable[Tensor]) -> dict[str, 
     own, places, found = {_memory(tensor) for tensor in weights} - {0}, dict[int, str](), dict[str, dict[str, Any]]()
     for name, part in parts.items():
         if isinstance(part, Values):
-            more = {KEYS: dict[str, list[Any]](), SHARED: dict[str, str]()}
+            more: dict[str, dict[str, Any]] = {KEYS: {}, SHARED: {}}
             for attribute, value in vars(part).items():
                 _look(value, f"{name}/{attribute}", own, places, more, is_fixed=False)
             found[name] = {kind: held for kind, held in more.items() if held}
