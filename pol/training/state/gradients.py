@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -90,8 +89,7 @@ class Gradients:
                 one.is_updated, one.is_behind = id(one.parameter) in updated, is_resumed and by_hand
                 self._followed[id(one.parameter)] = one
                 if one.parameter.requires_grad:
-                    hook = partial(self._note_backward, one, by_hand)
-                    self._hooks.append(one.parameter.register_hook(hook))  # type: ignore[no-untyped-call]  # torch declares no types
+                    self._hooks.append(one.parameter.register_hook(self._noting(one, by_hand)))  # type: ignore[no-untyped-call]  # torch declares no types
         if self._followed:
             self._hooks.append(register_optimizer_step_pre_hook(self._before_update))
             self._hooks.append(register_optimizer_step_post_hook(self._note_update))
@@ -111,7 +109,10 @@ class Gradients:
             if type(gradient) in (Tensor, DTensor) and gradient is not None and name not in self._kept
         }
 
-    def _note_backward(self, one: _Followed, by_hand: bool, _: Tensor) -> None:
+    def _noting(self, one: _Followed, by_hand: bool) -> Callable[[Tensor], None]:
+        return lambda _: self._note_backward(one, by_hand)  # unlike a partial it says its module
+
+    def _note_backward(self, one: _Followed, by_hand: bool) -> None:
         """A gradient is about to be added to that of a parameter."""
         if self._followed.get(id(one.parameter)) is not one:
             return
