@@ -66,7 +66,7 @@ class RecordedTraining:
                 self.record = dataclasses.replace(self.record, start=start)
             self._checkpoint()
             if self._task is not None:
-                self.flush()  # a state that doesn't fit the task stops the training before it begins
+                self._wait()  # a state that doesn't fit the task stops the training before it begins
             return False
         self.record = found.record
         signed_heads.require_signer(self.record, self._key)
@@ -106,12 +106,8 @@ class RecordedTraining:
         """Entries and documents of a state of this recorder."""
         return state.entries, state.documents
 
-    def flush(self) -> None:
-        """Wait until all checkpoints that were taken so far are stored; one that is due is taken at the next batch.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+    def _wait(self) -> None:
+        """Wait until all checkpoints that were taken so far are stored."""
         if self._background is not None:
             self._background.wait()
 
@@ -122,7 +118,7 @@ class RecordedTraining:
     def _captured(self, held: bool = False) -> tuple[int, CompleteState]:
         """The number of steps, and the present state or a copy of it; a copy if it's held while steps go on."""
         self._recorded = self._steps
-        self.flush()
+        self._wait()
         if self._background is None and not self._options.updates:
             now, copy = self._now(), self._staging.copies()
             return self._steps, dataclasses.replace(

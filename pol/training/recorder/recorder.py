@@ -264,6 +264,14 @@ class Recorder(RecordedTraining):
             if wrong := self._differing():
                 raise self._not_restored(wrong)
 
+    def flush(self) -> None:
+        """Wait until all checkpoints that were taken so far are stored; one that is due is taken at the next batch.
+
+        Raises:
+            OperationalError: the store failed.
+        """
+        self._wait()
+
     def _finish(self) -> None:
         """Take a checkpoint that is due, as no batch may be drawn any more, and wait for all."""
         if self._is_due:
