@@ -8,7 +8,7 @@ from .graph.capture.assemble import capture as capture
 from .graph.capture.loop import Loop as Loop
 from .training.exact.exact_loop import exact as exact
 from .training.recorder.recorder import Recorder as Recorder
-from .training.state.trainer_state import Values as Values
+from .training.state.values import Values as Values
 from .training.storage.store import Store as Store
 from .training.task.published_task import load as load
 from .training.task.published_task import publish as publish

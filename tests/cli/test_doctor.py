@@ -157,12 +157,6 @@ def test_batches_drawn_by_hand_resume_exactly(tmp_path: Path, manner: str) -> No
             ["attribute inner['decay'][0] of gain isn't recorded", "return it from the part's state_dict"],
             marks=pytest.mark.long,
         ),
-        pytest.param(
-            "gradients",
-            {"parameters"},
-            ["gradients that add up", "Checkpoints(gradients=True)"],
-            marks=pytest.mark.long,
-        ),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, fault: str, components: set[str], words: list[str]) -> None:
@@ -181,6 +175,7 @@ def test_what_is_missing_is_named(tmp_path: Path, fault: str, components: set[st
     [
         ("part", "gain/state/value isn't what the checkpoint of step 4 commits to"),
         ("data", "of the loader 'data', drawn again, isn't the one that was used"),
+        ("gradients", "or give the recorder checkpoints=Checkpoints(gradients=True)"),
     ],
 )
 def test_a_resumption_that_is_refused_is_explained(tmp_path: Path, fault: str, words: str) -> None:

@@ -1,5 +1,6 @@
 """Loops as people write them, killed at each kind of place: the resumption is equal to the whole run, or refused."""
 
+import functools
 import itertools
 import random
 import warnings
@@ -15,14 +16,26 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 
 import chosen_rows
-from lab.benchmarks import resumed_loops
+from lab.benchmarks import doctored_loops, resumed_loops
 from lab.benchmarks.resumed_loops import Kill, MadeLate, PlacedStream, Points, Training, loader
 from pol import Recorder, Values
 from pol.errors import ProtocolError, UnsupportedError
+from pol.training import Checkpoints
 from pol.training.state.environment import Environment
 
 FEW = [[Kill(3)], [Kill(6, "end"), Kill(7), Kill(9)]]  # `pol bench resume` has all places of a kill
-OFTEN = ["plain", "moves by numpy", "break by enumerate", "zip", "validation", "told epochs", "stream", "values"]
+OFTEN = [
+    "plain",
+    "heads, zeros",
+    "shared values",
+    "moves by numpy",
+    "break by enumerate",
+    "zip",
+    "validation",
+    "told epochs",
+    "stream",
+    "values",
+]
 
 
 @pytest.mark.parametrize(
@@ -387,3 +400,164 @@ def test_a_loader_that_is_cycled_beside_another_one_is_named(tmp_path: Path) -> 
     both = zip(recorder.batches(loader()), short, strict=False)
     with pytest.warns(UserWarning, match="after short has ended: batches that itertools.cycle keeps are lost"):
         _ = [t.step(torch.cat(batches)) for batches in both]
+
+
+def branched(clears: str, none: bool = False, sparse: bool = False, clip: bool = False) -> resumed_loops.Loop:
+    """Steps without a loader that use one of two heads, and clear gradients at the top, before the recorder's step, at
+    the end of a step, or never."""
+
+    def run(t: Training) -> None:
+        heads = nn.ModuleList(nn.Embedding(5, 3, sparse=sparse) for _ in range(2))
+        t.model = heads  # type: ignore[assignment]  # another model
+        t.optimizer = torch.optim.SGD(
+            heads.parameters(), 0.1, momentum=0 if sparse else 0.9, weight_decay=0 if sparse else 0.1
+        )
+        recorder = t.record()
+        recorder.resume()
+        while recorder.steps < 12:
+            head = heads[recorder._steps % 5 == 2]
+            if clears == "top":
+                t.optimizer.zero_grad(none)
+            head(torch.randint(0, 5, (4,))).square().mean().backward()
+            if clip:
+                nn.utils.clip_grad_norm_(heads.parameters(), 0.1)
+            t.optimizer.step()
+            if clears == "before":
+                t.optimizer.zero_grad(none)
+            recorder.step()
+            t.at("step")
+            if clears == "end":
+                t.optimizer.zero_grad(none)
+        recorder.close()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("clears", "options"),
+    [
+        *((clears, {"none": none}) for clears in ("top", "before", "end") for none in (True, False)),
+        ("top", {"clip": True}),
+        ("top", {"sparse": True}),
+    ],
+)
+def test_gradients_that_are_zeros_are_put_back_as_zeros(clears: str, options: dict[str, bool]) -> None:
+    loop, name = branched(clears, **options), f"memory://{clears}{options}"
+    whole = resumed_loops.launch(loop, name)
+    for cuts in ([Kill(3)], [Kill(4), Kill(7)], [Kill(8), Kill(9)], [Kill(5), Kill(11)]):
+        assert resumed_loops.outcome(loop, cuts, f"{name}{cuts}", whole) == "equal", cuts
+
+
+@pytest.mark.parametrize("options", [{}, {"clip": True}])
+def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(options: dict[str, bool]) -> None:
+    loop, name = branched("never", **options), f"memory://never{options}"
+    with pytest.raises(ProtocolError, match=r"gradient of 0.weight at the checkpoint is used in the step behind it"):
+        resumed_loops.launch(loop, name)
+
+    def recorded(t: Training) -> None:
+        kept = Checkpoints(background=False, gradients=True)
+        t.record = functools.partial(t.record, checkpoints=kept)  # type: ignore[method-assign]  # other options
+        loop(t)
+
+    whole = resumed_loops.launch(recorded, f"{name}-recorded")
+    assert resumed_loops.outcome(recorded, [Kill(5)], f"{name}-cut", whole) == "equal"
+
+
+def test_gradients_that_nobody_uses_are_told_once() -> None:
+    """Those of a critic that a generator's loss flows through, and of a layer that no optimizer has."""
+
+    def run(t: Training) -> None:
+        critic, free = nn.Linear(3, 3), nn.Linear(3, 3)
+        t.model = nn.Sequential(t.model, critic, free)
+        t.optimizer = torch.optim.SGD(t.model[0].parameters(), 0.1)
+        of_critic = torch.optim.SGD(critic.parameters(), 0.1)
+
+        def step(batch: Tensor) -> float:
+            if t.recorder._steps % 3 == 0:
+                of_critic.zero_grad()
+                critic(batch).square().mean().backward()
+                of_critic.step()
+            t.optimizer.zero_grad()
+            t.model[0](free(critic(batch))).square().mean().backward()
+            t.optimizer.step()
+            t.recorder.step()
+            return 0.0
+
+        made = loader()
+        t.step = step  # type: ignore[method-assign]  # another step
+        t.loop(lambda epoch: t.recorder.batches(made), parts={"critic": of_critic})
+
+    with pytest.warns(UserWarning, match="gradients of 2.(weight|bias), which no recorded optimizer has"):
+        resumed_loops.launch(run, "memory://nobody")
+
+
+def test_values_that_share_an_object_share_it_again_or_are_refused(tmp_path: Path) -> None:
+    def made() -> dict[str, Any]:
+        first = [0]
+        return {"one": Values(a=first, held={"x": [first, {}]}), "two": Values(b=first, c=[])}
+
+    parts = made()
+    recorder = recorder_of(parts, f"file://{tmp_path}")
+    recorder.resume()
+    parts["one"].a.append(3)
+    recorder.step()
+    recorder.close()
+    again = made()
+    again["two"].b = [9]
+    recorder_of(again, f"file://{tmp_path}").resume()
+    assert again["two"].b is again["one"].a is again["one"].held["x"][0]
+    assert again["two"].b == [0, 3]
+    parts["two"].c = (parts["one"].a,)
+    with pytest.raises(UnsupportedError, match="two/c/0 is in a tuple, and is one object with one/a"):
+        recorder.step()
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_an_optimizer_that_the_recorder_lacks_is_refused_or_told(remembers: bool) -> None:
+    made = torch.optim.AdamW if remembers else torch.optim.SGD
+
+    def run(t: Training) -> None:
+        data = loader()
+
+        def batches(epoch: int) -> Any:
+            t.optimizer = made(t.model.parameters(), lr=1e-2)
+            return t.recorder.batches(data)
+
+        t.loop(batches)
+
+    words = f"updated by an optimizer .{made.__name__}. that the recorder doesn't have"
+    with pytest.raises(ProtocolError, match=words) if remembers else pytest.warns(UserWarning, match=words):
+        resumed_loops.launch(run, f"memory://made-anew-{remembers}")
+
+
+def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
+    """And nothing is said, as warnings are errors."""
+
+    class Both:
+        def __init__(self, model: nn.Module) -> None:
+            self.inner = [torch.optim.AdamW([parameter]) for parameter in model.parameters()]
+
+        def state_dict(self) -> list[Any]:
+            return [one.state_dict() for one in self.inner]
+
+        def load_state_dict(self, state: list[Any]) -> None:
+            for one, held in zip(self.inner, state, strict=True):
+                one.load_state_dict(held)
+
+    def run(t: Training) -> None:
+        both, data = Both(t.model), loader()
+
+        def batches(epoch: int) -> Iterator[Any]:
+            for batch in t.recorder.batches(data):
+                yield batch
+                for one in both.inner:
+                    one.step()
+
+        t.loop(batches, parts={"both": both})
+
+    resumed_loops.launch(run, "memory://inner")
+
+
+def test_a_cache_of_what_was_drawn_at_random_is_told() -> None:
+    with pytest.warns(UserWarning, match="drawing at random fills dataset.cache of the loader 'data'"):
+        resumed_loops.launch(doctored_loops.caching, "memory://cache")

@@ -13,6 +13,8 @@ from torch.nn.modules import module as module_hooks
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
+from pol.graph.capture.guards.argument_checks import is_recorders
+
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 _CONTAINERS = frozenset({dict, OrderedDict, list, set})
 """Most attributes of modules; looking for them first halves the time."""
@@ -71,8 +73,7 @@ def _hooks(owners: Iterable[object], names: Sequence[str]) -> Iterator[tuple[int
         for name in names:
             table: Mapping[int, object] | None = getattr(owner, name)
             if table:
-                for number, function in table.items():
-                    yield number, _Hook(function)
+                yield from ((number, _Hook(hook)) for number, hook in table.items() if not is_recorders(hook))
 
 
 def _is_plain(value: object) -> bool:

@@ -10,11 +10,10 @@ recorder.close()
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -24,36 +23,30 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import nn
 from torch.optim import Optimizer
 
-from pol.commitments.complete_state import CompleteState, StateEntry
-from pol.errors import ProtocolError, UnsupportedError
-from pol.execution.device.open_device import CPU
-from pol.training.exact.exact_step import ExactStep
+from pol.commitments.complete_state import CompleteState
+from pol.errors import ProtocolError
 from pol.training.lineage.base_training import FromTask, StartOfRecord
-from pol.training.record import learning_record, newest_checkpoint, signed_heads
-from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
-from pol.training.record.recorded_run import COMPONENT, PROGRESS
-from pol.training.recorder.background_job import Background, Staging
+from pol.training.record.learning_record import LearningRecord
 from pol.training.recorder.doctor_control import Rehearsal, store_of
 from pol.training.recorder.drawn_by_hand import DrawnByHand
+from pol.training.recorder.optimizer_steps import OptimizerSteps
 from pol.training.recorder.recorded_task import RecordedTask
-from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing
+from pol.training.recorder.recorded_training import RecordedTraining
+from pol.training.recorder.recorder_options import DEFAULT, Checkpoints, Sealing, interval, trainer_state
 from pol.training.recorder.unrecorded_state import users_frames
-from pol.training.state import components, readable, tensors
-from pol.training.state.device_arrays import hashed_on
 from pol.training.state.draws import OTHER_DATA
-from pol.training.state.random_state import Generator, RandomSources
-from pol.training.state.trainer_state import Stateful, TrainerState
-from pol.training.storage import checkpoint_tensors, stored_checkpoint
+from pol.training.state.random_state import Generator
+from pol.training.state.trainer_state import Stateful
 from pol.training.storage.key_file import load_signing_key
 from pol.training.storage.store import Store
-from pol.training.task.learning_proof import ARITHMETIC, CANONICAL, LearningProof
+from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_training import environment
 
 Batch = TypeVar("Batch")
 
 
-class Recorder:
+class Recorder(RecordedTraining):
     """Records the complete state of a training every so many steps.
 
     store: a `Store` or its URL.
@@ -91,8 +84,8 @@ class Recorder:
         if task is not None and not isinstance(task, LoadedTask):
             raise ProtocolError(f"task= is a {type(task).__name__}: give a loaded task, pol.load(store, digest)")
         self._goes_on: dict[FrameType, int | None] = {}
-        self._asked = _interval(every, task)
-        self.every = self._asked if self._rehearsal is None else 1
+        self._asked = interval(every, task)
+        every_taken = self._asked if self._rehearsal is None else 1
         if task is not None and start is not None:
             raise ProtocolError("a task says what it begins with: leave out the start")
         if task is not None and sealing is not None:
@@ -100,23 +93,15 @@ class Recorder:
         self.store = store_of(store, self._first_process())
         if sealing is not None:
             self.store = sealing.over(self.store)
-        self._exact = next((part for part in (parts or {}).values() if isinstance(part, ExactStep)), None)
-        self.state = _trainer_state(model, optimizer, scheduler, scaler, parts or {}, checkpoints.gradients)
-        self._task = None if task is None else RecordedTask(self.store, task, self.state.updated("optimizer"))
-        self._start: StartOfRecord | None = start if task is None else FromTask(task)
-        self._key = None if key is None or self._rehearsal is not None else load_signing_key(key)
-        self._steps = 0
+        self.state = trainer_state(model, optimizer, scheduler, scaler, parts or {}, checkpoints.gradients)
+        followed = None if task is None else RecordedTask(self.store, task, self.state.updated("optimizer"))
+        begun = start if task is None else FromTask(task)
+        signing = None if key is None or self._rehearsal is not None else load_signing_key(key)
+        super().__init__(self.store, self.state, every_taken, checkpoints, followed, begun, signing)
+        self._updates = OptimizerSteps(self.state)
         self._by_hand = DrawnByHand(self.state.random, self.state.parts.values())
-        self._recorded = -1
         self._is_due = False
         self._held: tuple[int, CompleteState] | None = None
-        self.record = LearningRecord(os.urandom(32), GIVEN, self.every, ())
-        self._options = checkpoints
-        self._bytes_of = tensors.of_tensor if checkpoints.device == CPU else hashed_on(checkpoints.device)
-        self._background = Background() if checkpoints.background else None
-        self._staging, self._base_staging = Staging(), Staging()
-        self._base: stored_checkpoint.UpdateBase | None = None
-        self._tried: LearningRecord | None = None
 
     @property
     def steps(self) -> int:
@@ -146,6 +131,7 @@ class Recorder:
         data = self.state.data
         data.allows_other, data.thread = bool(allow), threading.get_ident()
         data.arrived, data.before_draw = self._arrived, self._before_draw
+        self.state.cleared.reporting = self._reporting
         with self._reporting():
             if self._rehearsal is not None:
                 self._rehearsal.begin(self.state.parts)
@@ -155,33 +141,8 @@ class Recorder:
         data.until_due = self.every - self._steps % self.every
         if self._steps:
             self._by_hand.resume()
+            self.state.cleared.follow(not data.stepped, is_resumed=True)
         return self.epoch
-
-    def _restore(self) -> bool:
-        """Whether there was a checkpoint; if not, the start is recorded."""
-        self.store.clean()
-        found = newest_checkpoint.load_newest_checkpoint(self.store, self._read)
-        if found is None:
-            if self._start is not None:
-                start = self._start.begin(self.state.model, self.store)
-                self.record = dataclasses.replace(self.record, start=start)
-            self._checkpoint()
-            if self._task is not None:
-                self.flush()  # a state that doesn't fit the task stops the training before it begins
-            return False
-        self.record = found.record
-        signed_heads.require_signer(self.record, self._key)
-        if self.record.interval != self.every:
-            raise ProtocolError(
-                f"the run was recorded every {self.record.interval} steps, not every {self.every}: keep the interval, "
-                "or record into another store"
-            )
-        state = dict(found.components)
-        self._steps = self._recorded = int(state.pop(PROGRESS)["steps"])
-        if self._task is not None:
-            self._task.load(state.pop(COMPONENT, None))
-        self.state.load(state)
-        return True
 
     def batches(
         self,
@@ -252,16 +213,20 @@ class Recorder:
                 )
             else:
                 self._is_due, self._held = False, None  # the program itself doesn't record this step
+        self._updates.require_recorded()
         self._by_hand.note_step(self._steps + 1, bool(data.stepped or data.open))
         self._steps += 1
         data.note_step()
         if self._task is not None and self._steps == 1:
             self._task.require_first_step(self._now())
         data.until_due = self.every - self._steps % self.every
+        if self._steps == 1 and not data.stepped:
+            self.state.cleared.follow(by_hand=True)  # it shows how the loop clears them
         if self._steps % self.every:
             return
         self._is_due = True
         if not data.stepped:
+            self._follow_gradients()
             self._checkpoint()  # the loop draws by hand
         elif not data.open:
             self._held = self._captured(held=True)
@@ -279,12 +244,14 @@ class Recorder:
                 self._held = self._captured(held=True)
             return None
         taken = self._captured()
+        self._follow_gradients()
         return lambda: self._keep(taken)
 
     def _arrived(self) -> None:
         """The loop draws for the first time: nothing may have changed since `resume`."""
-        changed = self._differing()
-        if not changed:
+        self.state.cleared.put_back()
+        self.state.cleared.follow(by_hand=False, is_resumed=True)
+        if not (changed := self._differing()):
             return
         warnings.warn(
             f"{', '.join(changed[:3])} had changed between resume() and the first batch, and is put back as it was "
@@ -297,38 +264,13 @@ class Recorder:
             if wrong := self._differing():
                 raise self._not_restored(wrong)
 
-    def _differing(self) -> list[str]:
-        """Arrays and values that aren't those of the newest checkpoint; versions and hardware may differ."""
-        saved = stored_checkpoint.load_document(self.store, self.record.checkpoints[-1].object)
-        entries, documents = self._whole(self._now())
-        known, now = ({entry.name: entry for entry in found} for found in (saved.entries, entries))
-        odd = [name for name in sorted(known.keys() | now.keys()) if known.get(name) != now.get(name)]
-        odd = [name for name in odd if name.partition("/")[0] not in ("environment", COMPONENT)]
-        one, other = (
-            readable.flat({name: held[name] for name in odd if name in held}) for held in (saved.documents, documents)
-        )
-        values = [path for path in {**one, **other} if one.get(path) != other.get(path)]
-        return [*(name for name in odd if "/" in name), *values]
-
-    def _not_restored(self, names: Sequence[str]) -> ProtocolError:
-        return ProtocolError(
-            f"{', '.join(names[:3])} isn't what the checkpoint of step {self._steps} commits to, after it was put "
-            "back: an object restores another state than it gave, a file is corrupt, or a tensor is spread otherwise. "
-            "Let load_state_dict restore all that state_dict gives"
-        )
-
-    def _whole(self, state: CompleteState) -> tuple[Sequence[StateEntry], Mapping[str, bytes]]:
-        """Entries and documents of a state of this recorder."""
-        return state.entries, state.documents
-
     def flush(self) -> None:
         """Wait until all checkpoints that were taken so far are stored; one that is due is taken at the next batch.
 
         Raises:
             OperationalError: the store failed.
         """
-        if self._background is not None:
-            self._background.wait()
+        self._wait()
 
     def _finish(self) -> None:
         """Take a checkpoint that is due, as no batch may be drawn any more, and wait for all."""
@@ -342,6 +284,8 @@ class Recorder:
         Raises:
             OperationalError: the store failed; the last steps are tried even after a failed checkpoint.
         """
+        self._updates.release()
+        self.state.cleared.release()
         try:
             self.flush()
         finally:
@@ -386,6 +330,14 @@ class Recorder:
         """Errors inside are reported to `pol doctor`."""
         return nullcontext() if self._rehearsal is None else self._rehearsal.reporting()
 
+    def _follow_gradients(self) -> None:
+        if self._steps % self._asked == 0:  # a rehearsal records steps that the program doesn't
+            self.state.cleared.follow(by_hand=not self.state.data.stepped)
+
+    def _keep(self, taken: tuple[int, CompleteState]) -> None:
+        self._is_due, self._held = False, None
+        super()._keep(taken)
+
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Report to `pol doctor` after a step, and end the program if it asks."""
         is_over = rehearsal.is_over(self._steps)
@@ -396,105 +348,3 @@ class Recorder:
         rehearsal.note(self._steps, self.state, self._goes_on)
         if is_over:
             rehearsal.end(self._steps)
-
-    def _checkpoint(self) -> None:
-        """Record the present state; the copy is taken before this returns."""
-        self._keep(self._captured())
-
-    def _captured(self, held: bool = False) -> tuple[int, CompleteState]:
-        """The number of steps, and the present state or a copy of it; a copy if it's held while steps go on."""
-        self._recorded = self._steps
-        self.flush()
-        if self._background is None and not self._options.updates:
-            now, copy = self._now(), self._staging.copies()
-            return self._steps, dataclasses.replace(
-                now, arrays={n: copy(n, a) for n, a in now.arrays.items()}
-            ) if held else now
-        # One tensor at a time, so that of a state on a device, which is brought here, no two copies are here.
-        threads = 0 if self._background is None else 1
-        return self._steps, components.encode(self._components(), threads, self._bytes_of, self._staging.copies())
-
-    def _keep(self, taken: tuple[int, CompleteState]) -> None:
-        self._is_due, self._held = False, None
-        if self._background is None:
-            self._store(*taken)
-        else:
-            self._background.start(lambda: self._store(*taken))
-
-    def _read(self, store: Store, saved: stored_checkpoint.StoredCheckpoint) -> AbstractContextManager[CompleteState]:
-        return checkpoint_tensors.open_state(store, saved)
-
-    def _components(self) -> dict[str, object]:
-        found: dict[str, Any] = {**self.state.components(), PROGRESS: {"steps": self._steps}}
-        if self._task is not None and self._is_exact:
-            found["environment"] |= {ARITHMETIC: CANONICAL}
-        return found
-
-    @property
-    def _is_exact(self) -> bool:
-        """Whether a `pol.exact` among the parts has taken all steps."""
-        return self._exact is not None and self._exact.number == self._steps
-
-    def _now(self) -> CompleteState:
-        return components.encode(self._components(), 0, self._bytes_of)
-
-    def _store(self, steps: int, state: CompleteState) -> None:
-        if self._task is not None:
-            state = self._task.record(steps, state)
-        base = self._base
-        if base is not None and base.updates + 1 >= self._options.full_every:
-            base = None
-        digest, saved = stored_checkpoint.save(self.store, steps, state, base)
-        self._publish(RecordedCheckpoint(steps, saved.root, digest))
-        if self._options.updates:
-            self._base = stored_checkpoint.UpdateBase(digest, state, 0 if base is None else base.updates + 1)
-            self._staging, self._base_staging = self._base_staging, self._staging
-
-    def _publish(self, checkpoint: RecordedCheckpoint) -> None:
-        name, limit = learning_record.HEAD, learning_record.DOCUMENT_LIMIT
-        found = self.store.read(name, limit=limit) if self.store.holds(name) else None
-        if self._tried is not None and found == self._tried.encode():
-            # The store had reported a failure of a write that succeeded.
-            self.record = self._tried
-            if self.record.checkpoints[-1] == checkpoint:
-                return
-        if found != (self.record.encode() if self.record.checkpoints else None):
-            raise ProtocolError(
-                f"another process records into {self.store.url}: stop one of the two, or give each a store of its own"
-            )
-        record = self.record.extended(checkpoint)
-        if self._key is not None:
-            record = signed_heads.sign(record, self._key)
-        self._tried = record
-        learning_record.publish(self.store, record)
-        self.record = record
-
-
-def _interval(every: int | None, task: LoadedTask | None) -> int:
-    """Steps between two checkpoints."""
-    if task is not None and every not in (None, task.document.interval):
-        raise ProtocolError(
-            f"the task asks for a checkpoint every {task.document.interval} steps, not every {every}: leave it out"
-        )
-    if every is None:
-        every = 100 if task is None else task.document.interval
-    if every < 1:
-        raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
-    return every
-
-
-def _trainer_state(
-    model: nn.Module,
-    optimizer: Optimizer | None,
-    scheduler: Stateful | None,
-    scaler: Stateful | None,
-    parts: Mapping[str, Stateful | Generator],
-    gradients: bool,
-) -> TrainerState:
-    generators = {name: part for name, part in parts.items() if isinstance(part, Generator)}
-    named: dict[str, Stateful | None] = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
-    named |= {name: part for name, part in parts.items() if not isinstance(part, Generator)}
-    if reserved := named.keys() & {PROGRESS, COMPONENT}:
-        raise UnsupportedError(f"{sorted(reserved)[0]!r} can't be the name of a part: choose another identifier")
-    stateful = {name: part for name, part in named.items() if part is not None}
-    return TrainerState(model, stateful, RandomSources(generators), gradients=gradients)

@@ -1,19 +1,25 @@
-"""Options of a recorder: how checkpoints are taken, and who can open them."""
+"""Options of a recorder: how checkpoints are taken, who can open them, and what they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from torch import nn
+from torch.optim import Optimizer
 
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 from pol.execution.device.open_device import CPU, require_device_name
+from pol.training.record.recorded_run import COMPONENT, PROGRESS
+from pol.training.state.random_state import Generator, RandomSources
+from pol.training.state.trainer_state import Stateful, TrainerState
 from pol.training.storage import stored_checkpoint
 from pol.training.storage.key_file import load_opening_key
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.store import Store
+from pol.training.task.task_document import LoadedTask
 
 
 @dataclass(frozen=True)
@@ -68,3 +74,38 @@ class Sealing:
 
 
 DEFAULT = Checkpoints()
+
+
+def interval(every: int | None, task: LoadedTask | None) -> int:
+    """Steps between two checkpoints."""
+    if task is not None and every not in (None, task.document.interval):
+        raise ProtocolError(
+            f"the task asks for a checkpoint every {task.document.interval} steps, not every {every}: leave it out"
+        )
+    if every is None:
+        every = 100 if task is None else task.document.interval
+    if every < 1:
+        raise ProtocolError(f"a checkpoint every {every} steps makes no sense: give 1 or more")
+    return every
+
+
+def trainer_state(
+    model: nn.Module,
+    optimizer: Optimizer | None,
+    scheduler: Stateful | None,
+    scaler: Stateful | None,
+    parts: Mapping[str, Stateful | Generator],
+    gradients: bool,
+) -> TrainerState:
+    """The state of the objects that a recorder is given.
+
+    Raises:
+        UnsupportedError: a part without a state, or with a name that is taken.
+    """
+    generators = {name: part for name, part in parts.items() if isinstance(part, Generator)}
+    named: dict[str, Stateful | None] = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
+    named |= {name: part for name, part in parts.items() if not isinstance(part, Generator)}
+    if reserved := named.keys() & {PROGRESS, COMPONENT}:
+        raise UnsupportedError(f"{sorted(reserved)[0]!r} can't be the name of a part: choose another identifier")
+    stateful = {name: part for name, part in named.items() if part is not None}
+    return TrainerState(model, stateful, RandomSources(generators), gradients=gradients)

@@ -15,7 +15,7 @@ from pol.training.state import random_state
 from pol.training.state.batch_digest import digest
 from pol.training.state.draws import OTHER_DATA, Draws, cause
 from pol.training.state.epoch_lengths import EpochLengths, look_for_counts
-from pol.training.state.loader_parts import Count, LoaderParts
+from pol.training.state.loader_parts import ChangedData, Count, LoaderParts
 
 Batch = TypeVar("Batch")
 SEEN_TAG = b"pol/batches/1"
@@ -62,9 +62,7 @@ class DataCursor:
         self._is_over = self._is_resumed = self._is_counted = self._was_past = False
         self.drawn = 0
         self._steps: list[int] = []
-        self._shown: dict[str, object] = {}
-        """What was seen of the loader's data when it was last drawn from."""
-        self._told: set[str] = set()
+        self._data = ChangedData(name)
 
     @property
     def present(self) -> tuple[int, int]:
@@ -118,7 +116,7 @@ class DataCursor:
                 "name='validation'), or the same name= if one takes the place of the other"
             )
         if known is not loader:
-            self._shown = {}
+            self._data.shown = {}
         self._loader = weakref.ref(loader) if getattr(type(loader), "__weakrefoffset__", 0) else lambda: None
 
     def end_epoch(self) -> None:
@@ -185,12 +183,12 @@ class DataCursor:
                 keep = self._draws.ask(self.name, begins=False)
                 places = [] if place is None else self._placed(place, max(1, parts.workers))
                 before = self._random.raw()
-                self._tell_changed(parts)
+                self._data.look_before(parts)
                 try:
                     batch = next(iterator)
                 except StopIteration:
                     break
-                self._shown = parts.data()
+                self._data.look_behind(parts, self._random, before if self.batch else None)
                 keep()
                 self._require_used(uneven)
                 self._before.append(before)
@@ -233,19 +231,6 @@ class DataCursor:
         for path, generator in parts.generators.items():
             self._random.register(f"{self.name}.{path}", generator)
         return parts
-
-    def _tell_changed(self, parts: LoaderParts) -> None:
-        """Warn of data that the loop has changed between two draws, once for each."""
-        now = parts.data()
-        changed = {path.lstrip(".") for path, seen in self._shown.items() if now.get(path, seen) != seen} - self._told
-        self._told |= changed
-        if changed:
-            warnings.warn(
-                f"the loop has changed {', '.join(sorted(changed)[:3])} of the loader {self.name!r}, which is in no "
-                "checkpoint: a resumption may draw other batches. Set it in set_epoch(epoch) of data set or sampler, "
-                "or give the recorder a part that holds it",
-                stacklevel=4,
-            )
 
     def _ended(self) -> tuple[int, int]:
         is_whole = self._is_counted or self.batch == self._began["size"]

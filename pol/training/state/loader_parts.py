@@ -15,7 +15,8 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from pol.training.state.random_state import Generator
+from pol.training.state.batch_digest import digest
+from pol.training.state.random_state import Generator, RandomSources, as_plain
 
 MAX_ITEMS, MAX_OBJECTS = 64, 2000
 MAX_ORDER = 1 << 14
@@ -72,6 +73,15 @@ class LoaderParts:
                     elif isinstance(item, np.ndarray) or (item is value and isinstance(item, float | str)):
                         found[f"{path}.{name}"] = id(item) if isinstance(item, np.ndarray) else item
         return found
+
+    def kept(self) -> dict[str, int]:
+        """How much data sets hold in containers: a cache grows as it is drawn from."""
+        return {
+            f"{path}.{name}": len(value) - (value[:MAX_OBJECTS].count(None) if isinstance(value, list) else 0)
+            for path, owner in self._counting.items()
+            for name, value in getattr(owner, "__dict__", {}).items()
+            if isinstance(owner, Dataset) and (isinstance(value, dict | set) or type(value) is list)
+        }
 
     def set_epoch(self, epoch: int, before: Mapping[str, Count]) -> None:
         """Tell the epoch to the loader and its samplers, unless they have counted on since ``before`` themselves."""
@@ -130,6 +140,43 @@ class LoaderParts:
         for own in running:
             own[_RUNNING] = None
         return bool(running)
+
+
+class ChangedData:
+    """Warns of data of a loader that changes as it is drawn from, or between two draws: no checkpoint holds it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shown: dict[str, object] = {}
+        """What was seen of the data when it was last drawn from."""
+        self._kept: dict[str, int] = {}
+        self._told: set[str] = set()
+
+    def look_before(self, parts: LoaderParts) -> None:
+        """Before a draw: what the loop has changed since the last one."""
+        now, self._kept = parts.data(), parts.kept()
+        self._tell(
+            {path for path, seen in self.shown.items() if now.get(path, seen) != seen},
+            "the loop has changed {}, which is in no checkpoint: a resumption may draw other batches. Set it in "
+            "set_epoch(epoch) of data set or sampler, or give the recorder a part that holds it",
+        )
+
+    def look_behind(self, parts: LoaderParts, random: RandomSources, before: Mapping[str, Any] | None) -> None:
+        """Behind a draw: what it has filled at random. ``before``: the random state before one that draws no order."""
+        self.shown, now = parts.data(), parts.kept()
+        filled = {path for path, count in self._kept.items() if now.get(path) != count}
+        if filled and before is not None and digest(as_plain(before)) != digest(random.state()):
+            self._tell(
+                filled,
+                "drawing at random fills {}, which is in no checkpoint: behind a resumption a cache is filled with "
+                "other draws. Fill it before the training, or keep in it what isn't drawn",
+            )
+
+    def _tell(self, paths: set[str], said: str) -> None:
+        new = {path.lstrip(".") for path in paths} - self._told
+        self._told |= new
+        if new:
+            warnings.warn(said.format(f"{', '.join(sorted(new)[:3])} of the loader {self.name!r}"), stacklevel=5)
 
 
 def _is_order(value: Sequence[object]) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -11,9 +10,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.state import plain_data, tensors
+from pol.training.state import tensors, values
 from pol.training.state.data_cursors import DataCursors
 from pol.training.state.environment import Environment
+from pol.training.state.gradients import Gradients
 from pol.training.state.random_state import RandomSources
 
 RESERVED = frozenset({"parameters", "buffers", "gradients", "model", "random", "cursor", "environment"})
@@ -23,34 +23,6 @@ OWN = "own"
 
 ORDERS = "orders"
 """How an optimizer's tensors lie in memory, where that isn't row by row: a sum over one depends on it."""
-
-
-KEYS = "keys"
-"""In which order the dictionaries of a `Values` hold their keys: a loop may go over them, or drop the eldest."""
-
-
-class Values:
-    """Plain variables of a loop as a part: `pol.Values(best=0.0, bad_epochs=0)`; read and set them as attributes."""
-
-    def __init__(self, **values: Any):
-        vars(self).update(values)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"no value {name}: name it when Values is made")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        getattr(self, name)
-        vars(self)[name] = value
-
-    def state_dict(self) -> dict[str, Any]:
-        """The values."""
-        return dict(vars(self))
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set them; a dictionary that makes missing values, or is ordered, stays one."""
-        held = dict(vars(self))
-        vars(self).clear()
-        vars(self).update({name: _as_held(held.get(name), value) for name, value in state.items()})
 
 
 @runtime_checkable
@@ -92,6 +64,8 @@ class TrainerState:
         self.random = random
         self.data = DataCursors(random)
         self.gradients = gradients
+        kept = [name for name, _ in model.named_parameters()] if gradients else []
+        self.cleared = Gradients(self.trainable, self._updated, kept)
         self._environment = Environment([model, *parts.values()])
 
     def components(self) -> dict[str, object]:
@@ -109,23 +83,33 @@ class TrainerState:
                 "extra": {name: module.get_extra_state() for name, module in _with_extra(self.model)},
             },
             "random": random,
-            "cursor": self.data.state(),
+            "cursor": {**self.data.state(), "gradients": self.cleared.state()},
             "environment": self._environment.state(),
         }
         if self.gradients:
             components["gradients"] = {n: p.grad for n, p in parameters.items() if p.grad is not None}
+        beside = values.beside(self.parts, [*parameters.values(), *buffers.values()])
         for name, part in self.parts.items():
             state = part.state_dict()
-            keys = {}
-            if isinstance(part, Values):
-                _require_copies(state, name, {_memory(tensor) for tensor in [*parameters.values(), *buffers.values()]})
-                keys = _keys(state)
-            more = {OWN: self.own(part), ORDERS: _orders(part, state), KEYS: keys}
+            more = {OWN: self.own(part), ORDERS: _orders(part, state), **beside.get(name, {})}
             components[name] = {"state": state, "names": _names(part, parameters)}
             components[name] |= {key: value for key, value in more.items() if value}
         if any(not isinstance(part, Optimizer) for part in self.parts.values()):
             self.random.load(random)  # some loaders draw when they are first asked for their state
         return components
+
+    def trainable(self) -> dict[str, Tensor]:
+        """All tensors that may have gradients which an optimizer uses, by name."""
+        found: dict[str, Tensor] = dict(self.model.named_parameters())
+        for name, part in self.parts.items():
+            more = part.named_parameters() if isinstance(part, nn.Module) else self.own(part).items()
+            found |= {f"{name}/{own}": tensor for own, tensor in more}
+        return found
+
+    def _updated(self) -> Iterator[Tensor]:
+        for part in self.parts.values():
+            if isinstance(part, Optimizer):
+                yield from (tensor for group in part.param_groups for tensor in group["params"])
 
     def own(self, part: Stateful) -> dict[str, Tensor]:
         """Tensors that an optimizer updates, by number, and that neither the model nor a module among the parts holds:
@@ -175,22 +159,24 @@ class TrainerState:
         options: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for name, part in self.parts.items():
             state = components[name]["state"]
-            part.load_state_dict(_in_order(state, components[name].get(KEYS, {})))
+            part.load_state_dict(values.in_order(state, components[name].get(values.KEYS, {})))
             if isinstance(part, Optimizer):
                 _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
                 updated = [tensor for group in part.param_groups for tensor in group["params"]]
-                for number, values in state["state"].items():
-                    part.state[updated[number]] = _uncast(part.state[updated[number]], values)
+                for number, recorded in state["state"].items():
+                    part.state[updated[number]] = _uncast(part.state[updated[number]], recorded)
                 for number, orders in components[name].get(ORDERS, {}).items():
                     held = part.state[updated[number]]
                     held.update({key: tensors.in_order(held[key], order) for key, order in orders.items()})
                 options += [(group, {k: v for k, v in group.items() if k != "params"}) for group in part.param_groups]
+        values.join(self.parts, components)
         for group, restored in options:
             group.update(restored)  # a scheduler may have set rates when it took its state
         if self.gradients:
             for name, parameter in parameters.items():
                 gradient = components["gradients"].get(name)
                 parameter.grad = None if gradient is None else gradient.to(parameter.device)
+        self.cleared.load(components["cursor"]["gradients"])
         self.random.load(components["random"])
         self.data.load(components["cursor"])
 
@@ -246,57 +232,6 @@ def _orders(part: Stateful, state: Mapping[str, Any]) -> dict[int, dict[str, lis
         if isinstance(values, Mapping)
     }
     return {number: orders for number, orders in found.items() if orders}
-
-
-def _as_held(held: Any, value: Any) -> Any:
-    if isinstance(held, defaultdict):
-        return defaultdict(held.default_factory, value)
-    return OrderedDict(value) if type(held) is OrderedDict else value
-
-
-def _memory(tensor: Tensor) -> int:
-    return 0 if tensor.is_meta or tensor.layout != torch.strided else tensor.untyped_storage().data_ptr()
-
-
-def _require_copies(value: Any, path: str, own: set[int]) -> None:
-    """No value is a tensor of the model, with which it changes now, and after a resumption no more."""
-    if isinstance(value, Tensor):
-        if type(value) is Tensor and _memory(value) in own - {0}:
-            raise UnsupportedError(
-                f"{path} is the model's own tensor and changes with it, which it wouldn't after a resumption: keep a "
-                "copy, as by copy.deepcopy(model.state_dict())"
-            )
-    elif isinstance(value, Mapping | list | tuple):
-        items = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, item in items:
-            _require_copies(item, f"{path}/{plain_data.segment(key)}", own)
-
-
-def _keys(value: Any, path: str = "") -> dict[str, list[Any]]:
-    """The keys of each dictionary below ``value``, by path; those of ``value`` itself are names."""
-    if isinstance(value, Mapping):
-        items = [(plain_data.segment(key), item) for key, item in value.items()]
-    else:
-        items = [(str(number), item) for number, item in enumerate(value if isinstance(value, list | tuple) else ())]
-    found = {path: list(value)} if path and isinstance(value, Mapping) and len(value) > 1 else {}
-    for name, item in items:
-        found |= _keys(item, f"{path}/{name}")
-    return found
-
-
-def _in_order(value: Any, keys: Mapping[str, list[Any]], path: str = "") -> Any:
-    """The value with its dictionaries' keys in the order of `_keys`; ProtocolError if they are others."""
-    if not keys:
-        return value
-    if type(value) in (list, tuple):
-        return type(value)(_in_order(item, keys, f"{path}/{number}") for number, item in enumerate(value))
-    if not isinstance(value, dict):
-        return value
-    order = keys.get(path, list(value))
-    if set(order) != value.keys() or len(order) != len(value):
-        raise ProtocolError(f"the keys of {path} are in another order than their own")
-    ordered = {key: _in_order(value[key], keys, f"{path}/{plain_data.segment(key)}") for key in order}
-    return Counter(ordered) if isinstance(value, Counter) else ordered
 
 
 def _fill(kind: str, targets: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:

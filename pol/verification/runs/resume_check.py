@@ -26,6 +26,7 @@ from pol.verification.runs.rehearsed_run import (
 from pol.verification.runs.replica_check import explain_lost_replicas, notes_on_replicas
 from pol.verification.runs.resume_diagnosis import (
     Advice,
+    doubts,
     explain_different_runs,
     explain_failure,
     explain_lost,
@@ -40,7 +41,7 @@ from pol.verification.runs.run_difference import Difference, beside_differing, f
 
 EXACT, NOT_DETERMINISTIC, NOT_EXACT = "exact", "not deterministic", "resume not exact"
 SEEN = "exact as far as seen"
-"""Nothing differs, and the runs didn't reach all places at which a resumption has to be seen."""
+"""Nothing differs, and the runs didn't reach all places at which a resumption has to be seen, or a variable does."""
 NOT_PORTABLE = "not exact elsewhere"
 """The training repeats itself here, and has other bits with other instructions and another number of threads."""
 OTHER_ROOTS = "two launches differ in root"
@@ -238,6 +239,7 @@ class _Examination:
         if unseeded := sorted({name for pair in pairs for name in generators(undrawn(*pair))}):
             return self._report(OTHER_ROOTS, [explain_unseeded(unseeded)])
         not_seen = [] if one_epoch or self._ended_itself else unseen(self.whole.recorded, self.cuts, self._limit)
+        not_seen += doubts(lost)
         return self._report(SEEN if not_seen else EXACT, not_seen=not_seen)
 
     def _report(

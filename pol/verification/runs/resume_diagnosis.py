@@ -134,6 +134,17 @@ def note_on_variables(beside: Sequence[UnrecordedState]) -> list[str]:
     return notes
 
 
+def doubts(beside: Sequence[UnrecordedState]) -> list[str]:
+    """What equal records leave open: variables that are lost and that the loop reads next, without effect so far."""
+    names = [item.name + item.where for item in beside if item.kind in (VALUE, TENSOR) and item.read > 0]
+    if not names:
+        return []
+    return [
+        f"an effect of {', '.join(names)}: the loop reads it behind a resumption, and it isn't recorded. Make it a "
+        "value of parts={'values': pol.Values(...)}, or set it anew before it is read"
+    ]
+
+
 def explain_different_runs(facts: RunDifference) -> list[Advice]:
     """Why two uninterrupted runs differ; the likeliest cause first."""
     found, first = facts.components, facts.difference.step == 0

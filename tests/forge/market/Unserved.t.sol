@@ -6,9 +6,12 @@ import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {IObjections, Segment} from "../../../contracts/market/IObjections.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
+import {Look} from "../../../contracts/market/IVerdicts.sol";
+import {Opening, Rerun} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
-import {Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
 import {ObjectionBase} from "./ObjectionBase.sol";
 
 /// @notice Who sits and isn't served says so: two end the training, and one alone answers for it if a verdict stands.

@@ -132,7 +132,11 @@ PARTS: dict[str, tuple[str, ...]] = {
         "court_gas.market_dispute_figures",
     ),
     "scale": ("checkpoint_memory.memory_figures", "move_preparation.move_figures", "gpt2_dispute.gpt2_figures"),
-    "record": ("state_mutations.mutation_figures", "recording_cost.record_figures"),
+    "record": (
+        "state_mutations.mutation_figures",
+        "record_mutations.record_mutation_figures",
+        "recording_cost.record_figures",
+    ),
     "resume": ("resumed_loops.resume_figures", "doctored_loops.doctor_figures"),
     "attacks": ("attack_battery.attack_figures", "attack_battery.admission_figures"),
     "incentives": ("incentive_grid.incentive_figures",),

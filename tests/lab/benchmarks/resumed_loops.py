@@ -386,6 +386,52 @@ def moving() -> Iterable[Tensor]:
     return loader(Points(lambda: float(draw.normal())))
 
 
+def heads(t: Training) -> None:
+    """A head that some steps leave out; its weights decay all the same, as its gradient is zero and not None."""
+    made, other = loader(), nn.Linear(3, 1)
+    t.model = nn.Sequential(t.model, nn.ModuleList([other]))
+    t.optimizer = torch.optim.AdamW(t.model.parameters(), lr=1e-2, weight_decay=0.1)
+    recorder = t.record()
+
+    def step(batch: Tensor) -> None:
+        t.at("begin")
+        t.optimizer.zero_grad(set_to_none=False)
+        (other if recorder._steps % 7 == 2 else t.model[0])(batch).square().mean().backward()
+        t.optimizer.step()
+        recorder.step()
+        t.at("step")
+
+    for _ in range(recorder.resume(), EPOCHS):
+        for batch in recorder.batches(made):
+            step(batch)
+        t.end(0.0)
+    recorder.close()
+
+
+def shared(t: Training) -> None:
+    """Two parts hold one list, and one of them changes it."""
+    made, losses = loader(), [1.0]
+    written, read = Values(losses=losses), Values(losses=losses)
+
+    def batches(epoch: int) -> Iterator[Tensor]:
+        for batch in t.recorder.batches(made):
+            yield batch * read.losses[-1]
+            written.losses.append(0.9 * written.losses[-1])
+
+    t.loop(batches, parts={"written": written, "read": read})
+
+
+def begun_anew(t: Training) -> None:
+    """An optimizer whose state begins anew in each epoch."""
+
+    def batches(epoch: int) -> Any:
+        t.optimizer.state.clear()
+        return t.recorder.batches(made)
+
+    made = loader()
+    t.loop(batches)
+
+
 Loop = Callable[[Training], None]
 LOOPS: dict[str, Loop] = {
     "plain": through(),
@@ -435,6 +481,9 @@ LOOPS: dict[str, Loop] = {
     "thawed": thawed,
     "half precision": half_precision,
     "values": remembered,
+    "heads, zeros": heads,
+    "shared values": shared,
+    "optimizer begun anew": begun_anew,
 }
 
 

@@ -144,17 +144,23 @@ def _of_optimizer(optimizer: object, loop: Loop) -> Iterator[str]:
         )
 
 
+def is_recorders(hook: object) -> bool:
+    """Whether a hook is that of a recorder, which looks and changes nothing."""
+    return str(getattr(hook, "__module__", "")).startswith("pol.training.")
+
+
 def _of_hooks(training: Training) -> Iterator[str]:
     given: Sequence[object] = training.optimizers
     optimizers = [item for item in given if isinstance(item, Optimizer)]
     hooks = [
         table for item in optimizers for table in (item._optimizer_step_pre_hooks, item._optimizer_step_post_hooks)
     ]
-    if any((*hooks, optimizer_hooks._global_optimizer_pre_hooks, optimizer_hooks._global_optimizer_post_hooks)):
+    hooks += [optimizer_hooks._global_optimizer_pre_hooks, optimizer_hooks._global_optimizer_post_hooks]
+    if any(not is_recorders(hook) for table in hooks for hook in table.values()):
         yield "the optimizer has step hooks, which a capture cannot follow: remove them"
     for name, parameter in training.model.named_parameters():
         for attribute, register in _GRADIENT_HOOKS.items():
-            if getattr(parameter, attribute, None):
+            if any(not is_recorders(hook) for hook in (getattr(parameter, attribute, None) or {}).values()):
                 yield (
                     f"parameter {name} has a gradient hook ({register}), which a capture cannot follow: remove it and "
                     "write what it does into the model or the loss"

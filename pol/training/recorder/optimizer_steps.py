@@ -1,0 +1,88 @@
+"""Which optimizers update the model: one that the recorder doesn't have loses its state in a resumption."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from pol.errors import ProtocolError
+from pol.training.state.trainer_state import TrainerState
+
+MAX_DEPTH = 3
+CURE = (
+    "make it once, before the recorder, and give it to the recorder, as optimizer= or in parts=; to begin anew with "
+    "it, as in each epoch, clear what it remembers: optimizer.state.clear()"
+)
+
+
+class OptimizerSteps:
+    """Looks at every update of the process by torch's optimizers, until `release`."""
+
+    def __init__(self, state: TrainerState) -> None:
+        self._state = state
+        self._stepped: dict[int, Optimizer] = {}
+        self._is_told = False
+        own = weakref.ref(self)
+
+        def note(optimizer: Optimizer, given: Any, named: Any) -> None:
+            if (steps := own()) is not None:
+                steps._stepped[id(optimizer)] = optimizer
+
+        self._hook = register_optimizer_step_post_hook(note)
+        weakref.finalize(self, self._hook.remove)
+
+    def require_recorded(self) -> None:
+        """A step is over.
+
+        Raises:
+            ProtocolError: parameters were updated by an optimizer with a state that no part gives, alone.
+        """
+        stepped, self._stepped = self._stepped, {}
+        recorded = {id(part) for part in self._state.parts.values()}
+        if stepped.keys() <= recorded:
+            return
+        known = list(_optimizers(list(self._state.parts.values()), 0))
+        groups = {id(optimizer.param_groups) for optimizer in known}
+        covered = {id(tensor) for one in known if id(one) in stepped for tensor in _updated(one)}
+        names = {id(tensor): name for name, tensor in self._state.trainable().items() if id(tensor) not in covered}
+        for one in stepped.values():
+            if id(one.param_groups) in groups or any(one is other for other in known):
+                continue
+            if name := next((names[id(tensor)] for tensor in _updated(one) if id(tensor) in names), ""):
+                self._tell(one, name)
+
+    def _tell(self, optimizer: Optimizer, name: str) -> None:
+        kind = type(optimizer).__name__
+        said = f"{name} is updated by an optimizer ({kind}) that the recorder doesn't have"
+        if optimizer.state:
+            raise ProtocolError(f"{said}, so a resumption loses what it remembers: {CURE}")
+        if not self._is_told:
+            self._is_told = True
+            warnings.warn(f"{said}. A resumption isn't exact if its rates change: {CURE}", stacklevel=4)
+
+    def release(self) -> None:
+        """Look no more."""
+        self._hook.remove()
+        self._stepped = {}
+
+
+def _updated(optimizer: Optimizer) -> Iterator[Tensor]:
+    return (tensor for group in optimizer.param_groups for tensor in group["params"])
+
+
+def _optimizers(value: Any, depth: int) -> Iterator[Optimizer]:
+    """The optimizers that a part is, or holds: it gives their state."""
+    if isinstance(value, Optimizer):
+        yield value
+    if depth > MAX_DEPTH:
+        return
+    inner = value if isinstance(value, list | tuple) else getattr(value, "__dict__", value)
+    for item in inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list | tuple) else ():
+        if not isinstance(item, Tensor):
+            yield from _optimizers(item, depth + 1)

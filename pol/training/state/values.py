@@ -1,0 +1,141 @@
+"""Plain variables of a loop as a part, with what a state dictionary doesn't say of them: order of keys, one object."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pol.errors import ProtocolError, UnsupportedError
+from pol.training.state import plain_data
+
+KEYS = "keys"
+"""In which order the dictionaries of a `Values` hold their keys: a loop may go over them, or drop the eldest."""
+
+SHARED = "shared"
+"""Places of `Values` that hold an object which another place before holds, and where that is: they change together."""
+
+
+class Values:
+    """Plain variables of a loop as a part: `pol.Values(best=0.0, bad_epochs=0)`; read and set them as attributes."""
+
+    def __init__(self, **values: Any):
+        vars(self).update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no value {name}: name it when Values is made")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        getattr(self, name)
+        vars(self)[name] = value
+
+    def state_dict(self) -> dict[str, Any]:
+        """The values."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set them; a dictionary that makes missing values, or is ordered, stays one."""
+        held = dict(vars(self))
+        vars(self).clear()
+        vars(self).update({name: _as_held(held.get(name), value) for name, value in state.items()})
+
+
+def beside(parts: Mapping[str, object], weights: Iterable[Tensor]) -> dict[str, dict[str, Any]]:
+    """`KEYS` and `SHARED` of each part that is a `Values`, where there are any.
+
+    Raises:
+        UnsupportedError: a value is one of the model's ``weights``, or an object can't be put back as one.
+    """
+    own, places, found = {_memory(tensor) for tensor in weights} - {0}, dict[int, str](), dict[str, dict[str, Any]]()
+    for name, part in parts.items():
+        if isinstance(part, Values):
+            more: dict[str, dict[str, Any]] = {KEYS: {}, SHARED: {}}
+            for attribute, value in vars(part).items():
+                _look(value, f"{name}/{attribute}", own, places, more, is_fixed=False)
+            found[name] = {kind: held for kind, held in more.items() if held}
+    return found
+
+
+def join(parts: Mapping[str, object], components: Mapping[str, Any]) -> None:
+    """Put one object into the places that shared one.
+
+    Raises:
+        ProtocolError: there is no such place.
+    """
+    held = {name: vars(part) for name, part in parts.items() if isinstance(part, Values)}
+    for name in held:
+        for path, first in components[name].get(SHARED, {}).items():
+            where, _, last = path.rpartition("/")
+            try:
+                holder, value = _at(held, where), _at(held, first)
+                holder[_key(holder, last)] = value
+            except (LookupError, TypeError, ValueError, StopIteration) as error:
+                raise ProtocolError(f"{path} isn't a place that can hold what {first} holds") from error
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split("/"):
+        value = value[_key(value, part)]
+    return value
+
+
+def _key(holder: Any, part: str) -> Any:
+    return int(part) if isinstance(holder, list | tuple) else next(k for k in holder if plain_data.segment(k) == part)
+
+
+def _look(
+    value: Any, path: str, own: set[int], places: dict[int, str], more: Mapping[str, dict[str, Any]], is_fixed: bool
+) -> None:
+    """Note order and sameness of a value at a path; ``is_fixed``: a tuple holds it."""
+    if type(value) is Tensor and _memory(value) in own:
+        raise UnsupportedError(
+            f"{path} is the model's own tensor and changes with it, which it wouldn't after a resumption: keep a "
+            "copy, as by copy.deepcopy(model.state_dict())"
+        )
+    is_changeable = isinstance(value, list | dict | set | Tensor | np.ndarray)
+    if is_changeable and (first := places.setdefault(id(value), path)) != path:
+        if is_fixed:
+            raise UnsupportedError(
+                f"{path} is in a tuple, and is one object with {first}: keep it in a list, or keep a copy"
+            )
+        more[SHARED][path] = first
+        return
+    if isinstance(value, Mapping) and len(value) > 1:
+        more[KEYS]["/" + path.partition("/")[2]] = list(value)
+    for key, item in _items(value):
+        _look(item, f"{path}/{key}", own, places, more, isinstance(value, tuple))
+
+
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return ((plain_data.segment(key), item) for key, item in value.items())
+    return ((str(n), item) for n, item in enumerate(value if isinstance(value, list | tuple) else ()))
+
+
+def _as_held(held: Any, value: Any) -> Any:
+    if isinstance(held, defaultdict):
+        return defaultdict(held.default_factory, value)
+    return OrderedDict(value) if type(held) is OrderedDict else value
+
+
+def _memory(tensor: Tensor) -> int:
+    return 0 if tensor.is_meta or tensor.layout != torch.strided else tensor.untyped_storage().data_ptr()
+
+
+def in_order(value: Any, keys: Mapping[str, list[Any]], path: str = "") -> Any:
+    """The value with its dictionaries' keys in the order of `_keys`; ProtocolError if they are others."""
+    if not keys:
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(in_order(item, keys, f"{path}/{number}") for number, item in enumerate(value))
+    if not isinstance(value, dict):
+        return value
+    order = keys.get(path, list(value))
+    if set(order) != value.keys() or len(order) != len(value):
+        raise ProtocolError(f"the keys of {path} are in another order than their own")
+    ordered = {key: in_order(value[key], keys, f"{path}/{plain_data.segment(key)}") for key in order}
+    return Counter(ordered) if isinstance(value, Counter) else ordered
