@@ -33,6 +33,8 @@ UNSERVED_OF_LOSS = 7_000
 """What a verifier puts at risk by its word that it isn't served: part of the solver's stake and price together."""
 SAYER_OF_BOND = 4_400
 """Part of that bond that each of two sayers gets out of the solver's stake."""
+WORDS = 2
+"""Words of different accounts that end a training: what `Settlement._unserved` holds."""
 TREASURY_OF_PRICE = 50
 """Part of the solver's price that the treasury gets on top of it."""
 WORK = 1 << 32
