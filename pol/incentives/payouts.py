@@ -198,14 +198,17 @@ def profile_concluded(deal: Deal) -> Payout:
     return Payout(holder=deal.verifier_fee + deal.verifier_stake)
 
 
-def accepted(deal: Deal) -> Payout:
-    """The verdict accepts and stands: releases what is left of the escrow and both stakes."""
-    treasury = share_up(deal.price, TREASURY_OF_PRICE)
+def accepted(deal: Deal, *, contradicted: bool = False) -> Payout:
+    """The verdict accepts and stands: releases what is left of the escrow and both stakes.
+
+    ``contradicted``: somebody had said that it isn't served. The solver pays for the other draw of the seat.
+    """
+    treasury, drawn = share_up(deal.price, TREASURY_OF_PRICE), deal.verifier_fee if contradicted else 0
     return Payout(
         submitter=deal.bidding_escrow - deal.price - treasury - deal.verifier_fee - deal.tax,
-        solver=deal.price + deal.solver_stake - deal.looked,
+        solver=deal.price + deal.solver_stake - deal.looked - drawn,
         holder=deal.verifier_fee + deal.looked + deal.verifier_stake,
-        fund=deal.tax,
+        fund=deal.tax + drawn,
         treasury=treasury,
     )
 

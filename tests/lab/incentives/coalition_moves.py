@@ -322,9 +322,11 @@ class CoalitionMoves:
         fell = payouts.rejected(replace(deal, objected=self.reward))
         # Nobody objects to what it can't read.
         is_false = log.proof == SEEN and log.served
-        paid = fell if is_false else payouts.rejected(deal) if rejects else payouts.accepted(deal)
         # The account that posts the verdict has its own word back.
-        word = 0 if is_false else self.contradicted(log, seat)
+        contradicted = bool(log.said) and not (log.said == OWN and seat)
+        paid = payouts.rejected(deal) if rejects else self.rules.accepted(deal, contradicted=contradicted)
+        paid = fell if is_false else paid
+        word = 0 if is_false or not contradicted else self.contradicted(log)
         found = [GameMove("settle", float(self.received(paid, seat) - put + word))]
         if not who.solver:
             return found
@@ -333,9 +335,7 @@ class CoalitionMoves:
             found.append(GameMove("let a friend object first", float(gain)))
         return [*found, self.withheld(stood=True, seat=seat, log=log, looked=looked)]
 
-    def contradicted(self, log: Log, seat: bool) -> int:
-        """What a word brings that a verdict contradicts; whoever posts the verdict has its own word back."""
-        bond = self.game.deal.word
-        lost = bond if log.said == OWN and not seat else 0
-        paid = bond if self.rules.word_to_solver and self.coalition.solver and (lost or log.said == THEIRS) else 0
-        return paid - lost
+    def contradicted(self, log: Log) -> int:
+        """What the word brings that another's verdict contradicts."""
+        paid = self.rules.word_to_solver and self.coalition.solver
+        return (int(paid) - (log.said == OWN)) * self.game.deal.word

@@ -35,6 +35,11 @@ def half_fined(deal: Deal) -> Payout:
     return Payout(solver=half, holder=deal.verifier_stake, challenger=deal.word, fund=deal.solver_stake - half)
 
 
+def costs_nothing(deal: Deal, *, contradicted: bool) -> Payout:
+    """A verdict accepts and stands, and a solver that has served friends only is paid as if it had served everybody."""
+    return payouts.accepted(deal)
+
+
 @dataclass(frozen=True)
 class RuleVariant:
     """Rules that were once other rules."""
@@ -50,6 +55,8 @@ class RuleVariant:
     """Words that a solver doesn't serve which end a training; with none, who isn't served leaves the seat."""
     not_served: Callable[[Deal], Payout] = payouts.not_served
     """The last of them."""
+    accepted: Callable[..., Payout] = payouts.accepted
+    """A verdict accepts and stands, and may have contradicted a word."""
     word_to_solver: bool = False
     """The bond of a word that a verdict contradicts goes to the solver, not to the fund."""
 
@@ -64,5 +71,6 @@ REVERTED: Mapping[str, RuleVariant] = {
     "one word ends a training": RuleVariant(words=1),
     "two words cost a solver half of its stake": RuleVariant(not_served=half_fined),
     "a contradicted word pays the solver": RuleVariant(word_to_solver=True),
+    "a contradicted word costs the solver nothing": RuleVariant(accepted=costs_nothing),
 }
 """Each rule as it was."""
