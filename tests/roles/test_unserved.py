@@ -14,8 +14,8 @@ from pol.chain.accounting.settlement_audit import Auditor
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.errors import OperationalError
 from pol.execution.executor import Executor
-from pol.roles.party.decisions import Decision, Wait
 from pol.roles.party.data_availability import answer_demands, demand_state, expire_demands, missing_states
+from pol.roles.party.decisions import Decision, Wait
 from pol.roles.party.policy import MINUTE
 from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.party_process import Process

@@ -196,9 +196,10 @@ def test_no_more_is_read_than_was_expected(server: Any, manner: str) -> None:
 
 @pytest.mark.parametrize("how", ["get", "pieces", "open_file", "read", "exists"])
 def test_who_has_to_speak_in_time_waits_for_no_body(server: Any, how: str) -> None:
-    """Each byte comes soon enough for the least rate; the reader has less time than that, for all its reads together."""
-    server.manner, store = "drip" if how != "exists" else "slow_head", Store(
-        f"http://127.0.0.1:{server.server_port}", patience=PATIENT
+    """Each byte comes soon enough for the least rate; the reader has less time, for all its reads together."""
+    server.manner, store = (
+        "drip" if how != "exists" else "slow_head",
+        Store(f"http://127.0.0.1:{server.server_port}", patience=PATIENT),
     )
     reads: dict[str, Callable[[], object]] = {
         "get": lambda: store.get(DIGEST),

@@ -130,7 +130,7 @@ def design(needs: Needs) -> Design:
             f"{needs.detection:g}: a task has up to {needs.most_draws} draws; use fewer, longer segments, or let "
             "the stake deter what isn't drawn"
         )
-    most = needs.task_value if needs.most_stake is None else needs.most_stake
+    most = 2 * needs.task_value if needs.most_stake is None else needs.most_stake
     stakes = min(d.stakes.solver_stake for d in designs)
     designs = [d for d in designs if d.stakes.solver_stake <= most]
     if not designs:

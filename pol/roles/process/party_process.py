@@ -149,9 +149,12 @@ class Process(Generic[R]):
             self._looks += 1
             self._looked[task_id] = self._looks
             try:
-                with self.role.connection.cached(), self.role.about(task_id):
-                    with within(reading_seconds(self.role, task_id)):
-                        decision = self._decide(self.role, task_id)
+                with (
+                    self.role.connection.cached(),
+                    self.role.about(task_id),
+                    within(reading_seconds(self.role, task_id)),
+                ):
+                    decision = self._decide(self.role, task_id)
             except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
                 taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
                 continue

@@ -55,7 +55,7 @@ def pieces(files: Any, path: str, limit: int, patience: HttpPatience, first: int
 
 
 def in_time(files: Any, call: Callable[[], T]) -> T:
-    """What a filesystem's ``call`` returns, in the time of `within`: another thread waits for a library that can't stop.
+    """What a filesystem's ``call`` returns, in the time of `within`: a thread waits for a library that can't stop.
 
     Raises:
         OSError: it takes longer, or fails. Its library may raise other errors.

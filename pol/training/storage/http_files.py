@@ -1,8 +1,8 @@
 """Reads a store over HTTP: the reader bounds an answer's length, its time and its origin.
 
 Anybody may run a store's server. Bytes are requested without encoding and counted as they arrive, whatever the headers
-say. Redirects stay on the host and scheme that the user has named. However long an object is, its reader may say `within`
-how many seconds all that it reads has to be there.
+say. Redirects stay on the host and scheme that the user has named. The reader may say `within` how many seconds all
+that it reads has to be there, however long it is.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _END: ContextVar[float] = ContextVar("_END", default=inf)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """A context: what this thread reads from servers inside has this time altogether, whatever their rate; else OSError.
+    """A context: all that this thread reads from servers inside has this time, whatever their rate, or is an OSError.
 
     An inner context never gets more time than an outer one.
     """

@@ -194,7 +194,9 @@ class CoalitionMoves:
             # Its own task can be one that costs nothing to train.
             found.append(GameMove("train next to nothing", 0.0, seat))
         if self.looks:
-            found.append(GameMove("land where looks decide", -float(cost), ((1.0, ("seat", Log(LOOKS, served=False))),)))
+            found.append(
+                GameMove("land where looks decide", -float(cost), ((1.0, ("seat", Log(LOOKS, served=False))),))
+            )
         if who.submitter:
             found.append(GameMove("cancel", 0.0))
         return found
@@ -204,7 +206,9 @@ class CoalitionMoves:
         for sits in (self.sits, False) if share and self.rules.words == 0 and not log.served else (self.sits,):
             ours = share if sits else float(share > 0)
             chances = ((ours, ("drawn", log)), ((1 - ours) * sits, ("theirs", log)))
-            found.append(GameMove("claim the seat if drawn" if sits == self.sits else "serve friends only", 0.0, chances))
+            found.append(
+                GameMove("claim the seat if drawn" if sits == self.sits else "serve friends only", 0.0, chances)
+            )
         if share and self.sits:
             found.append(GameMove("leave the seat", 0.0, ((1.0, ("theirs", log)),)))
         return [*found, self.withheld(stood=False, seat=False, log=log)] if self.coalition.solver else found
