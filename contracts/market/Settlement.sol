@@ -98,7 +98,7 @@ contract Settlement is ISettlement, MarketDesk {
         uint256 tax = jackpot.tax(s.jackpot);
         emit Settled(taskId, price, s.verifierFee, tax, share);
         // A word against a log that is false is no lie, whoever has read it.
-        _endWords(taskId, t, s, !objected.fell, 0);
+        (, uint256 contradicted) = _endWords(taskId, t, s, !objected.fell, 0);
         vault.forfeit(taskId, t.submitter, price + share + s.verifierFee + tax);
         _pay(taskId, t.solver, price);
         _pay(taskId, treasury, share);
@@ -107,7 +107,11 @@ contract Settlement is ISettlement, MarketDesk {
         _refund(taskId, t.submitter);
         uint256 left = s.solverStake - _payLooks(taskId, t, s, looks);
         if (accepted) {
-            vault.unlock(taskId, t.solver, left);
+            // Who serves friends only would have its verifier's seat drawn once more for nothing.
+            uint256 drawn = contradicted * s.verifierFee;
+            vault.unlock(taskId, t.solver, left - drawn);
+            if (drawn > 0) vault.forfeit(taskId, t.solver, drawn);
+            _toFund(taskId, drawn);
         } else {
             // What went wrong where every replay agrees is the submitter's own: it gains nothing by it.
             _slashSolver(taskId, t, left, repeated ? 0 : Shares.SUBMITTER_OF_SOLVER_STAKE);
@@ -310,7 +314,7 @@ contract Settlement is ISettlement, MarketDesk {
         left -= kept;
         uint256 tax = jackpot.tax(s.jackpot);
         uint256 share = Shares.sayerShare(_unservedBond(t, s), left - tax);
-        uint256 count = _endWords(taskId, t, s, false, share);
+        (uint256 count,) = _endWords(taskId, t, s, false, share);
         left -= count * share;
         tax *= count + 1;
         if (tax < left) half = most < left - tax ? most : left - tax;
@@ -327,9 +331,9 @@ contract Settlement is ISettlement, MarketDesk {
     // slither-disable-next-line reentrancy-events
     function _endWords(bytes32 taskId, Task memory t, Terms memory s, bool stood, uint256 share)
         private
-        returns (uint256 count)
+        returns (uint256 count, uint256 contradicted)
     {
-        if (_unserved[taskId][0] == address(0)) return 0;
+        if (_unserved[taskId][0] == address(0)) return (0, 0);
         address[2] memory said = _unserved[taskId];
         delete _unserved[taskId];
         uint256 bond = _unservedBond(t, s);
@@ -337,6 +341,7 @@ contract Settlement is ISettlement, MarketDesk {
             bool lost = stood && said[count] != t.holder;
             emit WordEnded(taskId, said[count], bond, lost);
             if (lost) {
+                ++contradicted;
                 vault.forfeit(taskId, said[count], bond);
                 _toFund(taskId, bond);
             } else {

@@ -93,8 +93,8 @@ library Split {
     }
 
     /// @notice What a word that the solver doesn't serve puts at risk; no more than the verifier has staked.
-    function unservedBond(uint128 price, uint128 solverStake, uint128 verifierStake) internal pure returns (uint256) {
-        uint256 bond = down(uint256(price) + solverStake, UNSERVED_OF_LOSS);
+    function unservedBond(uint256 price, uint128 solverStake, uint128 verifierStake) internal pure returns (uint256) {
+        uint256 bond = down(price + solverStake, UNSERVED_OF_LOSS);
         return bond < verifierStake ? bond : verifierStake;
     }
 

@@ -125,6 +125,9 @@ library TermsRules {
         uint256 shared =
             Split.down(kept, Split.SUBMITTER_OF_SOLVER_STAKE) + Split.down(kept, Split.DEMANDER_OF_SOLVER_STAKE);
         _require(kept - shared >= tax, "solverStake");
+        // Two that aren't served get their shares whole: with less, a word would risk more than it brings.
+        uint256 word = Split.unservedBond(Split.maximumPrice(s.workUnits, s.unitPrice), s.solverStake, s.verifierStake);
+        _require(2 * Split.down(word, Split.SAYER_OF_BOND) + tax <= s.solverStake, "solverStake");
     }
 
     /// @dev What is left of the solver's stake if each drawn segment needs a second look; zero if that is more than

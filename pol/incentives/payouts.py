@@ -33,6 +33,8 @@ UNSERVED_OF_LOSS = 7_000
 """What a verifier puts at risk by its word that it isn't served: part of the solver's stake and price together."""
 SAYER_OF_BOND = 4_400
 """Part of that bond that each of two sayers gets out of the solver's stake."""
+WORDS = 2
+"""Words of different accounts that end a training: what `Settlement._unserved` holds."""
 TREASURY_OF_PRICE = 50
 """Part of the solver's price that the treasury gets on top of it."""
 WORK = 1 << 32
@@ -196,14 +198,17 @@ def profile_concluded(deal: Deal) -> Payout:
     return Payout(holder=deal.verifier_fee + deal.verifier_stake)
 
 
-def accepted(deal: Deal) -> Payout:
-    """The verdict accepts and stands: releases what is left of the escrow and both stakes."""
-    treasury = share_up(deal.price, TREASURY_OF_PRICE)
+def accepted(deal: Deal, *, contradicted: bool = False) -> Payout:
+    """The verdict accepts and stands: releases what is left of the escrow and both stakes.
+
+    ``contradicted``: somebody had said that it isn't served. The solver pays for the other draw of the seat.
+    """
+    treasury, drawn = share_up(deal.price, TREASURY_OF_PRICE), deal.verifier_fee if contradicted else 0
     return Payout(
         submitter=deal.bidding_escrow - deal.price - treasury - deal.verifier_fee - deal.tax,
-        solver=deal.price + deal.solver_stake - deal.looked,
+        solver=deal.price + deal.solver_stake - deal.looked - drawn,
         holder=deal.verifier_fee + deal.looked + deal.verifier_stake,
-        fund=deal.tax,
+        fund=deal.tax + drawn,
         treasury=treasury,
     )
 

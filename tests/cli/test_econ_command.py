@@ -65,7 +65,7 @@ def test_amounts_are_exact() -> None:
         (("design", *TASK, "--task-value", "much"), 2, "is no amount"),
         (("design", *TASK, "--task-value", "-1"), 2, "0 or more"),
         (("design", *TASK, "--confidence", "2"), 2, "confidence"),
-        (("design", *TASK, "--task-value", "25", "--most-stake", "200"), 1, "the task is worth 25 and costs "),
+        (("design", *TASK, "--task-value", "25", "--most-stake", "400"), 1, "the task is worth 25 and costs "),
         (("design", *TASK, "--most-stake", "0.5"), 1, "with a stake of 0.5: it takes "),
         (("design", *TASK, "--plot", "picture.png"), 2, "ends with .html"),
         (("design", *TASK, "--plot", "no/such/folder.html"), 3, "can't write"),

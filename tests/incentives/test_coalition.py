@@ -7,7 +7,7 @@ import pytest
 
 from lab.incentives.best_strategy import GameMove, solve
 from lab.incentives.coalition import best, coalitions
-from lab.incentives.coalition_moves import SEEN, Coalition, CoalitionMoves
+from lab.incentives.coalition_moves import SEEN, Coalition, CoalitionMoves, Log
 from lab.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
 from pol.errors import ProtocolError
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.rules
 UNIT = 10**18
 NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
 GAME = design(NEEDS).game
-FREE_LAPSE, ONLY_REPLAY, UNPRICED, AVERAGE = REVERTED.values()
+FREE_LAPSE, ONLY_REPLAY, UNPRICED, AVERAGE, *WORDS = REVERTED.values()
 
 
 def own_task(watchers: int = 7, rate: int = LARGEST_RATE, segment: int = 0) -> Game:
@@ -49,12 +49,50 @@ def test_a_solver_about_to_lose_lets_a_friend_object() -> None:
     coalition = Coalition(False, True, True, 0.0)
     game = design(replace(NEEDS, objectors=0.99)).game
     tree = CoalitionMoves(game, coalition, RULES, 0, False)
-    settle, objecting = (move.gain for move in tree.moves(("stands", SEEN, False, False))[:2])
+    settle, objecting = (move.gain for move in tree.moves(("stands", Log(SEEN), False, False))[:2])
     assert tree.reward > 0
     assert objecting - settle == pytest.approx(tree.reward)
     stakes = replace(game.stakes, solver_stake=game.stakes.solver_stake // 3)
     assert best(game, coalition).excess == 0
     assert best(replace(game, stakes=stakes), coalition).excess > 0
+
+
+def test_a_solver_that_is_drawn_serves_friends_only() -> None:
+    """Nobody else can look then, so what deters is that two outsiders sit."""
+    coalition = Coalition(False, True, False, 0.25)
+    # What theorem 5 asks for is less than two thirds of what theorem 5b does.
+    before = replace(GAME.stakes, solver_stake=2 * GAME.stakes.solver_stake // 3)
+    found = best(replace(GAME, stakes=before), coalition)
+    assert found.excess > 0
+    assert any(line.startswith("theirs (hit, served to friends only): serve friends only") for line in found.lines)
+    assert best(GAME, coalition).excess == 0
+
+
+def test_rules_of_words_keep_coalitions_from_what_they_are_for() -> None:
+    """Each is put back, and found where it matters: with tickets alone, or with the solver or the submitter."""
+    none, one, half, paid, free = WORDS
+    solver, submitter = Coalition(False, True, False, 0.25), Coalition(True, False, False, MOST_SHARE)
+    for rules, coalition, move in (
+        (none, solver, "serve friends only"),
+        (one, submitter, "say that it isn't served"),
+        (half, solver, "serve friends only"),
+        (paid, solver, "serve friends only"),
+        (free, solver, "serve friends only"),
+    ):
+        found = best(GAME, coalition, rules)
+        assert found.excess > 0
+        assert any(line.endswith(move) for line in found.lines)
+    assert best(GAME, solver).excess == 0
+
+
+def test_two_false_words_are_dear_enough_up_to_half_of_the_tickets() -> None:
+    with pytest.raises(ProtocolError, match="decides whose word counts"):
+        design(replace(NEEDS, coalition=0.54, most_stake=10**6 * UNIT))
+    coalition = Coalition(True, False, False, MOST_SHARE)
+    game = design(replace(NEEDS, coalition=MOST_SHARE, most_stake=10**6 * UNIT)).game
+    assert best(game, coalition).excess == 0
+    cheap = replace(game, stakes=replace(game.stakes, solver_stake=game.stakes.solver_stake // 5))
+    assert any("say that it isn't served" in line for line in best(cheap, coalition).lines)
 
 
 def test_each_rule_as_it_was_has_an_exploit_that_the_search_finds() -> None:

@@ -46,7 +46,7 @@ def test_the_fewer_watches_until_pay_the_higher_the_rate() -> None:
 
 
 def test_more_in_one_hand_takes_more_watchers() -> None:
-    watchers = [design(changed(coalition=q, task_value=1000 * UNIT)).chance.watchers for q in (0.0, 0.25, 0.5, 0.75)]
+    watchers = [design(changed(coalition=q, task_value=1000 * UNIT)).chance.watchers for q in (0.0, 0.25, 0.4, 0.5)]
     assert watchers == sorted(set(watchers))
 
 
@@ -60,9 +60,9 @@ def test_more_draws_lower_the_stake() -> None:
 
 def test_a_cap_on_stakes_is_met_by_draws() -> None:
     found = design(NEEDS)
-    assert found.stakes.solver_stake <= NEEDS.task_value
+    assert found.stakes.solver_stake <= 2 * NEEDS.task_value
     dearer = design(changed(most_stake=300 * UNIT))
-    assert NEEDS.task_value < dearer.stakes.solver_stake <= 300 * UNIT
+    assert 2 * NEEDS.task_value < dearer.stakes.solver_stake <= 300 * UNIT
     assert found.stakes.draws > dearer.stakes.draws
     assert found.pays > dearer.pays
 
@@ -91,7 +91,7 @@ def test_objections_take_the_stake_from_a_hundred_trainings_towards_one() -> Non
     """A jump that saves everything is seen by whoever looks at the log, however few segments are drawn."""
 
     def trainings(objectors: float) -> float:
-        free = {"most_stake": 10_000 * UNIT, "capital": 0.0, "most_draws": 1, "cheat_gain": 0}
+        free = {"most_stake": 10_000 * UNIT, "capital": 0.0, "most_draws": 1, "cheat_gain": 0, "coalition": 0.0}
         found = design(changed(objectors=objectors, **free))
         return (found.stakes.price + found.stakes.solver_stake) / NEEDS.training
 
@@ -104,7 +104,8 @@ def test_objections_take_the_stake_from_a_hundred_trainings_towards_one() -> Non
 
 
 def test_a_beacon_bit_costs_stake() -> None:
-    bit, none = (design(changed(beacon_bits=bits, most_stake=10_000 * UNIT)) for bits in (1, 0))
+    free = {"most_stake": 10_000 * UNIT, "task_value": 1000 * UNIT}
+    bit, none = (design(changed(beacon_bits=bits, **free)) for bits in (1, 0))
     assert bit.one_lie_detection == pytest.approx((bit.stakes.draws / 100) ** 2)
     same = next(d for d in alternatives(none.needs) if d.stakes.draws == bit.stakes.draws)
     assert bit.stakes.solver_stake > 2 * same.stakes.solver_stake
@@ -123,13 +124,14 @@ def test_exact_mode_pays_no_profiler_and_rejects_no_honest_work() -> None:
 @pytest.mark.parametrize(
     ("needs", "words"),
     [
-        ({"task_value": 20 * UNIT, "most_stake": 100 * UNIT}, "isn't worth training by strangers"),
+        ({"task_value": 20 * UNIT, "most_stake": 400 * UNIT}, "isn't worth training by strangers"),
         ({"most_stake": UNIT}, "allow a higher stake"),
         ({"detection": 0.999}, "use fewer, longer segments"),
         ({"segments": 1000}, "make segments longer"),
         ({"slowest": 400.0, "train_seconds": 100 * 86_400}, "make segments shorter"),
         ({"train_seconds": 300 * 86_400}, "make segments shorter"),
         ({"coalition": 0.7, "beacon_bits": 1}, "use a beacon that nobody can bias"),
+        ({"coalition": 0.54}, "decides whose word counts"),
         ({"false_reject": 0.5, "cheat_fraction": 0.01, "cheat_gain": 0}, "draw more"),
         ({"capital": 2000.0}, "shorten the windows"),
     ],

@@ -102,7 +102,7 @@ ROWS: dict[str, Callable[[Deal], Payout]] = {
     "dataWithheldAfterWord": lambda deal: payouts.data_withheld(deal, stood=False, said=True),
     "dataWithheldAfterBoth": lambda deal: payouts.data_withheld(deal, stood=True, said=True),
     "notServed": payouts.not_served,
-    "acceptedContradicted": lambda deal: _with_word(payouts.accepted(deal), deal),
+    "acceptedContradicted": lambda deal: _with_word(payouts.accepted(deal, contradicted=True), deal),
     "seatDefaulted": payouts.seat_defaulted,
     "profilerDefaulted": payouts.profiler_defaulted,
     "abandonedSeated": lambda deal: payouts.abandoned(deal, decided=True),

@@ -118,7 +118,8 @@ def test_where_roots_are_public_verifiers_guess_too() -> None:
 @pytest.mark.parametrize(
     ("name", "part", "temptation"),
     [
-        ("solver_stake", 2, "solver: fabricate 1"),
+        ("solver_stake", 2, "coalition: fabricate 1, serve friends only"),
+        ("solver_stake", 4, "solver: fabricate 1"),
         ("verifier_stake", 40, "verifier: lie for a bribe"),
         ("jackpot", 2, "watcher: sleep"),
         ("verifier_fee", 2, "verifier: stay away"),
@@ -134,7 +135,7 @@ def test_few_draws_tempt_to_buy_the_drawn_watchers() -> None:
     """A lie that is worth many catches: what covers being found without bribes doesn't cover it with them."""
     game = next(d for d in alternatives(replace(NEEDS, most_stake=1000 * UNIT)) if d.stakes.draws == 4).game
     assert tempted(game) == set()
-    cheap = replace(game, stakes=replace(game.stakes, verifier_stake=120 * UNIT))
+    cheap = replace(game, stakes=replace(game.stakes, verifier_stake=220 * UNIT))
     buying = {"verifier: lie and buy the drawn watchers", "verifier: lie and buy the drawn watchers, no work"}
     assert tempted(cheap) == buying
     for choice in cheap.verifier():

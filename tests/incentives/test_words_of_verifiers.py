@@ -44,8 +44,8 @@ def test_up_to_three_tenths_of_the_tickets_honest_words_pay_and_false_ones_do_no
 
 def test_serving_friends_only_loses_where_the_stake_covers_price_and_gain() -> None:
     """The example of docs/spec/game.md."""
-    price, gain, stake, accepted = 24, 10, 97, row(0.3)[1]
-    assert accepted * (price + gain) - (1 - accepted) * stake == pytest.approx(-30, abs=0.5)
+    price, gain, stake, accepted = 25, 10, 191, row(0.3)[1]
+    assert accepted * (price + gain) - (1 - accepted) * stake == pytest.approx(-76, abs=0.5)
 
 
 def test_a_model_for_nothing_costs_a_submitter_more_up_to_four_tenths() -> None:

@@ -88,6 +88,9 @@ def around() -> Iterator[tuple[str, dict[str, int]]]:
     looked = terms.draws * look_fee(terms.verifier_fee, terms.looks, terms.draws)
     for stake in (looked - 1, looked, looked + 2 * terms.verifier_fee - 1, looked + 2 * terms.verifier_fee):
         yield "solver_stake", {"solver_stake": stake}
+    # Shares of two words and the tax: 88 hundredths of a bond that ends at the verifier's stake.
+    for stake in (2 * terms.solver_stake, 4 * terms.solver_stake):
+        yield "solver_stake", {"verifier_stake": stake, "bond": stake // 2}
     yield "steps", {"steps": 7}
     yield "steps", {"steps": 0}
     yield "interval", {"interval": 0}

@@ -108,6 +108,14 @@ def test_terms_outside_of_a_policy_are_named(terms: Terms, name: str, field: str
             PUBLIC_CHAIN.require_clock(trap)
 
 
+def test_terms_with_cheap_words_are_left_alone(terms: Terms) -> None:
+    """The verifier's stake bounds the bond of a false word, which costs the solver its stake and price."""
+    least = -(-(terms.maximum_price + terms.solver_stake) * 6_600 // 10_000)
+    PUBLIC_CHAIN.require(replace(terms, verifier_stake=least))
+    with pytest.raises(ProtocolError, match=f"verifier's stake of {least - 1}.*false words"):
+        PUBLIC_CHAIN.require(replace(terms, verifier_stake=least - 1))
+
+
 def test_proofs_that_this_party_does_not_trust(town: Town, terms: Terms) -> None:
     """A submitter that can forge proofs would win any dispute about a replay, and with it somebody's stake."""
     submitter = town.join(Submitter, "s")

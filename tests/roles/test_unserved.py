@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +15,9 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.errors import OperationalError
 from pol.execution.executor import Executor
 from pol.roles.party.data_availability import answer_demands, demand_state, expire_demands, missing_states
+from pol.roles.party.decisions import Decision, Wait
+from pol.roles.party.policy import MINUTE
+from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.party_process import Process
 from pol.roles.solver.log_duties import fulfill
 from pol.roles.solver.solver import Solver
@@ -21,6 +25,7 @@ from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.verifier.verifier import LOOKS, Verifier
 from pol.roles.verifier.verifier_decisions import PARTS, next_of_verifier
 from pol.roles.whistleblower.objector import FalseSegment
+from pol.training.storage.http_files import seconds_left
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_document import LoadedTask
 
@@ -198,6 +203,9 @@ def test_states_that_trickle_are_not_served(market: Unserved, monkeypatch: pytes
     verifier = market.honest[0]
 
     def slow(*about: Any) -> object:
+        left = seconds_left()
+        assert left is not None
+        assert left <= market.window, "one large read doesn't outlast the window"
         verifier.connection.wait_until(verifier.connection.now() + 2 * market.window // 5)
         return load_checkpoint(*about)
 
@@ -206,6 +214,25 @@ def test_states_that_trickle_are_not_served(market: Unserved, monkeypatch: pytes
     market.sit(verifier, looks=0)
     process = Process(verifier, next_of_verifier)
     assert done([*process.turn(), *process.turn()]) == ["say it isn't served"]
+
+
+def test_a_look_at_another_task_leaves_time_for_the_word(market: Unserved) -> None:
+    """A server that others have named may send for hours."""
+    verifier = market.honest[0]
+    market.sit(verifier, looks=0)
+    assert reading_seconds(verifier, market.task_id) == inf
+    looked = list[float | None]()
+
+    def decide(role: Verifier, task_id: bytes) -> Decision:
+        looked.append(seconds_left())
+        return Wait(task_id, "it has looked")
+
+    monitor = Process(verifier, decide)
+    other = bytes(32)
+    monitor.tasks = lambda: [other]  # type: ignore[method-assign]  # a task of strangers
+    monitor.turn()
+    assert looked[0] is not None
+    assert MINUTE - 1 < looked[0] <= market.window / 2
 
 
 def test_the_word_leaves_time_for_a_halt_of_the_chain(market: Unserved) -> None:
@@ -259,16 +286,19 @@ def test_what_is_drawn_is_read_before_the_claim(market: Unserved) -> None:
     assert market.verb(verifier) == "demand a state"
 
 
-def test_who_says_it_leaves_the_expired_demand_to_others(market: Unserved) -> None:
-    """The stake would be paid without its word."""
+def test_who_says_it_ends_its_own_demand_and_has_both_bonds_back(market: Unserved) -> None:
+    """Its word goes first, as the stake would be paid without it; then it waits for nobody."""
     task_id, verifier = market.task_id, market.honest[0]
     market.sit(verifier)
     (demand,) = verifier.market.demands.demands(task_id)
     verifier.policy = replace(verifier.policy, outage=market.window)
     verifier.connection.wait_until(demand.deadline)
     assert done(Process(verifier, next_of_verifier).turn()) == ["say it isn't served"]
-    assert "remove the solver" not in str(next_of_verifier(verifier, task_id))
-    assert market.verb(market.honest[1]) == "remove the solver"
+    free, held = verifier.market.vault.free(verifier.wallet.address), bonded(verifier, task_id)
+    verifier.connection.wait_until(demand.deadline + 1)
+    assert done(Process(verifier, next_of_verifier).turn()) == ["remove the solver"]
+    assert verifier.market.vault.free(verifier.wallet.address) > free + held + demand.bond
+    market.audit()
 
 
 def test_a_solver_answers_between_two_states_that_it_serves_again(market: Unserved, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ import base64
 import gzip
 import ssl
 import threading
+import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from loopback_certificate import certify
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
-from pol.training.storage.http_files import HttpFiles, HttpPatience, wait
+from pol.training.storage.http_files import HttpFiles, HttpPatience, wait, within
 from pol.training.storage.store import CorruptObjectError, Store
 
 GOOD = bytes(range(256)) * 9000
@@ -44,6 +45,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         """A length, true or not."""
+        self.server.over.wait(30 if self.server.manner == "slow_head" else 0)
         self.head({"liar": 10, "boaster": 1 << 50, "crumbs": 1 << 30}.get(self.server.manner, len(GOOD)))
 
     def do_GET(self) -> None:
@@ -190,6 +192,37 @@ def test_no_more_is_read_than_was_expected(server: Any, manner: str) -> None:
         assert len(file.read(100)) <= 100
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("how", ["get", "pieces", "open_file", "read", "exists"])
+def test_who_has_to_speak_in_time_waits_for_no_body(server: Any, how: str) -> None:
+    """Each byte comes soon enough for the least rate; the reader has less time, for all its reads together."""
+    server.manner, store = (
+        "drip" if how != "exists" else "slow_head",
+        Store(f"http://127.0.0.1:{server.server_port}", patience=PATIENT),
+    )
+    reads: dict[str, Callable[[], object]] = {
+        "get": lambda: store.get(DIGEST),
+        "pieces": lambda: list(store.pieces(DIGEST)),
+        "open_file": lambda: store.open_file(DIGEST).__enter__().read(100),
+        "read": lambda: store.read("record.json"),
+        "exists": lambda: store.exists(DIGEST),
+    }
+    began = time.monotonic()
+    with within(0.5), within(1000.0):
+        for told in ("in time", "is over"):
+            with pytest.raises(OperationalError, match=told):
+                reads[how]()
+    assert time.monotonic() - began < PATIENT.answer / 2
+
+
+def test_a_library_that_never_returns_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over other protocols than HTTP, a library decides how long it waits."""
+    store, over = Store("memory://stuck"), threading.Event()
+    monkeypatch.setattr(store._files, "size", lambda path: over.wait(60))
+    with within(0.2), pytest.raises(OperationalError, match="in the time for it"):
+        store.get(DIGEST)
+    over.set()
 
 
 def test_nobody_sends_us_to_another_host_or_scheme(server: Any) -> None:

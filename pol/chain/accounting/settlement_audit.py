@@ -95,14 +95,15 @@ class Auditor:
         yield AuditFinding(task_id, "outcome", expected.name, outcome.name)
         looked = sum(int(paid["amount"]) for paid in self._settled("LooksPaid", event))
         deal = replace(self._deal(task_id, price=int(award["price"])), looked=looked, objected=objected or 0)
+        words = self._settled("WordEnded", event)
         if outcome is TaskOutcome.ACCEPTED:
-            row = payouts.accepted(deal)
+            row = payouts.accepted(deal, contradicted=any(word["verifier"] != posted["verifier"] for word in words))
         elif differing or objected is not None:
             row = payouts.rejected(deal)
         else:
             row = payouts.rejected_though_repeated(deal)
         parties, fund = _parties(row, task.submitter, award["solver"], posted["verifier"], treasury=self._treasury), 0
-        for word in self._settled("WordEnded", event):
+        for word in words:
             if objected is not None or word["verifier"] == posted["verifier"]:
                 parties[word["verifier"]] = parties.get(word["verifier"], 0) + deal.word
             else:

@@ -11,7 +11,17 @@ from dataclasses import fields
 from pol.chain.desks.task_registry import Terms
 from pol.errors import ProtocolError
 from pol.graph.step_program import MAX_STEPS
-from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, MAX_AMOUNT, SUBMITTER_OF_SOLVER_STAKE, WHOLE, look_fee
+from pol.incentives.payouts import (
+    DEMANDER_OF_SOLVER_STAKE,
+    MAX_AMOUNT,
+    SAYER_OF_BOND,
+    SUBMITTER_OF_SOLVER_STAKE,
+    WHOLE,
+    WORDS,
+    look_fee,
+    share_down,
+    unserved_bond,
+)
 
 MIN_WINDOW, MAX_WINDOW, MAX_TRAINING_WINDOW = 60, 90 * 24 * 3600, 365 * 24 * 3600
 MIN_CLOCK, MAX_CLOCK = 600, 14 * 24 * 3600
@@ -118,6 +128,14 @@ def _amounts(terms: Terms, shares: int, tax: int) -> Iterator[str]:
         yield (
             f"solver_stake is {terms.solver_stake}: what second looks ({looked} at most), a half and a sixteenth leave "
             f"of it has to cover the tax, {tax}"
+        )
+    words = WORDS * share_down(
+        unserved_bond(terms.maximum_price, terms.solver_stake, terms.verifier_stake), SAYER_OF_BOND
+    )
+    if words + tax > terms.solver_stake:
+        yield (
+            f"solver_stake is {terms.solver_stake}: it has to pay the shares of {WORDS} verifiers that aren't served, "
+            f"{words}, and the tax, {tax}"
         )
 
 

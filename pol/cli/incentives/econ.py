@@ -64,7 +64,7 @@ OPTIONS = (
     defaulted("--margin", default=0.2, help="By which part honesty has to be better."),
     defaulted("--most-draws", default=32),
     click.option(
-        "--most-stake", type=AMOUNT, help="Of a solver; the value of the task, if not given. More: fewer draws."
+        "--most-stake", type=AMOUNT, help="Of a solver; twice the value of the task, if not given. More: fewer draws."
     ),
     defaulted("--transaction", type=AMOUNT, default="0.001", help="What a transaction costs."),
     defaulted("--dispute", type=AMOUNT, default="0.01", help="All moves of one side."),

@@ -47,7 +47,7 @@ class Needs:
     """Relative margin on every bound."""
     most_draws: int = MAX_DRAWS
     most_stake: int | None = None
-    """Highest stake of a solver; the value of the task by default."""
+    """Highest stake of a solver; twice the value of the task by default."""
     transaction: int = 0
     dispute: int = 0
     """Cost of all moves of one side of a dispute."""

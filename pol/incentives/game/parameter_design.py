@@ -27,10 +27,15 @@ from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import (
     DEMANDER_OF_SOLVER_STAKE,
     MOST_OF_SOLVER_STAKE,
+    SAYER_OF_BOND,
     SUBMITTER_OF_SOLVER_STAKE,
+    TREASURY_OF_PRICE,
+    UNSERVED_OF_LOSS,
     WHOLE,
+    WORDS,
     objection_bond,
     segment_price,
+    share_up,
 )
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
@@ -125,7 +130,7 @@ def design(needs: Needs) -> Design:
             f"{needs.detection:g}: a task has up to {needs.most_draws} draws; use fewer, longer segments, or let "
             "the stake deter what isn't drawn"
         )
-    most = needs.task_value if needs.most_stake is None else needs.most_stake
+    most = 2 * needs.task_value if needs.most_stake is None else needs.most_stake
     stakes = min(d.stakes.solver_stake for d in designs)
     designs = [d for d in designs if d.stakes.solver_stake <= most]
     if not designs:
@@ -238,7 +243,9 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
     task = windows.training + windows.seating + windows.longest_dispute
     # The part of a stake that a friend of the solver can't recover; less the submitter's, no party can.
     kept = WHOLE - DEMANDER_OF_SOLVER_STAKE
-    taxed = -(-chance.tax(share * chance.shares) * WHOLE // (kept - SUBMITTER_OF_SOLVER_STAKE)) + 2
+    tax = chance.tax(share * chance.shares)
+    taxed = -(-tax * WHOLE // (kept - SUBMITTER_OF_SOLVER_STAKE)) + 2
+    false_words, paid_words = _false_words(needs), WORDS * UNSERVED_OF_LOSS * SAYER_OF_BOND / WHOLE**2
     price = solver_stake = fee = verifier_stake = bond = 0
     costs = Costs(needs.training, segment, needs.transaction, needs.dispute)
     while True:
@@ -263,14 +270,18 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
         risked = objection_bond(segment_price(price, needs.segments, fee, draws) + needs.dispute, 0, 0)
         against_objectors = min(alone + risked, alone * WHOLE / (WHOLE - MOST_OF_SOLVER_STAKE))
         deterring = ceil(max(alone * WHOLE / kept, against_objectors)) + 1
-        solver_stake = max(solver_stake, deterring, 2 * fee + 2, taxed, idle)
+        # What the submitter keeps in its escrow if its friends say that it isn't served.
+        kept_back = price + share_up(price, TREASURY_OF_PRICE) + fee + tax
+        worded = max(ceil(false_words * kept_back) - price, ceil((paid_words * price + tax) / (1 - paid_words)) + 2)
+        solver_stake = max(solver_stake, deterring, 2 * fee + 2, taxed, idle, worded)
         bond = max(
             bond, ceil(BURN * (needs.dispute + segment + costs.dispute_delay)), 2 * ceil(BURN * costs.dispute_delay), 1
         )
         stakes = Stakes(price, fee, solver_stake, verifier_stake, bond, share * chance.shares, needs.segments, draws)
         verifier_stake = max(verifier_stake, _verifier_stake(needs, chance, stakes, costs, share))
         bond = max(bond, -(-verifier_stake // 16))
-        verifier_stake = max(verifier_stake, 2 * bond)
+        # A word's bond and shares don't end at the stakes.
+        verifier_stake = max(verifier_stake, 2 * bond, ceil((price + solver_stake) * UNSERVED_OF_LOSS / WHOLE) + 1)
         if (price, solver_stake, fee, verifier_stake, bond) == before:
             break
         if max(price, solver_stake, verifier_stake) > MOST:
@@ -293,6 +304,25 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
     return Design(needs, chance, windows, Game(chance, stakes, costs, threat))
 
 
+def _seat(needs: Needs) -> float:
+    return float(1 - (1 - needs.coalition) ** needs.seeds)
+
+
+def _false_words(needs: Needs) -> float:
+    """Stake and price together, as a multiple of what two false words save a submitter with a coalition's tickets.
+
+    The first is lost unless the coalition has the next seat, too; then both are paid.
+    """
+    seat = _seat(needs)
+    alone = 1 - seat - seat * WORDS * SAYER_OF_BOND / WHOLE
+    if alone <= 0:
+        raise ProtocolError(
+            f"a coalition with {needs.coalition:.0%} of the tickets and a choice of {needs.seeds} seeds decides whose "
+            "word counts that a solver doesn't serve: use a beacon that nobody can bias, or a market of more parties"
+        )
+    return (1 + needs.margin) * seat * WHOLE / (UNSERVED_OF_LOSS * alone)
+
+
 def _seen(needs: Needs, chance: JackpotRules, found: float) -> float:
     return float((1 - exp(-(1 - needs.coalition) * chance.watchers * found)) ** needs.seeds)
 
@@ -300,7 +330,7 @@ def _seen(needs: Needs, chance: JackpotRules, found: float) -> float:
 def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
     """Price and stake together: the gain of the most tempting cheat over its probability of being drawn."""
     more, n = 1 + needs.margin, needs.segments
-    seat, seen = 1 - (1 - needs.coalition) ** needs.seeds, _seen(needs, chance, 1.0)
+    seat, seen = _seat(needs), _seen(needs, chance, 1.0)
     shield = (1 - seat * seen) / (1 - seat)
     worst = 0.0
     # A jump saves much and shows; whoever wants to hide saves no more than what it fabricates.
@@ -311,6 +341,9 @@ def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
         for cheated in temptations(n, needs.least, saved):
             drawn = float(detection_probability(n, cheated, draws)) ** needs.seeds / shield
             found = 1 - (1 - drawn) * (1 - objected)
+            # A solver that is found out may serve friends only: nobody else can look, and two seats decide.
+            hit = 1 - (1 - float(detection_probability(n, cheated, draws)) ** needs.seeds) * (1 - objected)
+            found = min(found, hit * (1 - seat) ** WORDS)
             gain = (needs.cheat_gain if cheated >= needs.least else 0) + needs.training * min(1.0, cheated * saved)
             if found <= needs.rejects_honest:
                 raise ProtocolError(

@@ -366,17 +366,30 @@ class Game:
         honest = price - self.costs.training
         # After a hit it lies in the seat, until a lie is found and the seat is drawn again.
         hit = ((1 - seat) * -lost + seat * (1 - seen) * price - seat * seen * fall) / (1 - seat * seen)
+        # Or it serves friends only: nobody looks at the log, and it is lost if two outsiders sit.
+        blind = (1 - seat) ** payouts.WORDS
+        alone = (1 - blind) * price - blind * lost
         others = {}
         for way in self.fabrications():
             gain = threat.gain if way.cheated >= threat.least else 0
-            for how, after in (("lie in the seat", hit), ("be rejected", -lost)):
-                # Whatever the seat does, an outsider may object.
+            for how, after, objected in (
+                ("lie in the seat", hit, -lost),
+                ("be rejected", -lost, -lost),
+                ("serve friends only", alone, alone),
+            ):
+                # Whatever the seat does, an outsider that can read the log may object.
                 unhit = way.missed * price + (1 - way.missed) * after
-                value = way.unseen * unhit - (1 - way.unseen) * lost
+                value = way.unseen * unhit + (1 - way.unseen) * objected
                 others[f"fabricate {way.name}, {how}"] = value + gain - (1 - way.saved) * self.costs.training
         yield Choice("coalition", "solver and tickets", honest, others)
         back = payouts.rejected(deal).submitter - payouts.accepted(deal).submitter
-        lies = {"reject an honest proof": seat * ((1 - seen) * back - seen * fall)}
+        kept = payouts.not_served(deal)
+        share, saved = kept.challenger - deal.word, deal.bidding_escrow - payouts.accepted(deal).submitter
+        false_words = seat * (payouts.WORDS * share + saved) - (1 - seat) * deal.word
+        lies = {
+            "reject an honest proof": seat * ((1 - seen) * back - seen * fall),
+            "have a model for two false words": seat * false_words,
+        }
         yield Choice("coalition", "submitter and tickets", 0.0, lies)
 
     def choices(self) -> Iterator[Choice]:

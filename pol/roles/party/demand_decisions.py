@@ -28,9 +28,6 @@ def expired_demand(role: Role, task_id: bytes, task: MarketTask) -> Action | Non
     """
     if task.status not in UNDECIDED or role.market.objections.objected(task_id).open:
         return None
-    if role.wallet.address in role.market.settlement.unserved_by(task_id):
-        # What the solver's stake pays to those that have said so is decided by their words.
-        return None
     now = role.connection.now()
     over = [demand for demand in current_demands(role, task_id, task) if now > demand.deadline]
     if not over:

@@ -10,6 +10,7 @@ from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.encoding.move_gas import BLOCK_GAS, gas_of
 from pol.errors import ProtocolError
 from pol.graph.step_program import StepProgram
+from pol.incentives.payouts import share_up
 
 if TYPE_CHECKING:  # web3 isn't imported for limits that a help shows
     from eth_typing import ChecksumAddress
@@ -69,6 +70,9 @@ class Policy:
     """Largest size of a task's data and first state. A party holds at most two such tasks in memory."""
     max_step_bytes: int = 16 << 30
     """Largest size of the outputs of one step, all of which a dispute hashes while a clock runs."""
+    min_word: int = 6_600
+    """Least verifier's stake in basis points of the solver's stake and price together, as it bounds the bond of a word
+    that the solver doesn't serve: else false words are cheap (docs/spec/market.md, "Not served")."""
     outage: int = 0
     """Seconds for which the chain may halt, within one window or while this party is on turn in one dispute: every
     window and clock has to be so much longer (docs/spec/dispute.md, "A halted chain")."""
@@ -96,6 +100,13 @@ class Policy:
         ):
             self._require_window(window, seconds, low, high)
         self.require_clock(terms)
+        least = share_up(terms.maximum_price + terms.solver_stake, self.min_word)
+        if terms.verifier_stake < least:
+            raise ProtocolError(
+                f"this task has a verifier's stake of {terms.verifier_stake}, this party's policy asks for {least}, so "
+                "that false words that the solver doesn't serve are dear enough: leave the task alone, or give the "
+                "role another Policy"
+            )
 
     def require_margin(self, terms: Terms) -> None:
         """Check the margin that the thresholds leave to a solver.
@@ -229,5 +240,6 @@ TEST_NETWORK = Policy(
     min_move_grace=0,
     min_margin=1,
     max_executions=1 << 20,
+    min_word=0,
 )
 """Everything that the contract admits (contracts/market/TermsRules.sol)."""

@@ -8,15 +8,13 @@ from dataclasses import replace
 from pol.chain.desks.market import Court, Matter
 from pol.chain.desks.seats import Seating
 from pol.chain.desks.task_registry import MarketTask, Status
+from pol.incentives.payouts import WORDS
 from pol.roles.party.beacon_exits import beacon_exit, duty_extension, rounds_of_duty
 from pol.roles.party.data_availability import current_demands, expire_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import expired_demand
 from pol.roles.party.log_decisions import finished_dispute, objection_call, objections_until
 from pol.roles.party.role import Role
-
-WORDS = 2
-"""Verifiers that have to say that a solver doesn't serve."""
 
 
 def concerning_call(role: Role, task_id: bytes, concern: str, takes: bool = False) -> Decision:

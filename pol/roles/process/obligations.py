@@ -6,6 +6,7 @@ A party does one thing at a time, so work on one task must not outlast a deadlin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status
@@ -45,6 +46,17 @@ def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -
     waits = wait_for_duty(role, task_id, needed, until)
     if waits is not None:
         raise ProtocolError(waits.why)
+
+
+def reading_seconds(role: Role, task_id: bytes) -> float:
+    """Seconds for which a look at a task, or work on it, may read from strangers' servers: half of those that are left
+    until an obligation about another task, and a minute at least.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    due = next_due(role, task_id)
+    return inf if due is None else max(MINUTE, (due - role.connection.now()) / 2)
 
 
 def next_due(role: Role, besides: bytes) -> int | None:

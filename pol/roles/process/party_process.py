@@ -16,8 +16,10 @@ from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import open_disputes
 from pol.roles.party.role import Role
 from pol.roles.process.final_tasks import final_tasks
+from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.stakes import at_stake
 from pol.roles.process.urgency import in_order
+from pol.training.storage.http_files import within
 from pol.training.storage.store import CorruptObjectError
 
 R = TypeVar("R", bound=Role)
@@ -147,7 +149,11 @@ class Process(Generic[R]):
             self._looks += 1
             self._looked[task_id] = self._looks
             try:
-                with self.role.connection.cached(), self.role.about(task_id):
+                with (
+                    self.role.connection.cached(),
+                    self.role.about(task_id),
+                    within(reading_seconds(self.role, task_id)),
+                ):
                     decision = self._decide(self.role, task_id)
             except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
                 taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
@@ -197,7 +203,7 @@ class Process(Generic[R]):
         if deed.mode > self.mode:
             return self._taken(deed, DecisionResult.WITHHELD, f"the process runs in mode {self.mode.name.lower()}")
         try:
-            with self.role.about(deed.task_id):
+            with self.role.about(deed.task_id), within(reading_seconds(self.role, deed.task_id)):
                 deed.act()
                 unkept = self.role.unkept()
         except Reverted as error:

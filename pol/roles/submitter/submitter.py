@@ -15,7 +15,8 @@ from pol.claims.distance import require_distances
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.captured_step import Capture
 from pol.graph.work_estimate import step_work
-from pol.incentives.payouts import look_fee
+from pol.incentives.payouts import look_fee, share_up
+from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.party.proof_pins import pin_of
 from pol.roles.party.role import Role
 from pol.roles.process.defence import reason_not_to_defend
@@ -272,6 +273,8 @@ def terms_of(work_of_step: int, offer: Offer) -> Terms:
     reruns = 0 if exact else offer.rerun_count
     looks = 0 if exact else offer.looks
     fee = price // offer.verifier_share
+    # The solver pays for second looks, and the rest of its stake has to cover the verifier's fee.
+    stake = max(price * offer.stake_factor, offer.draws * look_fee(fee, looks, offer.draws) + 2 * fee + 1)
     return Terms(
         program=UNPUBLISHED,
         constants=UNPUBLISHED,
@@ -284,9 +287,8 @@ def terms_of(work_of_step: int, offer: Offer) -> Terms:
         work_units=work,
         unit_price=offer.wei_per_work_unit << 32,
         second_price=0,
-        # The solver pays for second looks, and the rest of its stake has to cover the verifier's fee.
-        solver_stake=max(price * offer.stake_factor, offer.draws * look_fee(fee, looks, offer.draws) + 2 * fee + 1),
-        verifier_stake=price * offer.stake_factor,
+        solver_stake=stake,
+        verifier_stake=max(price * offer.stake_factor, share_up(price + stake, PUBLIC_CHAIN.min_word)),
         bond=price // offer.bond_divisor,
         verifier_fee=fee,
         jackpot=price * offer.jackpot_factor,

@@ -21,6 +21,7 @@ from pol.roles.party.data_availability import demand_state, demanded_entries
 from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.process.defence import require_seat
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
+from pol.training.storage.http_files import within
 from pol.training.task.learning_proof import TaskCheckpoint, load_checkpoint
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_document import Profile
@@ -163,7 +164,8 @@ class Verifier(ErringParty, ReplayingParty):
         self.bring(self.market.proofs.proof(task_id).round)
         task, terms, committed = self.task(task_id), self.market.registry.terms(task_id), self.committed(task_id)
         try:
-            proof = self.published_proof(task_id, *committed)
+            with within(until - self.connection.now()):
+                proof = self.published_proof(task_id, *committed)
         except (OperationalError, ProtocolError):
             self._miss(task_id, task.document.segments)
             raise
@@ -203,7 +205,9 @@ class Verifier(ErringParty, ReplayingParty):
         """The verdict that follows where a state can't be read; None if it can."""
         self._require_time(task_id, until)
         task = self.task(task_id)
-        found = load_evidence(segment, lambda: load_checkpoint(self.store, task, entry))
+        # One large state from a slow server would outlast the window.
+        with within(until - self.connection.now()):
+            found = load_evidence(segment, lambda: load_checkpoint(self.store, task, entry))
         if not isinstance(found, Verdict):
             return None
         self._miss(task_id, entry.index)

@@ -8,6 +8,7 @@ from math import inf
 
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
+from pol.incentives.payouts import WORDS
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.beacon_exits import rounds_of_duty
 from pol.roles.party.data_availability import (
@@ -21,7 +22,7 @@ from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.log_decisions import objection_call
-from pol.roles.party.public_calls import WORDS, concerning_call, exit_or_extension
+from pol.roles.party.public_calls import concerning_call, exit_or_extension
 from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import replay_seconds, wait_for_time

@@ -6,13 +6,17 @@ The stated size is a hint. A server that lied about it, or a file that grew sinc
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
-from pol.training.storage.http_files import HttpPatience, TooLongError, wait
+from fsspec.implementations.local import LocalFileSystem
 
+from pol.training.storage.http_files import HttpPatience, TooLongError, seconds_left, wait
+
+T = TypeVar("T")
 PIECE = 1 << 20
 """Bytes that are asked for at a time."""
 
@@ -44,9 +48,38 @@ def pieces(files: Any, path: str, limit: int, patience: HttpPatience, first: int
         # Its open file takes any answer to a range as a block, so its stream is read piece by piece.
         yield from _stream(files, path, taken)
     else:
-        with files.open(path, "rb") as file:
-            while piece := file.read(min(taken.room, max(first - taken.size, PIECE if taken.size else 0))):
+        file = in_time(files, lambda: files.open(path, "rb"))
+        with file:
+            while piece := in_time(files, lambda: file.read(taken.next_of(first))):
                 yield taken.counted(piece)
+
+
+def in_time(files: Any, call: Callable[[], T]) -> T:
+    """What a filesystem's ``call`` returns, in the time of `within`: a thread waits for a library that can't stop.
+
+    Raises:
+        OSError: it takes longer, or fails. Its library may raise other errors.
+    """
+    left = None if isinstance(files, LocalFileSystem) else seconds_left()
+    if left is None:
+        return call()
+    found = list[T]()
+    failed = list[BaseException]()
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except BaseException as error:  # noqa: BLE001  # of any kind, for the thread that waits
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(left)
+    if failed:
+        raise failed[0]
+    if not found:
+        raise OSError("the server doesn't answer in the time for it: try again later, or use another one")
+    return found[0]
 
 
 class _Taken:
@@ -62,6 +95,10 @@ class _Taken:
     def room(self) -> int:
         """Bytes to ask for at most: one beyond the limit shows that there are more."""
         return self._limit + 1 - self.size
+
+    def next_of(self, first: int) -> int:
+        """Bytes of the next piece, of which the first has at most ``first``."""
+        return min(self.room, max(first - self.size, PIECE if self.size else 0))
 
     def counted(self, piece: bytes) -> bytes:
         """The piece. Raises TooLongError beyond the limit, OSError below the least rate."""

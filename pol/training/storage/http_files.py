@@ -1,16 +1,19 @@
 """Reads a store over HTTP: the reader bounds an answer's length, its time and its origin.
 
 Anybody may run a store's server. Bytes are requested without encoding and counted as they arrive, whatever the headers
-say. Redirects stay on the host and scheme that the user has named.
+say. Redirects stay on the host and scheme that the user has named. The reader may say `within` how many seconds all
+that it reads has to be there, however long it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import fsspec.asyn
@@ -33,6 +36,34 @@ OF_FSSPEC = frozenset({"listings_expiry_time", "max_paths", "skip_instance_cache
 OWN = frozenset({"client_kwargs", "encoded", "headers"})
 BOUNDS = frozenset({"auto_decompress", "loop", "raise_for_status", "timeout"})
 """Options of aiohttp's session that only this module sets."""
+
+
+_END: ContextVar[float] = ContextVar("_END", default=inf)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """A context: all that this thread reads from servers inside has this time, whatever their rate, or is an OSError.
+
+    An inner context never gets more time than an outer one.
+    """
+    token = _END.set(min(_END.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _END.reset(token)
+
+
+def seconds_left() -> float | None:
+    """Seconds until the end of `within`; None outside of it.
+
+    Raises:
+        OSError: they are over.
+    """
+    left = _END.get() - time.monotonic()
+    if left <= 0:
+        raise OSError("the time that this party has for reading is over: try again later, or use another server")
+    return None if left == inf else left
 
 
 class TooLongError(OSError):
@@ -271,7 +302,7 @@ def wait(function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
     from aiohttp import ClientError
 
     try:
-        found: T = fsspec.asyn.sync(fsspec.asyn.get_loop(), function, *arguments)
+        found: T = fsspec.asyn.sync(fsspec.asyn.get_loop(), function, *arguments, timeout=seconds_left())
     except TimeoutError as error:
         raise OSError("the server doesn't answer in time: try again later, or use another one") from error
     except ClientError as error:

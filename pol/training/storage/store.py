@@ -295,7 +295,9 @@ class Store:
             return self._writer.clean(self._root)
 
     def _exists(self, path: str) -> bool:
-        return bool(self._files.exists(path)) if self._http is None else self._http.exists(path)
+        if self._http is not None:
+            return self._http.exists(path)
+        return bool(bounded_read.in_time(self._files, lambda: self._files.exists(path)))
 
     def _holds(self, digest: str, size: int) -> bool:
         try:
@@ -326,7 +328,9 @@ class Store:
         return size
 
     def _size(self, path: str) -> int:
-        size = self._files.size(path) if self._http is None else self._http.size(path)
+        if self._http is not None:
+            return self._http.size(path)
+        size = bounded_read.in_time(self._files, lambda: self._files.size(path))
         if size is None:
             raise OSError("the server doesn't say how long the file is")
         return int(size)

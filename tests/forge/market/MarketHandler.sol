@@ -78,6 +78,8 @@ abstract contract MarketHandler is CounterclaimBase {
         s.jackpot = uint128(bound(amounts >> 32, 4, s.verifierStake / 2));
         s.unitPrice = uint128(bound(amounts >> 40, 1, s.unitPrice));
         uint128 least = s.verifierFee * 2 + uint128(jackpot.tax(s.jackpot)) * 3;
+        // Shares of two words end at the verifier's stake.
+        least = least > s.verifierStake * 2 ? least : s.verifierStake * 2;
         s.solverStake = least + uint128(bound(amounts >> 8, 1, 1 ether));
         if (amounts >> 56 & 1 == 0) s = _exact(s);
         vm.prank(submitter);

@@ -131,7 +131,7 @@ contract TermsTest is MarketBase {
 
     /// @dev A wei makes delays free, a fortune makes challenges impossible.
     function test_the_bond_is_in_proportion_to_what_a_challenge_can_win() public {
-        (s.verifierStake, s.jackpot) = (3200, 4);
+        (s.solverStake, s.verifierStake, s.jackpot) = (20 ether, 3200, 4);
         _bounds("bond", 200, 1600);
         _no("bond", 0);
         _no("bond", type(uint128).max);
@@ -144,22 +144,32 @@ contract TermsTest is MarketBase {
         _no("bond", 1);
     }
 
+    /// @dev 88 hundredths of a word's bond, which ends at the verifier's stake, or follows stake and price; and the tax.
+    function test_the_solver_stake_pays_the_shares_of_two_words() public {
+        _no("solverStake", 3.8325 ether - 1);
+        _ok("solverStake", 3.8325 ether);
+        (s.verifierStake, s.bond) = (100 ether, 10 ether);
+        _no("solverStake", 13.647135416666666663 ether);
+        _ok("solverStake", 13.647135416666666664 ether);
+    }
+
     function test_the_solver_stake_covers_the_verifier_fee() public {
+        (s.verifierStake, s.bond, s.jackpot) = (3200, 400, SHARES);
         _no("solverStake", 2 ether - 1);
         _ok("solverStake", 2 ether);
         _no("solverStake", MOST + 1);
         s.verifierFee = 0;
         _no("solverStake", 0);
-        s.jackpot = SHARES;
+        (s.workUnits, s.unitPrice) = (1, 1);
         _ok("solverStake", 1);
         _no("verifierFee", MOST + 1);
     }
 
-    /// @dev Seven sixteenths of the stake are left to the fund; the tax is 0.3125 ether.
+    /// @dev Seven sixteenths of what second looks leave of the stake go to the fund; the tax is 0.3125 ether.
     function test_what_withheld_data_leave_to_the_fund_covers_the_tax() public {
-        s.verifierFee = 0;
-        _ok("solverStake", 714285714285714283);
-        _no("solverStake", 714285714285714282);
+        (s.verifierFee, s.looks, s.lookMargin, s.unitPrice) = (0.1 ether, 8, 1, 1);
+        _ok("solverStake", 0.8 ether + 714285714285714283);
+        _no("solverStake", 0.8 ether + 714285714285714282);
     }
 
     /// @dev The jackpot refuses less than one unit a share: nobody could ever take the verifier's seat. With more than

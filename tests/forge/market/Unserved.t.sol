@@ -77,8 +77,9 @@ contract UnservedTest is ObjectionBase {
             _toStood(nextVerifier, accepts == 1);
             vm.assertEq(_gain(verifier), -BOND);
             vm.assertEq(_gain(nextVerifier), 1 ether);
-            vm.assertEq(_gain(solver), accepts == 1 ? int256(8 ether) : -ALL);
-            uint256 paid = accepts == 1 ? 0.04 ether : STAKE / 2;
+            // Of its price it pays another draw of the seat: else it would serve friends only until one sits.
+            vm.assertEq(_gain(solver), accepts == 1 ? int256(7 ether) : -ALL);
+            uint256 paid = accepts == 1 ? 1.04 ether : STAKE / 2;
             vm.assertEq(_rest() - rest, uint256(BOND) + jackpot.tax(_terms().jackpot) + paid);
             vm.assertEq(vault.locked(address(settlement), id, verifier), 0);
         }
@@ -271,5 +272,72 @@ contract UnservedTest is ObjectionBase {
 
     function _afterHalf() private view returns (int256) {
         return int256(uint256(STAKE / 2)) - int256(settlement.escrowOf(_terms()));
+    }
+}
+
+/// @notice Calls with the largest numbers that terms admit, and behind as many demands as strangers like to make: no
+/// call loops over what others can grow, so that each fits into half of a block.
+contract CeilingTest is DataDemandsBase {
+    uint256 private constant CEILING = 15_000_000;
+    uint32 private constant LOOKS = 16;
+    uint32 private constant DEMANDS = 300;
+
+    function test_no_call_costs_more_than_half_of_a_block() public {
+        _toVerifying(false);
+        DataDemand memory d = _demand(challenger);
+        vm.prank(verifier);
+        settlement.unserved(id);
+        uint256 few = _expiry(d);
+        for (uint32 leaf = 2; leaf < DEMANDS; ++leaf) {
+            _demand(leaf % 2 == 0 ? challenger : watcher, 64, 0, leaf);
+        }
+        vm.assertLe(_expiry(d), few + few / 100);
+        _seatVerifier(nextVerifier, false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        Look[] memory looks = new Look[](claims.length);
+        for (uint256 i = 0; i < claims.length; ++i) {
+            looks[i].segment = claims[i].segment;
+            looks[i].reruns = new Rerun[](LOOKS);
+            for (uint256 j = 0; j < LOOKS; ++j) {
+                looks[i].reruns[j] = Rerun("end", [uint256(1), 1, 0]);
+            }
+        }
+        vm.prank(nextVerifier);
+        uint256 gas = gasleft();
+        verdicts.post(id, claims, logProofs, looks, "nothing");
+        vm.assertLe(gas - gasleft(), CEILING);
+        vm.assertEq(verdicts.verdict(id).looks, 32);
+        _openWatch();
+        _disclose(nextVerifier, true);
+        _pass(_terms().challengeWindow + 1);
+        vm.assertLe(_expiry(d), CEILING);
+    }
+
+    /// @dev What it costs to end a demand as withheld; nothing is changed by it.
+    function _expiry(DataDemand memory d) private returns (uint256 gas) {
+        uint256 state = vm.snapshotState();
+        vm.warp(vm.getBlockTimestamp() > d.deadline ? vm.getBlockTimestamp() : d.deadline + 1);
+        gas = gasleft();
+        demands.expire(d);
+        gas -= gasleft();
+        _expectStatus(Status.Bidding);
+        vm.revertToState(state);
+    }
+
+    function _claims(bool) internal view override returns (Claim[] memory claims, LogProof[] memory logProofs) {
+        (claims, logProofs) = super._claims(true);
+        for (uint256 i = 0; i < claims.length; ++i) {
+            claims[i].distances[1] = 3;
+        }
+    }
+
+    function _segments() internal pure override returns (uint32) {
+        return 64;
+    }
+
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        (s.draws, s.looks, s.lookMargin) = (32, LOOKS, 2);
+        (s.solverStake, s.verifierStake, s.bond) = (60 ether, 20 ether, 5 ether);
     }
 }

@@ -38,11 +38,11 @@ GRID = {
     "gain": (0, 1, 10),
     "fraction": (0.02, 0.1, 0.5),
     "segments": (50, 200),
-    "coalition": (0.0, 0.25, 0.5),
-    "bits": (0, 1),
+    "adversary": ((0.0, 0), (0.0, 1), (0.25, 0), (0.25, 1), (0.45, 0)),
     "confidence": (0.9, 0.99),
 }
-"""Of tasks: cost of the training; its replay and the gain of a cheat as multiples; the least cheat; the adversary."""
+"""Of tasks: cost of the training; its replay and the gain of a cheat as multiples; the least cheat; the adversary's
+share of the tickets and bits of the beacon: with more of both it decides whose word counts (docs/spec/game.md)."""
 
 
 def incentive_figures() -> dict[str, Figure]:
@@ -75,7 +75,7 @@ def incentive_figures() -> dict[str, Figure]:
 
 def designs() -> Iterator[Design]:
     """All points of the grid for which there are parameters."""
-    for training, replay, gain, fraction, segments, coalition, bits, confidence in product(*GRID.values()):
+    for training, replay, gain, fraction, segments, (coalition, bits), confidence in product(*GRID.values()):
         cost = int(training * UNIT)
         needs = Needs(
             100 * cost,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from scipy.sparse import csc_array
+from scipy.sparse.linalg import splu
 
 from pol.errors import ProtocolError
 
@@ -89,16 +91,19 @@ def _worth(known: Mapping[State, int], values: np.ndarray, move: GameMove) -> fl
 def _values(known: Mapping[State, int], options: Sequence[Sequence[GameMove]], chosen: Sequence[int]) -> np.ndarray:
     """The value of each state under a strategy: V = gain + P V."""
     size = len(options)
-    matrix, gains = np.eye(size), np.zeros(size)
+    rows, columns, parts, gains = list(range(size)), list(range(size)), [1.0] * size, np.zeros(size)
     for number, found in enumerate(options):
         move = found[chosen[number]]
         gains[number] = move.gain
         for part, after in move.chances:
-            matrix[number, known[after]] -= part
+            rows.append(number)
+            columns.append(known[after])
+            parts.append(-part)
     try:
-        return np.linalg.solve(matrix, gains)
-    except np.linalg.LinAlgError as error:
+        values = splu(csc_array((parts, (rows, columns)), shape=(size, size))).solve(gains)
+    except RuntimeError as error:
         raise ProtocolError("a strategy never ends: its value is unbounded") from error
+    return np.asarray(values)
 
 
 def _reached(known: Mapping[State, int], options: Sequence[Sequence[GameMove]], chosen: Sequence[int]) -> list[int]:

@@ -18,7 +18,7 @@ from pol.incentives.game.needs import Needs
 from pol.incentives.game.parameter_design import design
 from pol.incentives.game.payoffs import Game
 from pol.incentives.jackpot import JackpotRules
-from pol.incentives.payouts import DEMANDER_OF_SOLVER_STAKE, SUBMITTER_OF_SOLVER_STAKE, WHOLE
+from pol.incentives.payouts import SAYER_OF_BOND, UNSERVED_OF_LOSS, WHOLE, WORDS
 
 LOOKS = 8
 """Reruns of a second look."""
@@ -77,8 +77,9 @@ def _own_terms(designed: Game, rules: RuleVariant) -> Iterator[tuple[str, Game]]
 
 def _least_stakes(chance: JackpotRules, share: int, draws: int, rules: RuleVariant) -> Stakes:
     reserved = share * chance.shares
-    kept = WHOLE - SUBMITTER_OF_SOLVER_STAKE - DEMANDER_OF_SOLVER_STAKE
-    solver = -(-chance.tax(reserved) * WHOLE // kept) + 2
+    # Two words leave the tax: less than withheld data do.
+    kept = WHOLE**2 - WORDS * UNSERVED_OF_LOSS * SAYER_OF_BOND
+    solver = -(-chance.tax(reserved) * WHOLE**2 // kept) + 2
     verifier = rules.verifier_stake(chance, reserved)
     return Stakes(1, 0, solver, verifier, -(-verifier // 16), reserved, draws, draws)
 

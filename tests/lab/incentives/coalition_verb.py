@@ -39,8 +39,8 @@ def coalition(needs: Needs, shares: tuple[float, ...], as_json: bool) -> None:
         print(json.dumps([_json(share, row) for share, row in found], indent=2))
         return
     console = Console(highlight=False)
-    head = ("of all tickets", *found[0][1])
-    rows = [(f"{share:.0%}", *(amount(a.found.excess) for a in row.values())) for share, row in found]
+    head = ("rules", *(f"{share:.0%} of all tickets" for share, _ in found))
+    rows = [(name, *(amount(row[name].found.excess) for _, row in found)) for name in found[0][1]]
     console.print(table("What a coalition gains at most", head, rows))
     for name, attack in found[-1][1].items():
         if attack.found.excess > 0:

@@ -29,6 +29,17 @@ def covers_average(chance: JackpotRules, reserved: int) -> int:
     return -(-2 * chance.watchers * reserved // chance.shares)
 
 
+def half_fined(deal: Deal) -> Payout:
+    """Two words that a solver doesn't serve cost it half of its stake, of which nobody gets anything."""
+    half = deal.solver_stake // 2
+    return Payout(solver=half, holder=deal.verifier_stake, challenger=deal.word, fund=deal.solver_stake - half)
+
+
+def costs_nothing(deal: Deal, *, contradicted: bool) -> Payout:
+    """A verdict accepts and stands, and a solver that has served friends only is paid as if it had served everybody."""
+    return payouts.accepted(deal)
+
+
 @dataclass(frozen=True)
 class RuleVariant:
     """Rules that were once other rules."""
@@ -40,6 +51,14 @@ class RuleVariant:
     look_fee: Callable[[int, int, int], int] = payouts.look_fee
     verifier_stake: Callable[[JackpotRules, int], int] = covers_jackpot
     """The least that terms may ask for, of a jackpot."""
+    words: int = 2
+    """Words that a solver doesn't serve which end a training; with none, who isn't served leaves the seat."""
+    not_served: Callable[[Deal], Payout] = payouts.not_served
+    """The last of them."""
+    accepted: Callable[..., Payout] = payouts.accepted
+    """A verdict accepts and stands, and may have contradicted a word."""
+    word_to_solver: bool = False
+    """The bond of a word that a verdict contradicts goes to the solver, not to the fund."""
 
 
 RULES = RuleVariant()
@@ -48,5 +67,10 @@ REVERTED: Mapping[str, RuleVariant] = {
     "only a replay refutes": RuleVariant(caught=frozenset({"replay"})),
     "second looks are unpriced": RuleVariant(look_fee=_unpriced),
     "stakes cover average catches": RuleVariant(verifier_stake=covers_average),
+    "nobody says that it isn't served": RuleVariant(words=0),
+    "one word ends a training": RuleVariant(words=1),
+    "two words cost a solver half of its stake": RuleVariant(not_served=half_fined),
+    "a contradicted word pays the solver": RuleVariant(word_to_solver=True),
+    "a contradicted word costs the solver nothing": RuleVariant(accepted=costs_nothing),
 }
 """Each rule as it was."""
