@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from hexbytes import HexBytes
-from manual_node import ONCE, Pool, count, pool
+from manual_node import COUNTER, ONCE, Pool, count, pool
 
 from anvil_node import anvil_node
 from misbehaving_nodes import Pass, Raw, gateway
 from pol.chain.account.gas_fees import GWEI
 from pol.chain.account.outbox_journal import IntentState, SqliteJournal
 from pol.chain.account.wallet import Wallet
-from pol.errors import OperationalError
+from pol.errors import OperationalError, ProtocolError
 
 LATE = (0.0, 0.5, 3.0, 30.0)
 """Seconds of a block's age at which a node gives the receipts of its transactions."""
@@ -206,3 +206,18 @@ def test_two_commands_of_one_key_come_one_after_the_other(tmp_path: Path, monkey
         first, second = node.wallet(), node.wallet()
         with first.once(), pytest.raises(OperationalError, match="another process works with this key"), second.once():
             pass
+
+
+def test_a_call_that_failed_in_a_block_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command has told that it failed, and says `try again`: so the next one is no repetition of it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pool() as node:
+        code = node.eth.get_code(COUNTER)
+        first, again = node.wallet(), node.wallet()
+        node.steps = [lambda: node.order("anvil_setCode", COUNTER, "0x5f5ffd"), node.mine]
+        with pytest.raises(ProtocolError, match="refused"), first.once():
+            count(first)
+        node.order("anvil_setCode", COUNTER, "0x" + code.hex())
+        with again.once():
+            assert count(again)["status"] == 1
+        assert (node.counted(), node.nonce(again)) == (1, 2)
