@@ -16,6 +16,7 @@ from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import MARGIN, begun_tasks
 from pol.roles.process.schedule import Job, require_schedule
+from pol.roles.process.stakes import has_bid
 from pol.roles.process.work_time import (
     RESERVE,
     SLOWER,
@@ -117,10 +118,8 @@ def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
         ProtocolError: it can't, or the task can't be executed: leave the seat.
         OperationalError: the node or the store failed.
     """
-    needed, seating = require_time(role, task_id, terms, verifies), role.market.seats.seating(task_id)
-    now = role.connection.now()
-    until = seating.until if seating.until >= now else now + terms.seat_window
-    require_schedule(role, task_id, Job(MARGIN * needed, until + terms.verification_window, until))
+    needed = require_time(role, task_id, terms, verifies)
+    require_schedule(role, task_id, Job(MARGIN * needed, window=terms.verification_window))
     game = role.market.game if verifies else role.market.profile_game
     require_defensible(role, task_id, terms, game, move_steps(terms, verifies))
     require_time_beside_others(role, task_id, terms, verifies)
@@ -164,10 +163,7 @@ def _disputes_elsewhere(role: Role, besides: bytes) -> list[tuple[float, int]]:
     found, market, own = list[tuple[float, int]](), role.market, role.wallet.address
     for task_id in begun_tasks(role):
         task, terms = market.registry.task(task_id), market.registry.terms(task_id)
-        if task.status is Status.BIDDING:
-            is_own = market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
-        else:
-            is_own = own in {task.solver, task.holder}
+        is_own = has_bid(role, task_id) if task.status is Status.BIDDING else own in {task.solver, task.holder}
         if task_id == besides or not is_own:
             continue
         try:

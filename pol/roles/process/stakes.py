@@ -20,7 +20,7 @@ def at_stake(role: Role, task_id: bytes) -> bool:
     if task.status in {Status.PROFILING, Status.COMMITTED} and market.seats.seating(task_id).best == own:
         return True
     if task.status is Status.BIDDING:
-        return market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
+        return has_bid(role, task_id)
     if task.status is Status.WATCHED and market.sortition.tickets_now(own):
         return True
     for court in market.courts.values():
@@ -34,3 +34,14 @@ def at_stake(role: Role, task_id: bytes) -> bool:
     if own_demands(role, task_id):
         return True
     return bool(market.jackpot.events("Watched", taskId=task_id, account=own))
+
+
+def has_bid(role: Role, task_id: bytes) -> bool:
+    """Whether this party may still win a task that takes bids: with a sealed bid, or as the one that leads.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    auction, own = role.market.auction, role.wallet.address
+    round_id = auction.last_round(role.market.registry.address, task_id)
+    return auction.standing(round_id).leader == own or auction.has_bid(round_id, own)
