@@ -9,7 +9,7 @@ from typing import Any
 
 from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError, PolError
-from pol.execution.executor import Executor, ExecutorFactory, ResidentExecutor, Seen
+from pol.execution.executor import Executor, ExecutorFactory, ResidentExecutor
 from pol.graph.step_program import StepProgram
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import begun_tasks
@@ -17,6 +17,7 @@ from pol.roles.process.obligations import begun_tasks
 LOG = logging.getLogger(__name__)
 LOOK = 30.0
 """Seconds of work after which a party looks at its other tasks, between two steps."""
+STEPS = {"run", "advance", "watch", "advance_resident"}
 
 
 def attend(role: Role, besides: bytes, fulfill: Callable[[bytes], object]) -> None:
@@ -66,56 +67,26 @@ def attentive(executors: ExecutorFactory, look: Callable[[], None]) -> ExecutorF
     return made
 
 
+def _passed(name: str) -> Any:
+    def method(self: AttentiveExecutor, *arguments: Any) -> Any:
+        if name in STEPS:
+            self.look()
+        return getattr(self.executor, name)(*arguments)
+
+    return method
+
+
 @dataclass(frozen=True)
 class AttentiveExecutor:
     """See `attentive`."""
 
     executor: Executor
     look: Callable[[], None]
-
-    def run(self, state: Sequence[Words], step: int) -> list[Words]:
-        """See Executor."""
-        self.look()
-        return self.executor.run(state, step)
-
-    def advance(self, state: Sequence[Words], step: int) -> tuple[list[Words], list[Words]]:
-        """See Executor."""
-        self.look()
-        return self.executor.advance(state, step)
-
-    def watch(self, state: Sequence[Words], step: int, seen: Seen) -> list[Words]:
-        """See Executor."""
-        self.look()
-        return self.executor.watch(state, step, seen)
-
-    def observing(self, nodes: Sequence[int]) -> Executor:
-        """See Executor."""
-        return AttentiveExecutor(self.executor.observing(nodes), self.look)
+    run, advance, watch, observing = map(_passed, ("run", "advance", "watch", "observing"))
 
 
-@dataclass(frozen=True)
 class AttentiveDevice(AttentiveExecutor):
     """One whose states stay on a device."""
 
-    executor: ResidentExecutor
-
-    def place(self, state: Sequence[Words]) -> list[Any]:
-        """See ResidentExecutor."""
-        return self.executor.place(state)
-
-    def fetch(self, state: Sequence[Any]) -> list[Words]:
-        """See ResidentExecutor."""
-        return self.executor.fetch(state)
-
-    def fetch_observed(self, observed: Sequence[Any]) -> list[Words]:
-        """See ResidentExecutor."""
-        return self.executor.fetch_observed(observed)
-
-    def advance_resident(self, state: Sequence[Any], step: int) -> tuple[list[Any], list[Any]]:
-        """See ResidentExecutor."""
-        self.look()
-        return self.executor.advance_resident(state, step)
-
-    def state_root(self, state: Sequence[Any]) -> bytes:
-        """See ResidentExecutor."""
-        return self.executor.state_root(state)
+    place, fetch, fetch_observed = map(_passed, ("place", "fetch", "fetch_observed"))
+    advance_resident, state_root = map(_passed, ("advance_resident", "state_root"))

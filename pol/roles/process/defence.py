@@ -14,9 +14,8 @@ from pol.execution.available_memory import available_memory
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import MARGIN, begun_tasks
+from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid
 from pol.roles.process.schedule import Job, require_schedule
-from pol.roles.process.stakes import has_bid
 from pol.roles.process.work_time import (
     RESERVE,
     SLOWER,

@@ -16,7 +16,7 @@ from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import open_disputes
 from pol.roles.party.role import Role
 from pol.roles.process.final_tasks import final_tasks
-from pol.roles.process.stakes import at_stake
+from pol.roles.process.obligations import at_stake
 from pol.roles.process.urgency import in_order
 from pol.training.storage.store import CorruptObjectError
 

@@ -10,8 +10,7 @@ from math import inf
 from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import MARGIN, begun_tasks
-from pol.roles.process.stakes import has_bid
+from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid
 from pol.roles.process.work_time import profile_steps, seconds_for, verdict_steps
 
 PATIENCE = 1.5
