@@ -18,7 +18,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import Executor
 from pol.graph.step_program import StepProgram
-from pol.roles.process import attention
+from pol.roles.process import attention, schedule
 from pol.roles.process.attention import attentive
 from pol.roles.process.schedule import Job, late_job
 from pol.roles.solver.solver import Solver
@@ -112,13 +112,18 @@ def test_a_verdict_that_takes_longer_than_it_should_costs_no_other_seat(
 
 
 @pytest.mark.long
-def test_a_training_that_this_party_will_win_counts_before_and_after_the_reveal(town: Town) -> None:
+def test_a_training_that_this_party_will_win_counts_before_and_after_the_reveal(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = (submitted(town, EXACT)[0] for _ in range(2))
     solver, pace = town.join(Solver, "t"), 0.4 * 24 * 3600 / EXACT.steps
     solver._rehearsed.update(dict.fromkeys((first, second), pace))
     solver.paces.update(dict.fromkeys((first, second), 1.0))
     solver.bid(first)
     assert "1 other seats and trainings" in waits(next_of_solver(solver, second))
+    with monkeypatch.context() as patch:  # worked out once a block, however many tasks are open
+        patch.delattr(schedule, "begun_tasks")
+        assert "1 other seats and trainings" in waits(next_of_solver(solver, second))
     solver.reveal(first)
     again, _ = submitted(town, EXACT)
     solver._rehearsed[again] = pace

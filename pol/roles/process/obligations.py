@@ -5,7 +5,8 @@ A party does one thing at a time, so work on one task must not outlast a deadlin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status
@@ -16,6 +17,7 @@ from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 
+T = TypeVar("T")
 MARGIN = 1.5
 """Factor on the expected duration of work."""
 
@@ -55,18 +57,25 @@ def next_due(role: Role, besides: bytes) -> int | None:
     """
     now = role.connection.now()
     unsaid = (role.unsaid_until(task_id) for task_id in role.examined() if task_id != besides)
-    found = (due for task_id, dues in _dues_of_all(role).items() if task_id != besides for due in dues)
+    dues_of_all = once_a_block(role, "dues", lambda: _dues_of_all(role))
+    found = (due for task_id, dues in dues_of_all.items() if task_id != besides for due in dues)
     return min((due for due in (*unsaid, *found) if due is not None and due >= now), default=None)
 
 
-def _dues_of_all(role: Role) -> Mapping[bytes, Sequence[int]]:
-    """By open task, the deadlines that follow from the chain: worked out once a block, however many tasks ask."""
+def _dues_of_all(role: Role) -> dict[bytes, tuple[int, ...]]:
+    """By open task, the deadlines that follow from the chain."""
+    disputes = open_disputes(role)
+    owing = dict.fromkeys((*begun_tasks(role), *(each.task_id for each in disputes)))
+    return {task_id: tuple(_dues(role, task_id, disputes)) for task_id in owing}
+
+
+def once_a_block(role: Role, name: str, work: Callable[[], T]) -> T:
+    """What follows from the chain alone, worked out once a block, however many tasks ask."""
     head = role.connection.head()
-    if role.dues is None or role.dues[0] != head:
-        disputes = open_disputes(role)
-        owing = dict.fromkeys((*begun_tasks(role), *(each.task_id for each in disputes)))
-        role.dues = head, {task_id: tuple(_dues(role, task_id, disputes)) for task_id in owing}
-    return role.dues[1]
+    if name not in role.by_block or role.by_block[name][0] != head:
+        role.by_block[name] = head, work()
+    found: T = role.by_block[name][1]
+    return found
 
 
 def begun_tasks(role: Role) -> list[bytes]:
