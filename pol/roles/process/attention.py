@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pol.arithmetic.primitives import Words
@@ -82,7 +82,11 @@ class AttentiveExecutor:
 
     executor: Executor
     look: Callable[[], None]
-    run, advance, watch, observing = map(_passed, ("run", "advance", "watch", "observing"))
+    run, advance, watch = map(_passed, ("run", "advance", "watch"))
+
+    def observing(self, nodes: Sequence[int]) -> AttentiveExecutor:
+        """See Executor."""
+        return replace(self, executor=self.executor.observing(nodes))
 
 
 class AttentiveDevice(AttentiveExecutor):
