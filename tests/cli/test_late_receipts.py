@@ -15,8 +15,10 @@ import toy_market
 from cli_runner import Said, pol
 from misbehaving_nodes import Gateway, Pass, gateway
 from pol.chain.node.connection import Connection
+from pol.cli.market import stake
 from pol.commitments.keccak import keccak256
 from pol.demo import digits
+from pol.errors import OperationalError
 from pol.submission import submission
 from pol.submission.market_place import MarketPlace
 from shared_chain import SharedChain
@@ -69,6 +71,26 @@ def test_every_verb_of_stake_sends_once(
     assert len(late.manner.sent) == 5  # type: ignore[attr-defined]  # of this manner
     assert ground.market.sortition.tickets_now(address) == tickets
     assert vault.free(address) == free - ground.market.sortition.unit()  # deposit, withdrawal and gift cancel out
+
+
+def test_a_withdrawal_is_told_by_the_command_that_is_started_again(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though less is free by now than it takes."""
+    document, key = tmp_path / "deployment.json", keccak256(b"verifier")
+    document.write_text(ground.deployment.to_json())
+    monkeypatch.setenv("OPERATOR_KEY", key.hex())
+    place = ("--deployment", document, "--rpc", ground.connection.name, "--store", tmp_path)
+    address, vault, show = ground.wallets["verifier"].address, ground.market.vault, stake._show
+    free = vault.free(address)
+
+    def killed(*about: object) -> None:
+        raise OperationalError("killed before it told")
+
+    for told, code in ((killed, 3), (show, 0)):
+        monkeypatch.setattr(stake, "_show", told)
+        said = pol("stake", "withdraw", f"{free - 1}wei", *place, "--key-env", "OPERATOR_KEY")
+        assert (said.code, vault.free(address)) == (code, 1)
 
 
 @pytest.mark.rules

@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_market import EXACT, INTERVAL, JUMP, Hidden, honest, jumped, leave, long_capture, not_drawn, sitting
+from log_market import EXACT, INTERVAL, JUMP, TOLERANT, Hidden, honest, jumped, leave, long_capture, not_drawn, sitting
 from role_market import Town, awarded
 
 from cli_runner import Said, pol
+from pol.cli.market import object as object_command
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError
 from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Submitter
+from pol.roles.submitter.submitter import Offer, Submitter
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 pytestmark = pytest.mark.long
@@ -69,6 +71,24 @@ def test_its_evidence_is_where_the_process_looks_for_it(desk: Desk, tmp_path: Pa
     kept = {path.name for path in (tmp_path / "evidence").glob("??/*")}
     assert {seer.proof(task_id).checkpoints[JUMP + i].object for i in range(2)} <= kept
     assert desk.object(digest, 0, "--dry-run").code == 1
+
+
+@pytest.mark.parametrize("offer", [EXACT, TOLERANT], ids=["exact", "tolerant"])
+def test_a_command_that_is_started_again_objects_once(
+    desk: Desk, offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first objection has doubled the bond, and so the highest one that it accepts."""
+    task_id, opened = jumped(desk.town, offer), object_command._opened
+    digest, seer = digest_of(desk, task_id), desk.town.join(Whistleblower, "w")
+
+    def killed(*about: object) -> dict[str, Any]:
+        raise OperationalError("killed before it told")
+
+    monkeypatch.setattr(object_command, "_opened", killed)
+    assert desk.object(digest, JUMP, "--data", tmp_path).code == 3
+    monkeypatch.setattr(object_command, "_opened", opened)
+    assert desk.object(digest, JUMP, "--data", tmp_path).code == 0
+    assert seer.market.objections.objected(task_id).objections == 1
 
 
 def test_what_cannot_be_read_is_neither_true_nor_false(desk: Desk) -> None:

@@ -12,6 +12,7 @@ from pol.execution.device.device_executor import DeviceExecutor
 from pol.execution.device.host import HostDevice
 from pol.execution.device.open_device import executors_on
 from pol.roles.party.role import Role
+from pol.roles.process.attention import AttentiveDevice
 from pol.roles.solver.solver import Solver, train_canonically
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -36,7 +37,9 @@ def test_a_verdict_of_a_device_stands(town: Town) -> None:
     conclude(verifier, task_id)
     awarded(solver, task_id)
     solver.train(task_id)
-    assert isinstance(verifier.executor(task_id, verifier.task(task_id), 0), DeviceExecutor)
+    executor = verifier.executor(task_id, verifier.task(task_id), 0)
+    assert isinstance(executor, AttentiveDevice)
+    assert isinstance(executor.executor, DeviceExecutor)
     verdicts = verified(verifier, task_id)
     assert [verdict.claim for verdict in verdicts] == [verdict.claim for verdict in other.replay(task_id)]
     here, there = (watcher.trace(task_id, 1) for watcher in watchers)

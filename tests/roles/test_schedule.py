@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, permutations
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from role_market import OFFER, Town, acts, submitted, waits
+from role_market import EXACT, OFFER, Town, acts, seated_with_duty, submitted, until_proof, waits
 
+from pol.arithmetic.primitives import Words
+from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
+from pol.execution.cpu import on_all_cores
+from pol.execution.executor import Executor
+from pol.graph.step_program import StepProgram
+from pol.roles.process import attention, schedule
+from pol.roles.process.attention import attentive
 from pol.roles.process.schedule import Job, late_job
+from pol.roles.solver.solver import Solver
+from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
@@ -30,13 +41,19 @@ def test_it_fits_if_it_fits_in_any_order(asked: list[Job]) -> None:
 
 
 @pytest.mark.rules
-@given(st.lists(st.builds(Job, st.integers(0, 9), st.integers(0, 40), st.integers(0, 20)), max_size=5))
-def test_a_schedule_waits_for_what_cant_begin_yet(asked: list[Job]) -> None:
-    if late_job(asked, 0) is None:
-        busy = [(job.due, max(job.since, 0), job.seconds) for job in asked]
-        for due, since, _ in busy:
-            between = [(other, seconds) for other, begins, seconds in busy if begins >= since and other <= due]
-            assert since + sum(seconds for _, seconds in between) <= due
+def test_it_holds_whenever_others_let_the_work_begin() -> None:
+    """Each piece of work is done at one go, and the first deadline of what may begin decides which is next."""
+    random = Random(7)
+    for _ in range(3000):
+        coming = [Job(random.randrange(1, 9), window=random.randrange(4, 30)) for _ in range(random.randrange(1, 4))]
+        held = [Job(random.randrange(1, 9), random.randrange(4, 40)) for _ in range(random.randrange(3))]
+        left, now = [(job, random.randrange(30)) for job in coming] + [(job, 0) for job in held], 0.0
+        while left and late_job((*coming, *held), 0) is None:
+            now = max(now, min(since for _, since in left))
+            ready = [(min(job.due, since + job.window), n) for n, (job, since) in enumerate(left) if since <= now]
+            due, number = min(ready)
+            now += left.pop(number)[0].seconds
+            assert now <= due
 
 
 @pytest.mark.rules
@@ -62,6 +79,50 @@ def test_a_verifier_claims_no_more_seats_than_it_can_fill(town: Town) -> None:
     for task_id in tasks[1:]:
         with pytest.raises(ProtocolError, match="1 other seats and trainings"):
             verifier.claim_seat(task_id)
+
+
+@pytest.mark.long
+def test_a_verdict_that_takes_longer_than_it_should_costs_no_other_seat(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half an hour a step, and an hour to disclose another verdict; a killed process is followed by a new one."""
+    monkeypatch.setattr(attention, "LOOK", 0.0)
+    first, second = (until_proof(town, replace(EXACT, watch_window=3600)) for _ in range(2))
+    verifier = town.join(Verifier, "v")
+    for task_id in (first, second):
+        seated_with_duty(verifier, task_id, forced=False)
+    verifier.verify(first)
+    verifier.open_watch(first)
+    verifier = town.join(Verifier, "v")
+    market, connection = verifier.market, verifier.connection
+
+    def slow(program: StepProgram, constants: Sequence[Words]) -> Executor:
+        return attentive(on_all_cores, lambda: connection.wait_until(connection.now() + 1800))(program, constants)
+
+    verifier.executors = slow
+    connection.wait_until(market.verdicts.verdict(first).watch_until - 60)
+    acts(next_of_verifier(verifier, second)).act()
+    assert market.verdicts.verdict(second).watch_round
+    assert market.registry.task(first).status is Status.CONTESTED
+
+
+@pytest.mark.long
+def test_a_training_that_this_party_will_win_counts_before_and_after_the_reveal(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (submitted(town, EXACT)[0] for _ in range(2))
+    solver, pace = town.join(Solver, "t"), 0.4 * 24 * 3600 / EXACT.steps
+    solver._rehearsed.update(dict.fromkeys((first, second), pace))
+    solver.paces.update(dict.fromkeys((first, second), 1.0))
+    solver.bid(first)
+    assert "1 other seats and trainings" in waits(next_of_solver(solver, second))
+    with monkeypatch.context() as patch:  # worked out once a block, however many tasks are open
+        patch.delattr(schedule, "begun_tasks")
+        assert "1 other seats and trainings" in waits(next_of_solver(solver, second))
+    solver.reveal(first)
+    again, _ = submitted(town, EXACT)
+    solver._rehearsed[again] = pace
+    assert "1 other seats and trainings" in waits(next_of_solver(solver, again))
 
 
 @pytest.mark.long

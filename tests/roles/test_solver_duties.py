@@ -18,16 +18,21 @@ from pol.roles.party.decisions import Action, Wait
 from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.party.policy import HOUR
 from pol.roles.party.role import Role
+from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
-from pol.roles.solver import solver_decisions
+from pol.roles.solver.log_duties import fulfill
 from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import attend, contest_bond, next_of_solver
+from pol.roles.solver.solver_decisions import contest_bond, next_of_solver
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
 from pol.roles.whistleblower.whistleblower import Whistleblower
 
 pytestmark = pytest.mark.long
+
+
+def attend(solver: Solver, besides: bytes) -> None:
+    attention.attend(solver, besides, lambda task_id: fulfill(solver, task_id))
 
 
 def undrawn(role: Role, task_id: bytes, count: int) -> list[int]:
@@ -139,7 +144,7 @@ def test_it_keeps_money_for_the_bonds_that_come(town: Town) -> None:
 def test_other_tasks_get_all_that_is_due_during_a_training(
     town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(solver_decisions, "LOOK", 0.0)
+    monkeypatch.setattr(attention, "LOOK", 0.0)
     exact, tolerant = honest(town, EXACT, spared=1), honest(town, TOLERANT, spared=1)
     for task_id in (exact, tolerant):
         sitting(town, task_id)
@@ -165,22 +170,32 @@ def test_other_tasks_get_all_that_is_due_during_a_training(
     assert len(market.counterclaims.disputes(tolerant)) == 1
 
 
-def test_a_look_at_other_logs_reads_a_closed_task_once(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_at_other_tasks_reads_no_closed_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver may have had thousands of tasks, and a training has many checkpoints."""
     task_id = honest(town, EXACT, spared=1)
     verifier, solver = sitting(town, task_id), town.join(Solver, "t")
     verifier.verify(task_id)
     disclosed(verifier, task_id)
-    attend(solver, bytes(32))
-    assert solver.closed == set()
-    settle(verifier, task_id)
     read = list[bytes]()
     sound = solver.market.registry.task
     monkeypatch.setattr(solver.market.registry, "task", lambda each: (read.append(each), sound(each))[1])
     attend(solver, bytes(32))
-    attend(solver, bytes(32))
-    assert solver.closed == {task_id}
     assert read == [task_id]
+    settle(verifier, task_id)
+    attend(solver, bytes(32))
+    assert read == [task_id]
+
+
+def test_a_bid_is_revealed_during_a_training(town: Town) -> None:
+    """The training may last longer than the time to reveal."""
+    solver, task_id = town.join(Solver, "t"), submitted(town, replace(OFFER, margin=0, looks=0, rerun_count=0))[0]
+    solver.bid(task_id)
+    auction = solver.market.auction
+    round_id = auction.last_round(solver.market.registry.address, task_id)
+    attend(solver, bytes(32))
+    town.connection.wait_until(auction.bid_until(round_id))
+    attend(solver, bytes(32))
+    assert auction.standing(round_id).leader == solver.wallet.address
 
 
 def test_a_move_that_fails_does_not_keep_it_from_another(town: Town) -> None:

@@ -28,8 +28,9 @@ from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver import proof_decisions, step_prover
+from pol.roles.solver.log_duties import fulfill
 from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import attend, next_of_solver
+from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.solver.step_prover import proofs_name
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -245,7 +246,7 @@ def test_moves_come_first_where_time_is_short_or_the_proof_too_dear(
     # A training that is under way isn't delayed by a proof.
     before = game.deadline(number)
     with unchanged(seer.connection):
-        attend(town.solver(), bytes(32))
+        fulfill(town.solver(), trained)
         assert moves(seer, number) == 1
     solver.connection.wait_until(before - 2 * proof_decisions.RESERVE * MINUTE + MINUTE)
     assert acts(next_of_solver(town.solver(), trained)).verb == "settle by proof"

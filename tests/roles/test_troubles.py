@@ -19,9 +19,9 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Decision, Mode, Wait
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process.final_tasks import final_tasks
+from pol.roles.process.obligations import at_stake
 from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, DecisionResult, LoggedDecision, Process
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
-from pol.roles.process.stakes import at_stake
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Submitter

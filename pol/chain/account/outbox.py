@@ -214,9 +214,12 @@ class Outbox:
                     if bytes(receipt["transactionHash"]) not in self._counted:
                         self._counted.add(bytes(receipt["transactionHash"]))
                         self._paid(receipt)
-                    if receipt["status"] != 1:
+                    failed = receipt["status"] != 1
+                    if failed:
                         self._tell(f"{intent.name} (nonce {intent.nonce}) failed in block {receipt['blockNumber']}")
-                    self.journal.mark(intent, IntentState.LOST if attempt.cancels else IntentState.DONE)
+                    # Without an effect there is nothing to tell but the failure: made once more, it is another call.
+                    is_lost = attempt.cancels or (failed and not self.journal.kept)
+                    self.journal.mark(intent, IntentState.LOST if is_lost else IntentState.DONE)
                     return None if attempt.cancels else receipt
             elif self._count("latest") > intent.nonce:
                 if self._is_gone(intent):

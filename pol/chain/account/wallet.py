@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import click
 from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
-from eth_utils.abi import function_abi_to_4byte_selector
+from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
 from hexbytes import HexBytes
 from web3.contract import Contract
 from web3.contract.contract import ContractFunction
@@ -207,7 +207,12 @@ class Wallet:
         nothing: TxParams = {"from": self.address, "value": Wei(value), "gas": 0, "chainId": self.connection.chain_id}
         nothing.update({"maxFeePerGas": Wei(0), "maxPriorityFeePerGas": Wei(0)})
         built = call.build_transaction(nothing)
-        return OutgoingCall(call.fn_name, str(built["to"]), value, bytes(HexBytes(built["data"])))
+        to, data = str(built["to"]), bytes(HexBytes(built["data"]))
+        for begun in self.journal.intents(IntentState.OPEN):
+            same = (begun.to, begun.value, begun.data[:4]) == (to, value, data[:4])
+            if same and _but_bond(call, begun.data) == _but_bond(call, data):
+                data = begun.data  # the highest bond that a call accepts changes with every challenge, one's own too
+        return OutgoingCall(call.fn_name, to, value, data)
 
     def _simulated(self, call: OutgoingCall) -> int:
         """The gas of a call on the latest state."""
@@ -242,6 +247,16 @@ class Wallet:
     def _paid(self, receipt: TxReceipt) -> None:
         self.receipts.append(receipt)
         self.gas_paid += receipt["gasUsed"] * receipt["effectiveGasPrice"]
+
+
+def _but_bond(call: ContractFunction, data: bytes) -> list[Any]:
+    """The arguments of such a call in its calldata, without the highest bond that it accepts."""
+
+    def kept(inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        fields = [(each, value) for each, value in zip(inputs, values, strict=True) if each["name"] != "mostBond"]
+        return [kept(each["components"], value) if each["type"] == "tuple" else value for each, value in fields]
+
+    return kept(call.abi["inputs"], decode(get_abi_input_types(call.abi), data[4:]))
 
 
 @contextmanager

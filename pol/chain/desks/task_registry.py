@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 from enum import IntEnum
+from functools import cached_property
 
 from eth_typing import ChecksumAddress
 from web3.types import TxReceipt
@@ -115,8 +116,15 @@ class TaskRegistry(Binding):
         return self.read_as(MarketTask, "task", task_id)
 
     def terms(self, task_id: bytes) -> Terms:
-        """The terms of a task."""
-        return self.read_as(Terms, "terms", task_id)
+        """The terms of a task. Its id binds them, so they are read once."""
+        found = self._terms.get(task_id) or self.read_as(Terms, "terms", task_id)
+        if any(found.document):
+            self._terms[task_id] = found
+        return found
+
+    @cached_property
+    def _terms(self) -> dict[bytes, Terms]:
+        return {}
 
     def nonce(self, submitter: ChecksumAddress) -> int:
         """The number of the next task of a submitter; its id depends on it."""

@@ -6,10 +6,10 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from eth_typing import ChecksumAddress
 
@@ -127,8 +127,8 @@ class Role:
         self._pins: set[tuple[bytes, PinnedProofs]] = set()
         self.probed: set[tuple[bytes, int, bool]] = set()
         """Trainings whose states could be read, before the draw or after (`data_availability.unavailable_state`)."""
-        self.dues: tuple[bytes, Mapping[bytes, Sequence[int]]] | None = None
-        """Hash of a block, and the deadlines of this party at it (`pol.roles.process.obligations`)."""
+        self.by_block: dict[str, tuple[bytes, Any]] = {}
+        """Hash of a block, and what follows from it (`pol.roles.process.obligations.once_a_block`)."""
 
     @classmethod
     def reader(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from pol.chain.court.dispute_game import DisputeGame
@@ -14,7 +15,7 @@ from pol.execution.available_memory import available_memory
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import MARGIN, begun_tasks
+from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid, once_a_block
 from pol.roles.process.schedule import Job, require_schedule
 from pol.roles.process.work_time import (
     RESERVE,
@@ -117,10 +118,8 @@ def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
         ProtocolError: it can't, or the task can't be executed: leave the seat.
         OperationalError: the node or the store failed.
     """
-    needed, seating = require_time(role, task_id, terms, verifies), role.market.seats.seating(task_id)
-    now = role.connection.now()
-    until = seating.until if seating.until >= now else now + terms.seat_window
-    require_schedule(role, task_id, Job(MARGIN * needed, until + terms.verification_window, until))
+    needed = require_time(role, task_id, terms, verifies)
+    require_schedule(role, task_id, Job(MARGIN * needed, window=terms.verification_window))
     game = role.market.game if verifies else role.market.profile_game
     require_defensible(role, task_id, terms, game, move_steps(terms, verifies))
     require_time_beside_others(role, task_id, terms, verifies)
@@ -147,7 +146,8 @@ def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, verifie
         ProtocolError: they don't; leave the task alone.
         OperationalError: the node or the store failed.
     """
-    others = _disputes_elsewhere(role, task_id)
+    known = once_a_block(role, "disputes", lambda: _disputes(role))
+    others = [each for other, each in known.items() if other != task_id]
     seconds = _seconds_of_moves(role, task_id, terms, verifies) + sum(needed for needed, _ in others)
     clock = min([terms.clock, *(own for _, own in others)])
     if seconds > (clock - role.policy.outage) / RESERVE:
@@ -159,23 +159,16 @@ def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, verifie
         )
 
 
-def _disputes_elsewhere(role: Role, besides: bytes) -> list[tuple[float, int]]:
-    """For each other task in which this party has a stake: seconds of its moves in a dispute, and the clock."""
-    found, market, own = list[tuple[float, int]](), role.market, role.wallet.address
+def _disputes(role: Role) -> dict[bytes, tuple[float, int]]:
+    """For each task in which this party has a stake: seconds of its moves in a dispute, and the clock."""
+    found, market, own = dict[bytes, tuple[float, int]](), role.market, role.wallet.address
     for task_id in begun_tasks(role):
         task, terms = market.registry.task(task_id), market.registry.terms(task_id)
-        if task.status is Status.BIDDING:
-            is_own = market.auction.has_bid(market.auction.last_round(market.registry.address, task_id), own)
-        else:
-            is_own = own in {task.solver, task.holder}
-        if task_id == besides or not is_own:
-            continue
-        try:
-            seconds = _seconds_of_moves(role, task_id, terms, verifies=task.status is not Status.PROFILING)
-        except ProtocolError:
-            # It can't be executed here at all: nothing that is left undone now would help.
-            continue
-        found.append((seconds, terms.clock))
+        if has_bid(role, task_id) if task.status is Status.BIDDING else own in {task.solver, task.holder}:
+            # What can't be executed here at all is left out: nothing that is left undone now would help it.
+            with suppress(ProtocolError):
+                verifies = task.status is not Status.PROFILING
+                found[task_id] = _seconds_of_moves(role, task_id, terms, verifies), terms.clock
     return found
 
 

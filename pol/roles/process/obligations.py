@@ -5,18 +5,24 @@ A party does one thing at a time, so work on one task must not outlast a deadlin
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
+=======
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+>>>>>>> eb35f4b624fd1664e3df6ef94e120650ee831159
 
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status
 from pol.errors import ProtocolError
-from pol.roles.party.data_availability import current_demands
+from pol.roles.party.data_availability import current_demands, own_demands
 from pol.roles.party.decisions import Wait
 from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 
+T = TypeVar("T")
 MARGIN = 1.5
 """Factor on the expected duration of work."""
 
@@ -67,18 +73,25 @@ def next_due(role: Role, besides: bytes) -> int | None:
     """
     now = role.connection.now()
     unsaid = (role.unsaid_until(task_id) for task_id in role.examined() if task_id != besides)
-    found = (due for task_id, dues in _dues_of_all(role).items() if task_id != besides for due in dues)
+    dues_of_all = once_a_block(role, "dues", lambda: _dues_of_all(role))
+    found = (due for task_id, dues in dues_of_all.items() if task_id != besides for due in dues)
     return min((due for due in (*unsaid, *found) if due is not None and due >= now), default=None)
 
 
-def _dues_of_all(role: Role) -> Mapping[bytes, Sequence[int]]:
-    """By open task, the deadlines that follow from the chain: worked out once a block, however many tasks ask."""
+def _dues_of_all(role: Role) -> dict[bytes, tuple[int, ...]]:
+    """By open task, the deadlines that follow from the chain."""
+    disputes = open_disputes(role)
+    owing = dict.fromkeys((*begun_tasks(role), *(each.task_id for each in disputes)))
+    return {task_id: tuple(_dues(role, task_id, disputes)) for task_id in owing}
+
+
+def once_a_block(role: Role, name: str, work: Callable[[], T]) -> T:
+    """What follows from the chain alone, worked out once a block, however many tasks ask."""
     head = role.connection.head()
-    if role.dues is None or role.dues[0] != head:
-        disputes = open_disputes(role)
-        owing = dict.fromkeys((*begun_tasks(role), *(each.task_id for each in disputes)))
-        role.dues = head, {task_id: tuple(_dues(role, task_id, disputes)) for task_id in owing}
-    return role.dues[1]
+    if name not in role.by_block or role.by_block[name][0] != head:
+        role.by_block[name] = head, work()
+    found: T = role.by_block[name][1]
+    return found
 
 
 def begun_tasks(role: Role) -> list[bytes]:
@@ -104,9 +117,8 @@ def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterat
         return
     if task.status is Status.BIDDING:
         auction = role.market.auction
-        round_id = auction.last_round(role.market.registry.address, task_id)
-        if auction.has_bid(round_id, own):
-            yield auction.standing(round_id).reveal_until
+        if has_bid(role, task_id):
+            yield auction.standing(auction.last_round(role.market.registry.address, task_id)).reveal_until
     if task.holder == own:
         yield from _seat(role, task_id, task)
     if task.solver == own:
@@ -139,3 +151,43 @@ def _seat(role: Role, task_id: bytes, task: MarketTask) -> Iterator[int]:
     elif now <= task.deadline:
         # A seat is claimed only where its duty takes half of its window at most (`pol.roles.process.work_time`).
         yield max(now, task.deadline - terms.verification_window // 2)
+
+
+def at_stake(role: Role, task_id: bytes) -> bool:
+    """Whether this party has stakes or duties in a task, or its tickets may be drawn to watch it.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    market, own = role.market, role.wallet.address
+    task = market.registry.task(task_id)
+    if own in {task.holder, task.solver, task.submitter}:
+        return True
+    if task.status in {Status.PROFILING, Status.COMMITTED} and market.seats.seating(task_id).best == own:
+        return True
+    if task.status is Status.BIDDING:
+        return has_bid(role, task_id)
+    if task.status is Status.WATCHED and market.sortition.tickets_now(own):
+        return True
+    for court in market.courts.values():
+        desk = court.desk
+        if any(desk.dispute(number).challenger == own for number in desk.disputes(task_id)):
+            return True
+        if desk.settleable(task_id, own):
+            return True
+    if any(market.counterclaims.counterclaimed(n).objector == own for n in market.counterclaims.open_for(task_id)):
+        return True
+    if own_demands(role, task_id):
+        return True
+    return bool(market.jackpot.events("Watched", taskId=task_id, account=own))
+
+
+def has_bid(role: Role, task_id: bytes) -> bool:
+    """Whether this party may still win a task that takes bids: with a sealed bid, or as the one that leads.
+
+    Raises:
+        OperationalError: the node failed.
+    """
+    auction, own = role.market.auction, role.wallet.address
+    round_id = auction.last_round(role.market.registry.address, task_id)
+    return auction.standing(round_id).leader == own or auction.has_bid(round_id, own)

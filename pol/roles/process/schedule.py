@@ -10,7 +10,7 @@ from math import inf
 from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import MARGIN, begun_tasks
+from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid, once_a_block
 from pol.roles.process.work_time import profile_steps, seconds_for, verdict_steps
 
 PATIENCE = 1.5
@@ -19,24 +19,26 @@ PATIENCE = 1.5
 
 @dataclass(frozen=True)
 class Job:
-    """Work of so many seconds that has to end by second ``due``, and can't begin before second ``since``."""
+    """Work of so many seconds that has to end by second ``due``, or ``window`` seconds after others let it begin."""
 
     seconds: float
-    due: float
-    since: float = 0
+    due: float = inf
+    window: float = inf
 
 
 def late_job(jobs: Iterable[Job], now: float, outage: float = 0) -> Job | None:
-    """A job that ends late, if all are done one after another from ``now`` on, in the order of deadlines.
+    """A job that may end late, if each is done at one go, of those that may begin the one with the first deadline.
 
-    The chain may halt for ``outage`` seconds.
-
-    Of jobs that may begin now: if there is any order in which none is late, none is late in this one.
+    The chain may halt for ``outage`` seconds. If any order ends all jobs with a ``due`` in time, so does this one.
+    Others choose when work with a window may begin: at worst all of it at once, just after the longest other work has
+    begun.
     """
+    ordered = sorted(jobs, key=lambda each: min(each.due, now + each.window))
     end = now
-    for job in sorted(jobs, key=lambda each: each.due):
-        end = max(end, job.since) + job.seconds
-        if end + outage > job.due:
+    for number, job in enumerate(ordered, 1):
+        end += job.seconds
+        begun = max((other.seconds for other in ordered[number:]), default=0) if job.window < inf else 0
+        if end + begun + outage > min(job.due, now + job.window):
             return job
     return None
 
@@ -51,7 +53,8 @@ def require_schedule(role: Role, task_id: bytes, job: Job, pace: Callable[[bytes
         OperationalError: the node or the store failed.
     """
     step = pace or (lambda other: seconds_for(role, other, 1, inf))
-    others = [each for other in begun_tasks(role) if other != task_id for each in _jobs(role, other, step)]
+    known = once_a_block(role, "jobs", lambda: {each: list(_jobs(role, each, step)) for each in begun_tasks(role)})
+    others = [each for other, jobs in known.items() if other != task_id for each in jobs]
     if late_job([*others, job], role.connection.now(), role.policy.outage) is not None:
         raise ProtocolError(
             f"the work takes this machine about {job.seconds:.0f} s, and {len(others)} other seats and trainings of "
@@ -64,23 +67,21 @@ def _jobs(role: Role, task_id: bytes, pace: Callable[[bytes], float]) -> Iterato
     """What this party has still to do about a task for a stake that it has locked."""
     market, own = role.market, role.wallet.address
     task, terms = market.registry.task(task_id), market.registry.terms(task_id)
-    steps, since, due = 0, 0, task.deadline
+    steps, due, window = 0, float(task.deadline), inf
     if task.status in (Status.PROFILING, Status.COMMITTED, Status.VERIFYING):
-        seating, profiles = market.seats.seating(task_id), task.status is Status.PROFILING
+        profiles = task.status is Status.PROFILING
         if not task.is_seated:
-            since, due = seating.until, seating.until + terms.verification_window
+            due, window = inf, terms.verification_window
         is_done = profiles and market.profiles.standing(task_id).is_posted
-        if own == (task.holder if task.is_seated else seating.best) and not is_done:
+        if own == (task.holder if task.is_seated else market.seats.seating(task_id).best) and not is_done:
             steps = profile_steps(terms) if profiles else verdict_steps(terms)
-    elif task.status is Status.BIDDING:
-        round_id = market.auction.last_round(market.registry.address, task_id)
-        since = market.auction.standing(round_id).reveal_until
-        due, steps = since + terms.training_window, terms.steps if market.auction.has_bid(round_id, own) else 0
+    elif task.status is Status.BIDDING and has_bid(role, task_id):
+        due, window, steps = inf, terms.training_window, terms.steps
     elif task.status is Status.TRAINING and task.solver == own:
         steps = terms.steps
     # What can't be executed here at all is left out: nothing that is left undone now would help it.
     with suppress(ProtocolError):
         if steps and task.status in (Status.BIDDING, Status.TRAINING):
-            yield Job(PATIENCE * steps * pace(task_id), due, since)
+            yield Job(PATIENCE * steps * pace(task_id), due, window)
         elif steps:
-            yield Job(MARGIN * seconds_for(role, task_id, steps, inf), due, since)
+            yield Job(MARGIN * seconds_for(role, task_id, steps, inf), due, window)

@@ -13,11 +13,11 @@ from pol.chain.desks.market import Matter
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status
 from pol.dispute.position import Side
-from pol.errors import PolError
 from pol.roles.party.data_availability import answer_demands, current_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.due_moves import stake_in
 from pol.roles.party.log_decisions import contest_decision, contestable
+from pol.roles.process.attention import tell
 from pol.roles.solver.proof_decisions import challenge_proof, objection_proof
 from pol.roles.solver.solver import Solver
 
@@ -50,7 +50,7 @@ class LogDuties:
 
 
 def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = True) -> LogDuties:
-    """All that is due about the disputes of this party, and about its log if it is the solver.
+    """All that is due about the bid and the disputes of this party, and about its log if it is the solver.
 
     Moves and data come first, by their deadlines, then what ends a dispute, then contests. One decision compares one
     counterclaim with a replay at most: many may be open. With ``proves``, a proof is tried before the move that it
@@ -60,6 +60,8 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = Tr
         OperationalError: the node failed.
     """
     duties = LogDuties()
+    if task.status is Status.BIDDING:
+        duties.ask(partial(_reveal, role, task_id))
     is_open = task.solver == role.wallet.address and task.status in DISPUTABLE
     is_exact = role.market.registry.terms(task_id).is_exact
     if is_open:
@@ -83,18 +85,15 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = Tr
 
 def fulfill(role: Solver, task_id: bytes) -> None:
     """Do what is due about a task and has a clock: a training waits. What fails is logged, and the rest is done."""
-    duties = _caught(lambda: log_duties(role, task_id, role.market.registry.task(task_id), proves=False))
-    if isinstance(duties, Exception):
-        _tell(task_id, "look at its log", duties)
-        return
+    duties = log_duties(role, task_id, role.market.registry.task(task_id), proves=False)
     for trouble in duties.troubles:
-        _tell(task_id, "look at its log", trouble)
+        tell(task_id, "look at its log", trouble)
     for wait in duties.waits:
         LOG.warning("task %s: %s", task_id.hex(), wait.why)
     for deed in duties.deeds:
         failure = _caught(deed.act)
         if isinstance(failure, Exception):
-            _tell(task_id, deed.verb, failure)
+            tell(task_id, deed.verb, failure)
 
 
 def _ask_for_contests(role: Solver, task_id: bytes, duties: LogDuties) -> None:
@@ -112,6 +111,16 @@ def _ask_for_contests(role: Solver, task_id: bytes, duties: LogDuties) -> None:
     if len(unseen) > 1:
         why = f"it looks at one counterclaim about its log after the other, and at {len(unseen) - 1} next"
         duties.waits.append(Wait(task_id, why, unseen[1][1].until))
+
+
+def _reveal(role: Solver, task_id: bytes) -> Action | None:
+    auction, now = role.market.auction, role.connection.now()
+    round_id = auction.last_round(role.market.registry.address, task_id)
+    standing = auction.standing(round_id)
+    if not (standing.bid_until < now <= standing.reveal_until and auction.has_bid(round_id, role.wallet.address)):
+        return None
+    why = "the time for bids is over; a bid that isn't revealed loses a sixteenth of its stake"
+    return Action(task_id, "reveal", why, Mode.DEFEND, lambda: role.reveal(task_id), standing.reveal_until)
 
 
 def _data(role: Solver, task_id: bytes, task: MarketTask) -> Action | None:
@@ -209,7 +218,3 @@ def _caught(act: Callable[[], T]) -> T | Exception:
         return act()
     except Exception as error:  # noqa: BLE001  # a store, a node or a bug: whatever it is, a clock runs elsewhere
         return error
-
-
-def _tell(task_id: bytes, verb: str, error: Exception) -> None:
-    LOG.error("task %s: %s: %s", task_id.hex(), verb, error, exc_info=None if isinstance(error, PolError) else error)

@@ -35,11 +35,6 @@ SERVING, AGAIN = 10.0, 600
 class Solver(StepProver):
     """Trains for money, and answers for every segment of its log."""
 
-    @cached_property
-    def closed(self) -> set[bytes]:
-        """Tasks that were seen closed: what is left of them can wait for the end of a training."""
-        return set()
-
     def bid(self, task_id: bytes, discount_percent: int = 20, promised: int | None = None, recheck: bool = True) -> Bid:
         """Check task, terms and profile, and place a sealed bid of price and training time; the stake is locked.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
+from functools import partial
 
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
-from pol.errors import OperationalError, ProtocolError
+from pol.errors import ProtocolError
 from pol.incentives.payouts import MAX_OBJECTION_DOUBLINGS, objection_bond, segment_price, slashable
 from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.public_calls import concerning_call
+from pol.roles.process.attention import Attention
 from pol.roles.process.defence import require_log
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.schedule import PATIENCE, Job, require_schedule
@@ -17,10 +18,6 @@ from pol.roles.process.work_time import profile_steps, seconds_for, wait_for_tim
 from pol.roles.solver.log_duties import fulfill, log_duties
 from pol.roles.solver.proof_decisions import publish_decision
 from pol.roles.solver.solver import Solver
-
-LOG = logging.getLogger(__name__)
-LOOK = 30.0
-"""Seconds of a training after which the solver looks at the logs of its other tasks, at the next checkpoint."""
 
 
 def next_of_solver(role: Solver, task_id: bytes) -> Decision:
@@ -52,49 +49,21 @@ def next_of_solver(role: Solver, task_id: bytes) -> Decision:
     return (duties.waits or [proofs or call])[0]
 
 
-def attend(role: Solver, besides: bytes) -> None:
-    """Do what this party owes about the logs of its other tasks: a training may last longer than their clocks.
-
-    Whatever fails is logged, and the training goes on.
-    """
-    registry = role.market.registry
-    try:
-        awarded = {bytes(event["taskId"]) for event in registry.events("Awarded", solver=role.wallet.address)}
-        tasks = {task_id: registry.task(task_id) for task_id in awarded - {besides} - role.closed}
-    except OperationalError as error:
-        LOG.error("couldn't look at the logs of other tasks: %s", error)
-        return
-    role.closed.update(task_id for task_id, task in tasks.items() if task.status is Status.CLOSED)
-    for task_id in tasks.keys() - role.closed:
-        with role.about(task_id):
-            fulfill(role, task_id)
-
-
 def _train(role: Solver, task_id: bytes, task: MarketTask) -> Action:
-    last = role.timer()
-
-    def look_elsewhere(index: int, segments: int) -> None:
-        nonlocal last
-        if role.timer() - last >= LOOK:
-            attend(role, task_id)
-            last = role.timer()
-
     def train() -> None:
-        role.train(task_id, look_elsewhere)
+        # A training may last longer than the clocks and the auctions of other tasks.
+        role.train(task_id, Attention(role, task_id, partial(fulfill, role)))
 
     why = f"this party has won the task for {task.price} wei"
     return Action(task_id, "train", why, Mode.DEFEND, train, task.deadline)
 
 
 def _bid(role: Solver, task_id: bytes) -> Decision | None:
-    """Bid, or reveal the bid; None if it is the turn of others."""
+    """Bid; None if it is the turn of others."""
     auction, now = role.market.auction, role.connection.now()
     round_id = auction.last_round(role.market.registry.address, task_id)
-    standing, has_bid = auction.standing(round_id), auction.has_bid(round_id, role.wallet.address)
-    if has_bid and standing.bid_until < now <= standing.reveal_until:
-        why = "the time for bids is over; a bid that isn't revealed loses a sixteenth of its stake"
-        return Action(task_id, "reveal", why, Mode.DEFEND, lambda: role.reveal(task_id), standing.reveal_until)
-    if has_bid or now > standing.bid_until:
+    standing = auction.standing(round_id)
+    if now > standing.bid_until or auction.has_bid(round_id, role.wallet.address):
         return None
     lacking = _lacking(role, task_id)
     if lacking is not None:
@@ -113,8 +82,7 @@ def _bid(role: Solver, task_id: bytes) -> Decision | None:
                 f"training takes this machine about {training:.0f} s, and there are {terms.training_window} s for it, "
                 f"{role.policy.outage} s of a halt of the chain included"
             )
-        job = Job(training, standing.reveal_until + terms.training_window, standing.reveal_until)
-        require_schedule(role, task_id, job, role.rehearse)
+        require_schedule(role, task_id, Job(training, window=terms.training_window), role.rehearse)
         require_log(role, task_id, terms)
         return needed
 
