@@ -5,13 +5,9 @@ A party does one thing at a time, so work on one task must not outlast a deadlin
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Iterator, Mapping, Sequence
-from math import inf
-=======
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import TypeVar
->>>>>>> eb35f4b624fd1664e3df6ef94e120650ee831159
 
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status

@@ -16,12 +16,7 @@ from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import open_disputes
 from pol.roles.party.role import Role
 from pol.roles.process.final_tasks import final_tasks
-<<<<<<< HEAD
-from pol.roles.process.obligations import reading_seconds
-from pol.roles.process.stakes import at_stake
-=======
-from pol.roles.process.obligations import at_stake
->>>>>>> eb35f4b624fd1664e3df6ef94e120650ee831159
+from pol.roles.process.obligations import at_stake, reading_seconds
 from pol.roles.process.urgency import in_order
 from pol.training.storage.http_files import within
 from pol.training.storage.store import CorruptObjectError
