@@ -13,7 +13,7 @@ from toy_rounds import GOSSIP, MONEY, ROSTER_ANSWER_GAS, STEP, UNITS, WORKERS, T
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.plan_terms import PlanCommitment, PlanTerms, require_terms
 from pol.chain.rounds.round_demands import RoundDemand
-from pol.chain.rounds.signed_structs import logged_claim, phase_proof
+from pol.chain.rounds.signed_structs import logged_entry, phase_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
 from pol.incentives.work_shares import MAX_LINE, CountedClaim, encode_line, pay_of, settle_work
@@ -132,7 +132,7 @@ def test_a_counted_claim_is_shown(toy: ToyRounds) -> None:
         entry = toy.made["ann", phase].entry
         demand = shares.demand_counted(challenger, toy.plan_id, number, account, index)
         at = entries.index(entry)
-        about = (entry.claim, toy.commitment, named, logged_claim(entry, at, head, log.inclusion(at)))
+        about = (entry.claim, toy.commitment, named, logged_entry(entry, at, head, log.inclusion(at)))
         other = 1 - index
         with pytest.raises(Reverted, match="NotCounted"):
             shares.answer_counted(toy.wallets["ann"], demand, number, line, other, *about)
@@ -164,7 +164,7 @@ def test_a_false_line_is_slashed_and_void(toy: ToyRounds, lie: str, refused: str
     post(toy, "ann", number, line)
     post(toy, "bob", number, toy.line("bob"))
     demand = shares.demand_counted(challenger, toy.plan_id, number, ann.address, 0)
-    logged = logged_claim(entry, at, head, log.inclusion(at))
+    logged = logged_entry(entry, at, head, log.inclusion(at))
     roster = signed(toy, toy.rosters[entry.claim.round])
     with pytest.raises(Reverted, match=refused):
         shares.answer_counted(ann, demand, number, line, 0, entry.claim, toy.commitment, roster, logged)
@@ -192,7 +192,7 @@ def counted(toy: ToyRounds, name: str, roster: Roster, claim: ClaimEntry) -> tup
     account = toy.wallets[name].address
     toy.connection.wait_until(shares.settlement(toy.plan_id, number).closes - 60)
     demand = shares.demand_counted(toy.wallets["challenger"], toy.plan_id, number, account, 0)
-    logged = logged_claim(claim, 0, head, log.inclusion(0))
+    logged = logged_entry(claim, 0, head, log.inclusion(0))
     return demand, (demand, number, line, 0, claim.claim, toy.commitment, signed(toy, roster), logged)
 
 
