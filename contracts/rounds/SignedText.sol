@@ -120,19 +120,23 @@ library SignedText {
         return bytes32(hexadecimal(entry[offset:offset + 64]));
     }
 
-    /// @notice How many bytes aren't zero: zeros cost less than a byte of an answer earns, and no roster has any.
-    function weight(bytes calldata text) internal pure returns (uint256 count) {
-        for (uint256 offset = 0; offset < text.length; offset += 32) {
-            uint256 found;
-            assembly ("memory-safe") {
-                found := calldataload(add(text.offset, offset))
+    /// @notice Is a byte of a text zero, as none of a roster is? Zeros cost less than a byte of an answer earns.
+    function hasZero(bytes calldata text) internal pure returns (bool) {
+        uint256 found;
+        assembly ("memory-safe") {
+            let place := text.offset
+            let end := add(place, text.length)
+            for {} iszero(gt(add(place, 64), end)) { place := add(place, 64) } {
+                // One is taken from each byte: only a zero, or what is above one, gets a highest bit that it hadn't.
+                let one := calldataload(place)
+                let other := calldataload(add(place, 32))
+                found := or(found, or(and(sub(one, ONES), not(one)), and(sub(other, ONES), not(other))))
             }
-            unchecked {
-                // What stands behind the text is none of it.
-                if (text.length - offset < 32) found >>= 8 * (32 + offset - text.length);
-                count += ((((found & LOW) + LOW | found) & ~LOW) >> 7) * ONES >> 248;
+            for {} lt(place, end) { place := add(place, 1) } {
+                if iszero(byte(0, calldataload(place))) { found := not(0) }
             }
         }
+        return found & ~LOW != 0;
     }
 
     /// @notice The number that hexadecimal digits in lower case write; at most 64 of them.

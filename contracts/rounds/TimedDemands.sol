@@ -138,7 +138,7 @@ abstract contract TimedDemands is RoundDesk {
 
     /// @dev What an answer that shows this roster has cost, at the base fee of the demand.
     function _owed(PlanTerms memory t, RoundDemand calldata d, bytes calldata roster) internal pure returns (uint256) {
-        uint256 shown = SignedText.weight(roster);
+        uint256 shown = SignedText.hasZero(roster) ? 0 : roster.length;
         uint256 paidFor = ANSWER_GAS + ROSTER_BYTE_GAS * (shown < ROSTER_BYTES ? shown : ROSTER_BYTES);
         return t.price + (d.bond - t.price) * paidFor / ROSTER_ANSWER_GAS;
     }

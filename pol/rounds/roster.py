@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from pol.commitments import canonical_json
@@ -85,7 +85,7 @@ class Roster:
 
     def ended(self, members: Iterable[Member]) -> Roster:
         """The final roster of a round that has begun with this one."""
-        return replace(self, members=tuple(members), provisional=False, begun=self.document)
+        return Roster(self.plan, self.round, tuple(members), begun=self.document)
 
     def place(self, worker: str) -> int:
         """The place of a worker.

@@ -112,7 +112,7 @@ def test_bytes_that_show_no_roster_are_not_paid_for(toy: ToyRounds, place: int) 
     demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, entry, toy.commitment, 0)
     named = (giver.entry, [each.root for each in giver.end]) if place == MERGE else (None, ())
     before = toy.free("ann")
-    zeros = (bytes(SHOWN_LIMIT), 0, b"")
+    zeros = (bytes(SHOWN_LIMIT), (0, 0, 0), False, 0, b"")
     demands.answer_source(
         toy.wallets["ann"], demand, entry, toy.commitment, toy.sources(entry), 0, *named, member=zeros
     )

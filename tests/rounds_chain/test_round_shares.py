@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_rounds import GOSSIP, MONEY, ROSTER_ANSWER_GAS, STEP, UNITS, WORKERS, ToyRounds, price_of
+from toy_rounds import GOSSIP, MERGE, MONEY, ROSTER_ANSWER_GAS, STEP, UNITS, WORKERS, ToyRounds, price_of
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.plan_terms import PlanCommitment, PlanTerms, require_terms
@@ -285,6 +285,30 @@ def test_what_is_shown_at_last_is_refuted_before_it_is_paid(toy: ToyRounds) -> N
         with pytest.raises(Reverted, match=r"DeadlineNotPassed|TooEarly"):
             gain(ann, toy.plan_id, *((number,) if gain == shares.settle else ()))
     toy.contracts.evidence.show_two_claims(bob, toy.plan_id, honest, false)
+    shares.settle(bob, toy.plan_id, number, ann.address)
+    assert shares.line(toy.plan_id, number, ann.address).units == 0
+    toy.check_books()
+
+
+def test_a_source_that_is_shown_at_last_is_refuted_before_it_is_paid(toy: ToyRounds) -> None:
+    """The claim behind a counted one was shown when lines could be disputed no more, paid in that block, and false."""
+    shares, bonds, ann, bob = toy.contracts.shares, toy.contracts.bonds, toy.wallets["ann"], toy.wallets["bob"]
+    number, merge, false = opened(toy), toy.made["ann", MERGE].entry, toy.made["ann", STEP]
+    post(toy, "ann", number, toy.line("ann"))
+    bonds.leave(ann, toy.plan_id)
+    toy.connection.wait_until(shares.settlement(toy.plan_id, number).closes - 60)
+    demands = toy.contracts.demands
+    demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, merge, toy.commitment, 0)
+    toy.connection.wait_until(demand.deadline - 60)
+    end = [slot.root for slot in false.end]
+    demands.answer_source(ann, demand, merge, toy.commitment, toy.sources(merge), 0, false.entry, end)
+    quiet = bonds.bond(toy.plan_id, ann.address).quiet
+    assert quiet - toy.connection.now() > MONEY.line_window - 60
+    toy.connection.wait_until(quiet - 60)
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        shares.settle(ann, toy.plan_id, number)
+    other = toy.signed("ann", false.entry, end=b"\x07" * 32)
+    toy.contracts.evidence.show_two_claims(bob, toy.plan_id, false.entry, other)
     shares.settle(bob, toy.plan_id, number, ann.address)
     assert shares.line(toy.plan_id, number, ann.address).units == 0
     toy.check_books()

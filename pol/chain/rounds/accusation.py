@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import permutations
-from typing import TypeAlias
 
 from web3 import Web3
 from web3.types import TxReceipt
@@ -15,7 +14,7 @@ from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.round_contracts import RoundContracts
 from pol.chain.rounds.round_demands import length_content
-from pol.chain.rounds.round_evidence import AccusedSource
+from pol.chain.rounds.round_evidence import AccusedSource, RosterWord
 from pol.chain.rounds.signed_structs import first_member, logged_entry
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.checkpoint_log import CheckpointLog
@@ -34,8 +33,6 @@ from pol.rounds.round_claim import INITIAL
 
 _REFUSED = frozenset({"NothingWrong", "NotAtPlace", "OtherText", "IndexOutOfRange", "Panic"})
 """What the contract says of evidence for another lie than the one that there is."""
-_Said: TypeAlias = tuple[bytes, bytes, str, bool]
-"""A text of the coordinator's, and of whom it says something: as `RoundEvidence.show_rosters` takes it."""
 
 
 @dataclass(frozen=True)
@@ -154,12 +151,12 @@ class Accuser:
             yield lambda: evidence.show_other_member(*about, claim, roster)
 
 
-def _contradictions(rounds: LoggedRounds, round_: int) -> Iterator[tuple[_Said, _Said]]:
+def _contradictions(rounds: LoggedRounds, round_: int) -> Iterator[tuple[RosterWord, RosterWord]]:
     """What a round's rosters say of two workers and can't: two rosters, seats that members share, late members."""
     rosters = rounds.rosters.get(round_, ())
 
-    def said(roster: Roster, worker: str) -> _Said:
-        return roster.encode(), _signature(rounds, roster), worker, False
+    def said(roster: Roster, worker: str) -> RosterWord:
+        return roster.encode(), _signature(rounds, roster), worker
 
     for one, other in permutations(rosters, 2):
         if one.provisional == other.provisional or (one.provisional and other.begun != one.document):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeAlias
 
 from hexbytes import HexBytes
 from web3 import Web3
@@ -51,6 +52,11 @@ class Falsehood(IntEnum):
     SHARED_SEAT = 12
     OTHER_AUTHOR = 13
     LATE_MEMBER = 14
+
+
+RosterWord: TypeAlias = tuple[bytes, bytes, str] | tuple[bytes, bytes, str, bool]
+"""A roster's document, its coordinator's signature, of which worker it says something; and, of a text that says things
+twice, whether the last ones are read."""
 
 
 @dataclass(frozen=True)
@@ -169,13 +175,12 @@ class RoundEvidence(Announcements):
         wallet: Wallet,
         plan_id: bytes,
         round_: int,
-        noted: tuple[bytes, bytes, str, bool],
-        shown: tuple[bytes, bytes, str, bool],
+        noted: RosterWord,
+        shown: RosterWord,
     ) -> TxReceipt:
         """What rosters of a round say of two workers, and can't: two rosters, a shared seat, or a late member.
 
-        Each is a roster's document, the coordinator's signature, the worker, and whether the last one is read of what
-        stands there twice. The first one is noted before: two of the longest are more than a transaction takes.
+        The first one is noted before: two of the longest are more than a transaction takes.
         """
         (fact, roster), (_, signed) = roster_fact(*noted), roster_fact(*shown)
         note = (plan_id, round_, fact[3], roster)
