@@ -62,7 +62,7 @@ abstract contract TimedDemands is RoundDesk {
     /// @dev Gas that a bond pays for, at the base fee of the demand.
     uint256 internal constant ANSWER_GAS = 400_000;
     /// @dev Gas for a byte of a roster that an answer shows: calldata at its floor price, hash and event.
-    uint256 private constant ROSTER_BYTE_GAS = 45;
+    uint256 private constant ROSTER_BYTE_GAS = 47;
     /// @dev Bytes of a roster that a bond pays for: about a thousand members.
     uint256 private constant ROSTER_BYTES = 124_000;
     /// @dev Of the longest answer that shows a roster.

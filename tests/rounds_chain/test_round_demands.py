@@ -107,7 +107,7 @@ def test_a_source_of_a_member_without_a_stake_is_shown(toy: ToyRounds) -> None:
 
 @pytest.mark.parametrize("place", [STEP, MERGE])
 def test_bytes_that_show_no_roster_are_not_paid_for(toy: ToyRounds, place: int) -> None:
-    """Zeros cost less than the 45 gas that a byte of a roster earns: an author would live on who doubts its claims."""
+    """Zeros cost less than the 47 gas that a byte of a roster earns: an author would live on who doubts its claims."""
     demands, entry, giver = toy.contracts.demands, toy.made["ann", place].entry, toy.made["ann", STEP]
     demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, entry, toy.commitment, 0)
     named = (giver.entry, [each.root for each in giver.end]) if place == MERGE else (None, ())

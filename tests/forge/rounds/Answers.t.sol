@@ -88,14 +88,14 @@ contract AnswersTest is RoundsBase {
         _checkBooks();
     }
 
-    /// @notice A byte of a roster earns 45 gas, and a zero costs 10: with the coordinator, its author lived on who asks.
+    /// @notice A byte of a roster earns 47 gas, and a zero costs 10: with the coordinator, its author lived on who asks.
     function test_zeros_earn_nothing() public {
         (bytes memory text, bytes memory signature) = _text(string(new bytes(100_000)), "\"provisional\":false");
         SignedClaim memory claim = _signedUnder(WORKER, text);
         uint256 before = vault.free(_party(WORKER));
         RoundDemand memory d = _demandRoster(claim);
         _answer(d, claim, text, signature);
-        uint256 owed = 0.01 ether + (d.bond - 0.01 ether) * 400_000 / (400_000 + 45 * 124_000);
+        uint256 owed = 0.01 ether + (d.bond - 0.01 ether) * 400_000 / (400_000 + 47 * 124_000);
         vm.assertEq(vault.free(_party(WORKER)) - before, owed);
     }
 
