@@ -35,7 +35,7 @@ library Conversion {
             uint256 magnitude = a & MAGNITUDE;
             if (magnitude > INF) return 0;
             uint256 negative = a >> 31;
-            if (magnitude >= 0x5f000000) return 0x7fffffffffffffff + negative; // the greatest, or the least, which is one more
+            if (magnitude >= 0x5f000000) return 0x7fffffffffffffff + negative; // the greatest, or one more, the least
             magnitude = _whole(magnitude);
             return negative == 0 ? magnitude : (0 - magnitude) & 0xffffffffffffffff;
         }

@@ -219,7 +219,8 @@ library Float32 {
         unchecked {
             uint256 x = (a >> 23) & MAX_FIELD;
             if (x > 149) return isNaN(a) ? NAN : a; // every bit is worth at least 1
-            if (x < 127) return (a & SIGN) | (a & MAGNITUDE > 0x3f000000 ? 0x3f800000 : 0); // |a| < 1: only above 1/2 is it 1
+            // |a| < 1: only above 1/2 is it 1.
+            if (x < 127) return (a & SIGN) | (a & MAGNITUDE > 0x3f000000 ? 0x3f800000 : 0);
             // Rounds the pattern in place. At x = 127 the unit's bit is the exponent's last one: set, as the hidden bit
             // is.
             uint256 unit = 1 << (150 - x);
@@ -396,7 +397,8 @@ library Float32 {
             uint256 sign = (a ^ b) & SIGN;
             if (a & INF == INF || b & INF == INF) {
                 uint256 product = _mulRare(a, b);
-                return isNaN(product) || isNaN(c) || product ^ c == SIGN ? NAN : product; // the last: infinity - infinity
+                // The last is infinity - infinity.
+                return isNaN(product) || isNaN(c) || product ^ c == SIGN ? NAN : product;
             }
             // Beside an infinite c no finite product counts, however large.
             if (c & INF == INF) return isNaN(c) ? NAN : c;

@@ -2,8 +2,8 @@
 pragma solidity 0.8.37;
 
 /// @notice What a dispute is about. Fields that a kind does not use are zero.
-/// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. RECEIPT uses program, constants,
-/// firstStep, steps (one), start, x, y. DISTANCE and REFERENCE use program, component, x, y, sum.
+/// @dev REPLAY uses program, constants, firstStep, steps, start, end; PUBLISHED also x. RECEIPT uses program,
+/// constants, firstStep, steps (one), start, x, y. DISTANCE and REFERENCE use program, component, x, y, sum.
 struct StartParams {
     address asserter; // posted the claim
     address challenger; // disagrees with it, and opens first

@@ -119,8 +119,8 @@ interface IObjections {
     /// @notice Objections to the log of the current solver.
     function objected(bytes32 taskId) external view returns (ObjectionCount memory);
 
-    /// @notice What the next objector puts up: twice what a segment, and each rerun of a second look, costs the solver to
-    /// defend, at the base fee of the block, doubled for each objection before, up to the least that an objector wins
-    /// (`Split.objectionBond`).
+    /// @notice What the next objector puts up: twice what a segment, and each rerun of a second look, costs the solver
+    /// to defend, at the base fee of the block, doubled for each objection before, up to the least that an objector
+    /// wins (`Split.objectionBond`).
     function bondOf(bytes32 taskId) external view returns (uint128);
 }

@@ -7,7 +7,7 @@ import {Terms} from "./TaskTypes.sol";
 /// @notice Which proofs a task takes, said by its submitter before the task exists.
 struct Pin {
     IStepVerifier verifier; // of the circuit that does the same as the task's program
-    bytes32 batches; // log root over the hashes of each step's data: entry i is `keccak256(abi.encode(bytes32[]))` for step i
+    bytes32 batches; // log root over the hashes of each step's data: of step i `keccak256(abi.encode(bytes32[]))`
     bytes32 layout; // keccak-256 of the types of the state's tensors
     uint8 scale; // numbers are multiples of 2^-scale
 }

@@ -17,7 +17,7 @@ struct Verdict {
     uint64 watchRound; // of the beacon, that draws watchers
     uint64 watchFixedAt; // when it was fixed
     uint64 watchUntil; // last second of the watch; zero while the round has no seed
-    bytes32 claims; // keccak256 of the entries, one after the other: keccak256(abi.encode(keccak256(abi.encode(claim)), look))
+    bytes32 claims; // H of the entries, one after the other: H(abi.encode(H(abi.encode(claim)), look)), H is keccak256
     bytes32 sealedClaim; // what the verifier may put in the place of a planted error
 }
 

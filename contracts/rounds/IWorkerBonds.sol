@@ -7,7 +7,7 @@ import {PlanTerms} from "./PlanTypes.sol";
 enum Standing {
     None,
     Joined,
-    Leaving, // can be accused until `until`
+    Leaving, // can be accused until `until`, which an answer puts off
     Left,
     Slashed // for ever
 }
@@ -18,7 +18,9 @@ struct WorkerBond {
     uint64 until; // last second in which a leaving worker can be accused
     uint32 open; // accusations that aren't decided
     uint32 accusations; // all of them
+    uint64 quiet; // last second in which its last answer is refuted before its work is paid
     uint128 stake;
+    uint64 entries; // of the log, as the keeper says, when it was in no roster any more: of a worker that has gone
 }
 
 /// @title IWorkerBonds
@@ -71,7 +73,11 @@ interface IWorkerBonds {
     function accuse(bytes32 id, address worker) external returns (uint32 earlier);
 
     /// @notice For desks: an accusation is decided.
-    function conclude(bytes32 id, address worker) external;
+    /// @param answered Something was shown that nobody may have seen before: pay and departure leave time to refute it.
+    function conclude(bytes32 id, address worker, bool answered) external;
+
+    /// @notice For desks: the keeper's word about a worker that has gone (`WorkerBond.entries`); the first one counts.
+    function tell(bytes32 id, address worker, uint64 entries) external;
 
     /// @notice For desks: what `worker` has signed is false. Its stake is lost, once.
     /// @param risked By the prover, as a bond: it wins at least the smaller share, and more if it has risked more.

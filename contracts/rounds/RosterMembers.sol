@@ -7,43 +7,29 @@ import {RoundSignatures} from "./RoundSignatures.sol";
 import {Roster, RoundClaim} from "./RoundTypes.sol";
 import {SignedText} from "./SignedText.sol";
 
-/// @notice A roster's document, its coordinator's signature, and the byte at which the seat of a member stands
-/// (`SignedText.seatOf`).
-struct MemberProof {
-    bytes text;
-    uint256 offset;
-    bytes signature;
-}
-
-/// @notice The bytes of a roster at which stands what makes a member the author of a claim.
-struct AuthorPlaces {
+/// @notice The bytes of a roster at which stands what decides who may make a claim.
+struct RosterPlaces {
     uint256 provisional; // of `"provisional":`
     uint256 members; // of `"members":[`
-    uint256 routes; // of `"routes":[[`
-}
-
-/// @notice Which of a round's rosters it is. Zero: that isn't read.
-enum RosterKind {
-    Unread,
-    Provisional,
-    Final
-}
-
-/// @notice What a roster says of a worker.
-struct RosterFact {
-    bytes32 document;
-    RosterKind kind;
-    address worker;
-    uint256 seat; // + 1; zero if it isn't a member
+    uint256 routes; // of `"routes":[`
 }
 
 /// @notice A roster's document, its coordinator's signature, and the bytes at which stands what is read of it.
 struct SignedRoster {
     bytes text;
-    uint256 provisional; // of `"provisional":`; zero: it isn't read
+    RosterPlaces places;
     bool isMember;
-    uint256 place; // of the seat of a member (`SignedText.seatOf`), or else of `"members":[`
+    uint256 seat; // of a member (`SignedText.seatOf`)
     bytes signature;
+}
+
+/// @notice What a roster says of a worker.
+struct RosterFact {
+    bytes32 document;
+    RosterPlaces places; // a text with two of one kind says two things
+    bytes32 begun; // see `SignedText.beginOf`
+    address worker;
+    uint256 seat; // + 1; zero if it isn't a member
 }
 
 /// @title RosterMembers
@@ -54,54 +40,58 @@ library RosterMembers {
     /// @notice Another roster than the claim names, or than was signed.
     error OtherRoster(bytes32 document);
 
-    /// @notice A roster that the coordinator has signed for a round, and the seat of a member; reverts if it isn't one.
-    function requireMember(bytes32 id, PlanTerms memory t, uint64 round, address worker, MemberProof calldata proof)
-        internal
-        pure
-        returns (bytes32 document, uint256 seat)
-    {
-        document = keccak256(proof.text);
-        requireCoordinator(t, Roster(id, round, document), proof.signature);
-        seat = SignedText.seatOf(proof.text, proof.offset, worker);
-    }
-
-    /// @notice What a roster that the coordinator has signed for a round says of a worker; reverts if it doesn't.
+    /// @notice What a roster that the coordinator has signed for a round says of a worker; reverts if it doesn't, or if
+    /// it doesn't say which of the round's rosters it is: what it makes a member's can be shown to be another's.
     function factOf(bytes32 id, PlanTerms memory t, uint64 round, address worker, SignedRoster calldata signed)
         internal
         pure
         returns (RosterFact memory fact)
     {
-        (fact.document, fact.worker) = (keccak256(signed.text), worker);
-        requireCoordinator(t, Roster(id, round, fact.document), signed.signature);
-        if (signed.provisional != 0) {
-            bool isProvisional = SignedText.isProvisional(signed.text, signed.provisional);
-            fact.kind = isProvisional ? RosterKind.Provisional : RosterKind.Final;
-        }
+        (fact.document, fact.begun) = _read(id, t, round, signed);
+        (fact.places, fact.worker) = (signed.places, worker);
         if (signed.isMember) {
-            fact.seat = SignedText.seatOf(signed.text, signed.place, worker) + 1;
-        } else if (SignedText.placeOf(signed.text, signed.place, worker) != SignedText.NOWHERE) {
-            revert SignedText.OtherText(signed.place);
+            fact.seat = SignedText.seatOf(signed.text, signed.seat, worker) + 1;
+        } else if (SignedText.placeOf(signed.text, signed.places.members, worker) != SignedText.NOWHERE) {
+            revert SignedText.OtherText(signed.places.members);
         }
     }
 
-    /// @notice Does the plan leave a claim to its author, by the roster that it names? A place that a phase leaves to one
-    /// member has one by the final roster: by the provisional one of the round as well, it would have two.
+    /// @notice The document of such a roster; reverts unless the worker is a member, in any seat.
+    function requireMember(bytes32 id, PlanTerms memory t, uint64 round, address worker, SignedRoster calldata signed)
+        internal
+        pure
+        returns (bytes32 document)
+    {
+        // slither-disable-next-line unused-return
+        (document,) = _read(id, t, round, signed);
+        // slither-disable-next-line unused-return
+        SignedText.seatOf(signed.text, signed.seat, worker);
+    }
+
+    /// @notice Does the plan leave a claim to its author, by the roster that it names? A place that a phase leaves to
+    /// one member has one by the final roster: by the provisional one of the round as well, it would have two.
     function isAuthor(
         Phase calldata phase,
         RoundClaim calldata claim,
         bytes calldata roster,
-        AuthorPlaces calldata places
+        RosterPlaces calldata places
     ) internal pure returns (bool) {
         if (phase.author != Giver.Member && phase.author != Giver.Route) return true;
-        if (SignedText.isProvisional(roster, places.provisional)) return false;
+        if (SignedText.beginOf(roster, places.provisional) == SignedText.ITSELF) return false;
         uint256 place = phase.authorIndex;
         if (phase.author == Giver.Route) place = SignedText.routeOf(roster, places.routes, claim.part, place);
         return SignedText.isMember(roster, places.members, place, claim.worker);
     }
 
-    /// @notice Reverts unless the coordinator has signed a roster.
-    function requireCoordinator(PlanTerms memory t, Roster memory roster, bytes calldata signature) internal pure {
-        address signer = RoundSignatures.signer(roster.digest(), signature);
+    function _read(bytes32 id, PlanTerms memory t, uint64 round, SignedRoster calldata signed)
+        private
+        pure
+        returns (bytes32 document, bytes32 begun)
+    {
+        document = keccak256(signed.text);
+        address signer = RoundSignatures.signer(Roster(id, round, document).digest(), signed.signature);
         if (signer != t.coordinator) revert RoundDesk.OtherSigner(signer);
+        begun = SignedText.beginOf(signed.text, signed.places.provisional);
+        SignedText.requireLists(signed.text, signed.places.members, signed.places.routes);
     }
 }

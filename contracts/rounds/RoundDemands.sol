@@ -4,12 +4,12 @@ pragma solidity 0.8.37;
 import {CheckpointLog} from "../commitments/CheckpointLog.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {BoundInputs, RuleProof, SourceProof} from "./BoundInputs.sol";
-import {Standing} from "./IWorkerBonds.sol";
+import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
-import {MemberProof, RosterMembers} from "./RosterMembers.sol";
+import {RosterMembers, SignedRoster} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {Delivery, RoundClaim, SignedClaim, SignedDelivery, SignedHead} from "./RoundTypes.sol";
-import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
+import {LoggedEntry, RoundDemand, TimedDemands} from "./TimedDemands.sol";
 
 /// @notice Where a bound input comes from: all that its author has to have seen.
 struct SourceAnswer {
@@ -20,7 +20,7 @@ struct SourceAnswer {
     SignedClaim named; // the claim that gives it; not looked at if that is an initial value
     PhaseProof namedPhase;
     bytes32[] givenBranch; // of the tensor in the end of that claim, or among the initial values
-    MemberProof member; // its author in a roster of its round; not looked at if that has joined
+    SignedRoster member; // its author in a roster of its round; not looked at if that has a stake
 }
 
 /// @notice A source of the claim that a receipt is of.
@@ -48,8 +48,12 @@ contract RoundDemands is TimedDemands {
     event EntryDemanded(bytes32 indexed id, bytes32 indexed content, address worker, SignedClaim signed);
     /// @notice A consistency path between two of its heads is demanded from the keeper.
     event PathDemanded(bytes32 indexed id, bytes32 indexed content, SignedHead older, SignedHead newer);
+    /// @notice The length of its log is demanded from the keeper: `worker` has gone.
+    event LengthDemanded(bytes32 indexed id, bytes32 indexed content, address worker);
     /// @notice The answer to a demand for an entry: a head that holds it.
     event EntryShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
+    /// @notice The answer to a demand for the length of the log.
+    event LengthShown(bytes32 indexed id, address indexed worker, SignedHead head);
 
     /// @notice No worker of the plan has signed the claim: its author has no stake, and no roster is shown that has it.
     error NoWorker(address signer);
@@ -62,8 +66,13 @@ contract RoundDemands is TimedDemands {
 
     constructor(IStakeVault vault_) TimedDemands(vault_) {}
 
-    /// @notice Demands the claim behind a slot of a claim's start. Claims of a phase that the plan doesn't have are shown
-    /// (`RoundEvidence.showOtherPhase`).
+    /// @notice The bond of a demand now.
+    function bondOf(bytes32 id) external view returns (uint256) {
+        return _priceOf(bonds.terms(id), ANSWER_GAS);
+    }
+
+    /// @notice Demands the claim behind a slot of a claim's start. Claims of a phase that the plan doesn't have are
+    /// shown (`RoundEvidence.showOtherPhase`).
     function demandSource(
         bytes32 id,
         SignedClaim calldata signed,
@@ -99,14 +108,14 @@ contract RoundDemands is TimedDemands {
 
     /// @notice Shows it, to all: the coordinator has signed it for the claim's round, and the claim's author is a
     /// member. Anybody, for the author.
-    function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, MemberProof calldata member) external {
+    function answerRoster(RoundDemand calldata d, RoundClaim calldata claim, SignedRoster calldata member) external {
         PlanTerms memory t = bonds.terms(d.id);
         _showRoster(d.id, t, claim, member);
-        _answer(d, _rosterContent(claim), _owed(t, d, member.text.length));
+        _answer(d, _rosterContent(claim), _owed(t, d, member.text));
     }
 
-    /// @notice Demands the entry of a claim whose receipt the keeper has signed, or of a source of that claim. The claim
-    /// comes with it, so a keeper that has lost it can still enter it.
+    /// @notice Demands the entry of a claim whose receipt the keeper has signed, or of a source of that claim. The
+    /// claim comes with it, so a keeper that has lost it can still enter it.
     /// @param covered Not looked at if the receipt is of `signed` itself.
     function demandEntry(
         bytes32 id,
@@ -129,7 +138,7 @@ contract RoundDemands is TimedDemands {
     }
 
     /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
-    function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedClaim calldata logged) external {
+    function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedEntry calldata logged) external {
         _requireLogged(d.id, logged, claim, worker);
         emit EntryShown(d.id, claim, logged.index, logged.head);
         _answer(d, _entryContent(claim, worker), d.bond);
@@ -163,25 +172,48 @@ contract RoundDemands is TimedDemands {
         }
     }
 
+    /// @notice Demands the length of the keeper's log, when a worker that has left or was slashed is in none of its
+    /// rosters any more: who signs another one with it, behind that, answers for it
+    /// (`RoundEvidence.showUnstakedMember`).
+    function demandLength(bytes32 id, address worker, uint256 mostBond) external returns (bytes32 key) {
+        WorkerBond memory b = bonds.bond(id, worker);
+        bool isGone = b.standing == Standing.Left || b.standing == Standing.Slashed;
+        if (!isGone || b.entries != 0) revert IWorkerBonds.WrongStanding(worker, b.standing);
+        PlanTerms memory t = bonds.terms(id);
+        emit LengthDemanded(id, _lengthContent(worker), worker);
+        return _demand(t, id, t.coordinator, _lengthContent(worker), mostBond, ANSWER_GAS);
+    }
+
+    /// @notice Says it, by a head. The keeper alone: anybody else could show one from before its last roster.
+    function answerLength(RoundDemand calldata d, address worker, SignedHead calldata head) external {
+        _requireSigner(_party(), d.accused);
+        if (head.head.plan != d.id) revert OtherPlan(head.head.plan);
+        _requireSigner(head.keeper(), d.accused);
+        emit LengthShown(d.id, worker, head);
+        bonds.tell(d.id, worker, head.head.size);
+        _answer(d, _lengthContent(worker), d.bond);
+    }
+
     /// @dev However many slots are said: no inner hash of the tree over the sources is a leaf.
     function _requireCovered(bytes32 acknowledged, CoveredSource calldata covered, bytes32 claim) private pure {
         if (covered.claim.digest() != acknowledged || covered.source.source.claim != claim) revert OtherClaim(claim);
         BoundInputs.requireSource(covered.claim, covered.slots, covered.source);
     }
 
-    /// @dev Gives the bytes of the roster that were looked at: others are cheaper than what a byte earns.
+    /// @dev Gives the roster that was looked at: what else is shown is cheaper than what a byte earns.
     function _requireGiven(
         PlanTerms memory t,
         RoundDemand calldata d,
         RoundClaim calldata claim,
         SourceAnswer calldata a
-    ) private view returns (uint256 shown) {
+    ) private view returns (bytes calldata shown) {
+        shown = a.member.text[:0];
         if (a.source.source.claim == 0) {
             if (!BoundInputs.mayGiveInitial(a.rule.rule, claim, a.source.source)) {
                 revert OtherRule(a.source.slot);
             }
             BoundInputs.requireInitial(t, a.source.source.slot, a.source.source.root, a.givenBranch);
-            return 0;
+            return shown;
         }
         RoundClaim calldata named = a.named.claim;
         bytes32 digest = named.digest();
@@ -194,12 +226,13 @@ contract RoundDemands is TimedDemands {
         address author = a.named.author();
         // Who works for the coordinator without a stake is the coordinator's lie (`RoundEvidence.showUnstakedMember`),
         // not the one of those who go on from its claims. What anybody else has signed is no source.
-        if (bonds.bond(d.id, author).standing == Standing.None) {
+        Standing standing = bonds.bond(d.id, author).standing;
+        if (standing != Standing.Joined && standing != Standing.Leaving) {
             if (a.member.text.length == 0) revert NoWorker(author);
-            // Which roster it is, and which seat, doesn't matter.
+            // Which roster it is doesn't matter.
             // slither-disable-next-line unused-return
             RosterMembers.requireMember(d.id, t, named.round, author, a.member);
-            shown = a.member.text.length;
+            shown = a.member.text;
         }
         BoundInputs.requireTensor(named.end, slots, a.source.source.slot, a.source.source.root, a.givenBranch);
     }
@@ -214,6 +247,10 @@ contract RoundDemands is TimedDemands {
 
     function _entryContent(bytes32 claim, address worker) private pure returns (bytes32) {
         return keccak256(abi.encode("entry", claim, worker));
+    }
+
+    function _lengthContent(address worker) private pure returns (bytes32) {
+        return keccak256(abi.encode("length", worker));
     }
 
     function _pathContent(SignedHead calldata older, SignedHead calldata newer) private pure returns (bytes32) {

@@ -107,7 +107,7 @@ contract RoundDisputes is IDisputeResolver, RoundDesk, Announcements {
         d.ending = Ending.Settled;
         emit ClaimDecided(id, number, ending, moot);
         --_open[id][d.worker];
-        bonds.conclude(id, d.worker);
+        bonds.conclude(id, d.worker, false);
         if (moot || ending == Ending.Fell) {
             vault.unlock(id, d.challenger, d.bond);
             if (!moot && !bonds.slash(id, d.worker, d.challenger, d.bond)) revert NothingToSettle(number);

@@ -6,13 +6,14 @@ import {MerkleBranch} from "../commitments/MerkleBranch.sol";
 import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {Announcements} from "../market/Announcements.sol";
 import {BoundInputs, RuleProof, SourceProof, TensorProof} from "./BoundInputs.sol";
-import {Standing} from "./IWorkerBonds.sol";
+import {Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {Giver, Phase, PhaseProof, PlanTerms, SourceRule} from "./PlanTypes.sol";
-import {AuthorPlaces, MemberProof, RosterFact, RosterKind, RosterMembers, SignedRoster} from "./RosterMembers.sol";
+import {RosterFact, RosterMembers, RosterPlaces, SignedRoster} from "./RosterMembers.sol";
 import {RoundDesk} from "./RoundDesk.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {SignedText} from "./SignedText.sol";
 import {Roster, RoundClaim, SignedClaim, SignedHead} from "./RoundTypes.sol";
+import {LoggedEntry} from "./TimedDemands.sol";
 
 /// @notice What was shown to be wrong. Zero means nothing.
 enum Falsehood {
@@ -25,9 +26,9 @@ enum Falsehood {
     OtherRule, // a source isn't the one that the plan's rule gives, whatever the rosters
     OtherMember, // a source is of another worker than the roster gives
     TwoClaims, // for one place
-    TwoRosters, // for one round, both final or both provisional
+    TwoRosters, // for one round: both final or both provisional, or a provisional one that the final one doesn't name
     ForkedLog, // two heads, of which none extends the other
-    UnstakedMember, // a roster has a member that has never joined
+    UnstakedMember, // a roster has a member that has never joined, or had gone
     SharedSeat, // of one round, by one roster or by two
     OtherAuthor, // the roster gives the place of the claim to another member
     LateMember // the final roster has a member that the provisional one hasn't
@@ -99,7 +100,7 @@ contract RoundEvidence is RoundDesk, Announcements {
         SignedClaim calldata signed,
         PhaseProof calldata phase,
         bytes calldata roster,
-        AuthorPlaces calldata places
+        RosterPlaces calldata places
     ) external {
         RoundClaim calldata c = signed.claim;
         BoundInputs.requirePhase(_termsFor(id, c.plan), c.phase, phase);
@@ -246,24 +247,42 @@ contract RoundEvidence is RoundDesk, Announcements {
         _slash(id, worker, Falsehood.TwoClaims, a.digest());
     }
 
-    /// @notice A roster with a member that has never put up a stake: nobody answers for what it signs.
-    function showUnstakedMember(bytes32 id, uint64 round, address worker, MemberProof calldata member) external {
+    /// @notice A roster with a member that has no stake: nobody answers for what it signs. It has never put up one; or
+    /// it had left, or was slashed, and the roster stands in the log behind the entries that the keeper has named since
+    /// (`RoundDemands.answerLength`).
+    /// @param logged The entry of the roster; not looked at if the worker has never joined.
+    function showUnstakedMember(
+        bytes32 id,
+        uint64 round,
+        address worker,
+        SignedRoster calldata member,
+        LoggedEntry calldata logged
+    ) external {
         PlanTerms memory t = bonds.terms(id);
-        (bytes32 document,) = RosterMembers.requireMember(id, t, round, worker, member);
-        if (bonds.bond(id, worker).standing != Standing.None) revert NothingWrong();
+        bytes32 document = RosterMembers.requireMember(id, t, round, worker, member);
+        WorkerBond memory b = bonds.bond(id, worker);
+        if (b.standing != Standing.None) {
+            // Its word is about who has gone alone.
+            bool isLate = b.entries != 0 && logged.index >= b.entries && logged.head.head.plan == id;
+            if (!isLate) revert NothingWrong();
+            _requireSigner(logged.head.keeper(), t.coordinator);
+            if (SignedText.documentOf(logged.entry) != document) revert RosterMembers.OtherRoster(document);
+            _requireEntry(logged.head, logged.index, keccak256(logged.entry), logged.path);
+        }
         _slash(id, t.coordinator, Falsehood.UnstakedMember, Roster(id, round, document).digest());
     }
 
-    /// @notice Notes what a roster says of a worker, for evidence of the caller's: nodes take no transaction with two of
-    /// the longest rosters.
+    /// @notice Notes what a roster says of a worker, for evidence of the caller's: nodes take no transaction with two
+    /// of the longest rosters.
     function noteRoster(bytes32 id, uint64 round, address worker, SignedRoster calldata signed) external {
         notedAt[_keyOf(id, round, RosterMembers.factOf(id, bonds.terms(id), round, worker, signed))] = block.number;
     }
 
-    /// @notice What rosters of a round, or one of them, say and may not: two final or two provisional ones; one seat of
-    /// two members, who would both be paid for the work of one; a member of the final roster that isn't one of the
-    /// provisional one: what it says to have done in the round is another one's work.
-    /// @param noted Of one roster, by the caller, behind the announcement and a block before: who copies it is too late.
+    /// @notice What rosters of a round, or one of them, say and may not: two final or two provisional ones; a
+    /// provisional one that the final one doesn't name; a list that stands twice; one seat of two members, who would
+    /// both be paid for the work of one; a member of the final roster that isn't one of the provisional one: what it
+    /// says to have done in the round is another one's work.
+    /// @param noted Of one roster, by the caller, behind the announcement and a block before: copies are too late.
     /// @param worker Of whom the other one says something.
     function showRosters(
         bytes32 id,
@@ -297,8 +316,8 @@ contract RoundEvidence is RoundDesk, Announcements {
         _requireSigner(other.keeper(), t.coordinator);
         if (one.head.size != other.head.size) {
             if (entry.entry == otherEntry.entry) revert NothingWrong();
-            _requireEntry(one, index, entry);
-            _requireEntry(other, index, otherEntry);
+            _requireEntry(one, index, entry.entry, entry.path);
+            _requireEntry(other, index, otherEntry.entry, otherEntry.path);
         }
         _slash(id, t.coordinator, Falsehood.ForkedLog, one.head.root);
     }
@@ -341,8 +360,7 @@ contract RoundEvidence is RoundDesk, Announcements {
     }
 
     function _contradiction(RosterFact memory one, RosterFact memory other) private pure returns (Falsehood) {
-        bool isOfKind = one.kind == other.kind && one.kind != RosterKind.Unread;
-        if (isOfKind && one.document != other.document) return Falsehood.TwoRosters;
+        if (_areTwo(one, other) || _areTwo(other, one)) return Falsehood.TwoRosters;
         if (one.worker == other.worker) {
             if (_isLate(one, other) || _isLate(other, one)) return Falsehood.LateMember;
         } else if (one.seat == other.seat && one.seat != 0) {
@@ -351,9 +369,17 @@ contract RoundEvidence is RoundDesk, Announcements {
         revert NothingWrong();
     }
 
+    /// @dev Both of a kind; one that begins the round, and another one that doesn't name it; one with two lists.
+    function _areTwo(RosterFact memory one, RosterFact memory other) private pure returns (bool) {
+        if (one.document == other.document) {
+            return keccak256(abi.encode(one.places)) != keccak256(abi.encode(other.places));
+        }
+        bool areOfKind = (one.begun == SignedText.ITSELF) == (other.begun == SignedText.ITSELF);
+        return areOfKind || (one.begun == SignedText.ITSELF && other.begun != one.document);
+    }
+
     function _isLate(RosterFact memory last, RosterFact memory begun) private pure returns (bool) {
-        bool areBoth = last.kind == RosterKind.Final && begun.kind == RosterKind.Provisional;
-        return areBoth && last.seat != 0 && begun.seat == 0;
+        return last.begun == begun.document && last.seat != 0 && begun.seat == 0;
     }
 
     function _keyOf(bytes32 id, uint64 round, RosterFact memory fact) private view returns (bytes32) {
@@ -391,8 +417,11 @@ contract RoundEvidence is RoundDesk, Announcements {
         if (document != claim.roster) revert RosterMembers.OtherRoster(document);
     }
 
-    function _requireEntry(SignedHead calldata signed, uint64 index, EntryProof calldata proof) private pure {
-        if (!CheckpointLog.isIncluded(proof.entry, index, signed.head.size, signed.head.root, proof.path)) {
+    function _requireEntry(SignedHead calldata signed, uint64 index, bytes32 entry, bytes32[] calldata path)
+        private
+        pure
+    {
+        if (!CheckpointLog.isIncluded(entry, index, signed.head.size, signed.head.root, path)) {
             revert NothingWrong();
         }
     }

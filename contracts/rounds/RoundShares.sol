@@ -8,10 +8,10 @@ import {BoundInputs} from "./BoundInputs.sol";
 import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {Phase, PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {ISettlements} from "./RoundDesk.sol";
-import {AuthorPlaces, MemberProof, RosterMembers} from "./RosterMembers.sol";
+import {RosterMembers, SignedRoster} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
 import {RoundClaim, SignedHead} from "./RoundTypes.sol";
-import {LoggedClaim, RoundDemand, TimedDemands} from "./TimedDemands.sol";
+import {LoggedEntry, RoundDemand, TimedDemands} from "./TimedDemands.sol";
 
 /// @notice One settlement of a plan.
 struct Settlement {
@@ -27,7 +27,6 @@ struct Line {
     uint128 paid;
     uint32 count; // of claims
     bool isOwned; // the first payment was made: the units are owned, and stay in the sum
-    uint64 closes; // last second before it can be paid: in which it, and what is shown of it, is disputed
     bytes32 root; // tree over the claims that are counted
 }
 
@@ -41,9 +40,8 @@ struct CountedPhase {
 struct CountedProof {
     bytes32[] branch; // of the claim in the line
     PhaseProof phase; // of the claim
-    MemberProof member; // its author in the roster that it names
-    AuthorPlaces places; // in that roster; not looked at if any member makes the phase's claims
-    LoggedClaim logged;
+    SignedRoster member; // its author in the roster that it names
+    LoggedEntry logged;
 }
 
 /// @notice What a worker owns of a training: its share is `units` of all of the plan.
@@ -90,8 +88,8 @@ contract RoundShares is ISettlements, TimedDemands {
     /// @notice What is shown is not what the line counts.
     error NotCounted(uint32 index);
 
-    /// @notice Bytes of one claim in a line.
-    uint256 public constant CLAIM_BYTES = 48;
+    /// @dev Bytes of one claim in a line.
+    uint256 private constant CLAIM_BYTES = 48;
     /// @dev When the settlement behind the last one is opened.
     uint256 private constant NEVER = type(uint64).max;
 
@@ -136,7 +134,7 @@ contract RoundShares is ISettlements, TimedDemands {
         Ownership storage owned = _owned[id][worker];
         uint256 units;
         (units, owned.counted) = _counted(t, claims, phases, owned.counted);
-        (line.units, line.count, line.closes) = (uint128(units), uint32(claims.length / CLAIM_BYTES), s.closes);
+        (line.units, line.count) = (uint128(units), uint32(claims.length / CLAIM_BYTES));
         line.root = BoundInputs.leavesRoot(claims, CLAIM_BYTES);
         s.units += uint128(units);
         emit LinePosted(id, number, worker, units, claims);
@@ -155,8 +153,8 @@ contract RoundShares is ISettlements, TimedDemands {
         return _demand(bonds.terms(id), id, worker, content, mostBond, ROSTER_ANSWER_GAS);
     }
 
-    /// @notice Shows it: the worker has signed it, the plan leaves it to this worker by a roster that the coordinator has
-    /// signed, and the log holds it. Anybody, for the worker.
+    /// @notice Shows it: the worker has signed it, the plan leaves it to this worker by a roster that the coordinator
+    /// has signed, and the log holds it. Anybody, for the worker.
     function answerCounted(
         RoundDemand calldata d,
         uint32 number,
@@ -173,20 +171,17 @@ contract RoundShares is ISettlements, TimedDemands {
         BoundInputs.requirePhase(t, claim.phase, proof.phase);
         // A copy of another member's claim is true: no dispute would take what it counts for.
         _showRoster(d.id, t, claim, proof.member);
-        if (!RosterMembers.isAuthor(proof.phase.phase, claim, proof.member.text, proof.places)) {
+        if (!RosterMembers.isAuthor(proof.phase.phase, claim, proof.member.text, proof.member.places)) {
             revert NotCounted(index);
         }
         _requireLogged(d.id, proof.logged, digest, d.accused);
-        // Nobody may have seen the claim before.
-        uint64 closes = uint64(block.timestamp) + t.lineWindow;
-        if (closes > line.closes) line.closes = closes;
         emit CountedShown(d.id, digest, proof.logged.index, proof.logged.head);
-        _answer(d, _content(number, index), _owed(t, d, proof.member.text.length));
+        _answer(d, _content(number, index), _owed(t, d, proof.member.text));
     }
 
-    /// @notice Takes the line of a slashed worker out; or pays a line what it is due by now, which grows when others are
-    /// taken out: call it again then. Anybody. A line waits for the accusations of its worker, and for no others; and so
-    /// that what its worker has shown can be refuted.
+    /// @notice Takes the line of a slashed worker out; or pays a line what it is due by now, which grows when others
+    /// are taken out: call it again then. Anybody. A line waits for the accusations of its worker, and for no others;
+    /// and so that what its worker has shown can be refuted.
     /// @dev What a worker that was slashed behind its first payment would get besides, the treasury gets.
     // Vault and desks are code of the deployment, and none of them calls a party.
     // slither-disable-next-line reentrancy-events
@@ -202,7 +197,8 @@ contract RoundShares is ISettlements, TimedDemands {
             emit LineVoid(id, number, worker);
             return;
         }
-        if (block.timestamp <= line.closes) revert DeadlineNotPassed(line.closes);
+        uint64 closes = s.closes > b.quiet ? s.closes : b.quiet;
+        if (block.timestamp <= closes) revert DeadlineNotPassed(closes);
         if (b.open != 0 && !isSlashed) revert IWorkerBonds.AccusationsOpen(b.open);
         PlanTerms memory t = bonds.terms(id);
         uint256 amount = payOf(t.pay, line.units, s.units > t.work ? s.units : t.work) - line.paid;
@@ -262,8 +258,8 @@ contract RoundShares is ISettlements, TimedDemands {
         pure
         returns (uint256 units, uint128 end)
     {
-        // By phase, its units above its parts. One that isn't shown has none, and neither has one with claims behind the
-        // last step that a game decides about.
+        // By phase, its units above its parts. One that isn't shown has none, and neither has one with claims behind
+        // the last step that a game decides about.
         uint256[] memory known = new uint256[](t.phaseCount);
         for (uint256 i = 0; i < phases.length; ++i) {
             Phase calldata phase = phases[i].proof.phase;

@@ -13,6 +13,8 @@ library SignedText {
 
     /// @notice The place of who is no member: no list is as long.
     uint256 internal constant NOWHERE = type(uint256).max;
+    /// @notice A roster that is provisional begins its round.
+    bytes32 internal constant ITSELF = bytes32(type(uint256).max);
     uint256 private constant ADDRESS_DIGITS = 40;
     uint256 private constant MOST_DIGITS = 20;
     /// @dev Bytes of `{"joined":0,"role":"","seat":0,"weight":0,"worker":"0x` and of 40 digits and a quotation mark.
@@ -92,14 +94,49 @@ library SignedText {
         }
     }
 
-    /// @notice Is a roster provisional? `"provisional":` stands at byte `offset`.
-    function isProvisional(bytes calldata roster, uint256 offset) internal pure returns (bool) {
+    /// @notice By which roster its round has begun: `ITSELF` if this one is provisional; else the digest of that one,
+    /// or zero if the round has none. `"provisional":` stands at byte `offset`.
+    function beginOf(bytes calldata roster, uint256 offset) internal pure returns (bytes32) {
         offset = _skip(roster, offset, "\"provisional\":", 14);
-        if (offset < roster.length && roster[offset] == "t") return true;
+        if (roster[offset] == "t") return ITSELF;
+        if (roster[offset] == "\"") return bytes32(hexadecimal(roster[offset + 1:offset + 65]));
         // Reverts if it is anything else.
         // slither-disable-next-line unused-return
         _skip(roster, offset, "false", 5);
-        return false;
+        return 0;
+    }
+
+    /// @notice Reverts unless the list of members and that of routes stand at these bytes.
+    function requireLists(bytes calldata roster, uint256 members, uint256 routes) internal pure {
+        // slither-disable-next-line unused-return
+        _skip(roster, members, "\"members\":[", 11);
+        // slither-disable-next-line unused-return
+        _skip(roster, routes, "\"routes\":[", 10);
+    }
+
+    /// @notice The digest of the roster that an entry of a log is about; reverts if it is another entry.
+    function documentOf(bytes calldata entry) internal pure returns (bytes32) {
+        uint256 offset = _skip(entry, 0, "{\"document\":\"", 13);
+        return bytes32(hexadecimal(entry[offset:offset + 64]));
+    }
+
+    /// @notice Is a byte of a text zero, as none of a roster is? Zeros cost less than a byte of an answer earns.
+    function hasZero(bytes calldata text) internal pure returns (bool) {
+        uint256 found;
+        assembly ("memory-safe") {
+            let place := text.offset
+            let end := add(place, text.length)
+            for {} iszero(gt(add(place, 64), end)) { place := add(place, 64) } {
+                // One is taken from each byte: only a zero, or what is above one, gets a highest bit that it hadn't.
+                let one := calldataload(place)
+                let other := calldataload(add(place, 32))
+                found := or(found, or(and(sub(one, ONES), not(one)), and(sub(other, ONES), not(other))))
+            }
+            for {} lt(place, end) { place := add(place, 1) } {
+                if iszero(byte(0, calldataload(place))) { found := not(0) }
+            }
+        }
+        return found & ~LOW != 0;
     }
 
     /// @notice The number that hexadecimal digits in lower case write; at most 64 of them.
@@ -163,8 +200,7 @@ library SignedText {
         }
     }
 
-    /// @dev Where the bracket stands that closes list number `count` from byte `offset` on. Bytes are looked at by 32 at a
-    /// time: who shows a route of many parts is paid by the byte, and one at a time costs more than that.
+    /// @dev Where the bracket stands that closes list number `count` from byte `offset` on; by 32 bytes, as `_end`.
     function _closing(bytes calldata roster, uint256 offset, uint256 count) private pure returns (uint256) {
         for (; offset < roster.length; offset += 32) {
             uint256 found;

@@ -6,8 +6,9 @@ import {IStakeVault} from "../incentives/IStakeVault.sol";
 import {Standing} from "./IWorkerBonds.sol";
 import {PlanTerms} from "./PlanTypes.sol";
 import {RoundDesk} from "./RoundDesk.sol";
-import {MemberProof, RosterMembers} from "./RosterMembers.sol";
+import {RosterMembers, SignedRoster} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
+import {SignedText} from "./SignedText.sol";
 import {RoundClaim, SignedHead} from "./RoundTypes.sol";
 
 /// @notice A demand: the accused shows something in time, or has lost its stake.
@@ -20,17 +21,18 @@ struct RoundDemand {
     bytes32 content; // hash of what is demanded
 }
 
-/// @notice A claim's entry in the log: a document that holds the claim's signature in hexadecimal digits.
-struct LoggedClaim {
+/// @notice An entry of the log, of a claim or of a roster.
+struct LoggedEntry {
     bytes entry; // the document
-    uint256 offset; // of the digits
+    uint256 offset; // of the claim's signature in it, in hexadecimal digits
     uint64 index;
     SignedHead head;
     bytes32[] path;
 }
 
 /// @title TimedDemands
-/// @notice Demands with a clock (docs/spec/rounds.md, "On a chain"): an answer earns its price, silence loses the stake.
+/// @notice Demands with a clock (docs/spec/rounds.md, "On a chain"): an answer earns its price, silence loses the
+/// stake.
 /// @dev One word for each open demand. Bonds are locked under the plan's id.
 abstract contract TimedDemands is RoundDesk {
     using RoundSignatures for SignedHead;
@@ -57,12 +59,12 @@ abstract contract TimedDemands is RoundDesk {
     /// @notice The entry isn't in the log of this head, or doesn't hold the claim's signature.
     error NotLogged();
 
-    /// @notice Gas that a bond pays for, at the base fee of the demand.
-    uint256 public constant ANSWER_GAS = 400_000;
-    /// @notice Gas for a byte of a roster that an answer shows: calldata at its floor price, hash and event.
-    uint256 public constant ROSTER_BYTE_GAS = 45;
-    /// @notice Bytes of a roster that a bond pays for: about a thousand members.
-    uint256 public constant ROSTER_BYTES = 124_000;
+    /// @dev Gas that a bond pays for, at the base fee of the demand.
+    uint256 internal constant ANSWER_GAS = 400_000;
+    /// @dev Gas for a byte of a roster that an answer shows: calldata at its floor price, hash and event.
+    uint256 private constant ROSTER_BYTE_GAS = 47;
+    /// @dev Bytes of a roster that a bond pays for: about a thousand members.
+    uint256 private constant ROSTER_BYTES = 124_000;
     /// @dev Of the longest answer that shows a roster.
     uint256 internal constant ROSTER_ANSWER_GAS = ANSWER_GAS + ROSTER_BYTE_GAS * ROSTER_BYTES;
     /// @notice Is this demand open?
@@ -73,17 +75,12 @@ abstract contract TimedDemands is RoundDesk {
     /// @notice Ends a demand that wasn't answered in time, or whose accused has lost its stake otherwise. Anybody.
     function expire(RoundDemand calldata d) external {
         bytes32 key = keccak256(abi.encode(d));
-        bool moot = bonds.bond(d.id, d.accused).standing == Standing.Slashed;
+        bool moot = _isSlashed(d);
         if (!moot && block.timestamp <= d.deadline) revert DeadlineNotPassed(d.deadline);
         emit Expired(d.id, key, moot);
-        _take(d, key);
+        _take(d, key, false);
         vault.unlock(d.id, d.demander, d.bond);
         if (!moot && !bonds.slash(d.id, d.accused, d.demander, 0)) revert NoSuchDemand(key);
-    }
-
-    /// @notice The bond of a demand now.
-    function bondOf(bytes32 id) external view returns (uint256) {
-        return _priceOf(bonds.terms(id), ANSWER_GAS);
     }
 
     /// @notice The bond of a demand whose answer may show a roster, now. What the answer doesn't cost goes back.
@@ -115,38 +112,39 @@ abstract contract TimedDemands is RoundDesk {
         vault.lock(id, d.demander, bond);
     }
 
-    /// @dev Ends a demand for `content` that the caller answers for the accused: `owed` of the bond is earned by that.
+    /// @dev Ends a demand for `content` that the caller answers for the accused: `owed` of the bond is earned by that,
+    /// if the accused has a stake to save. A slashed one would live on those who ask what else was false.
     function _answer(RoundDemand calldata d, bytes32 content, uint256 owed) internal {
         if (d.content != content) revert OtherDemand(d.content);
         if (block.timestamp > d.deadline) revert DeadlinePassed(d.deadline);
         bytes32 key = keccak256(abi.encode(d));
         emit Answered(d.id, key);
-        _take(d, key);
+        _take(d, key, true);
+        if (_isSlashed(d)) owed = 0;
         vault.forfeit(d.id, d.demander, owed);
         vault.pay(d.id, d.accused, owed);
         vault.unlock(d.id, d.demander, d.bond - owed);
     }
 
-    /// @dev Shows the roster that a claim names to all; reverts unless the coordinator has signed it for the claim's round
-    /// and with its author.
-    function _showRoster(bytes32 id, PlanTerms memory t, RoundClaim calldata claim, MemberProof calldata proof)
+    /// @dev Shows the roster that a claim names to all; reverts unless the coordinator has signed it for the claim's
+    /// round and with its author.
+    function _showRoster(bytes32 id, PlanTerms memory t, RoundClaim calldata claim, SignedRoster calldata signed)
         internal
     {
-        // Any seat.
-        // slither-disable-next-line unused-return
-        (bytes32 document,) = RosterMembers.requireMember(id, t, claim.round, claim.worker, proof);
+        bytes32 document = RosterMembers.requireMember(id, t, claim.round, claim.worker, signed);
         if (document != claim.roster) revert RosterMembers.OtherRoster(document);
-        emit RosterShown(id, document, claim.round, proof.text, proof.signature);
+        emit RosterShown(id, document, claim.round, signed.text, signed.signature);
     }
 
-    /// @dev What an answer that shows so many bytes of a roster has cost, at the base fee of the demand.
-    function _owed(PlanTerms memory t, RoundDemand calldata d, uint256 shown) internal pure returns (uint256) {
+    /// @dev What an answer that shows this roster has cost, at the base fee of the demand.
+    function _owed(PlanTerms memory t, RoundDemand calldata d, bytes calldata roster) internal pure returns (uint256) {
+        uint256 shown = SignedText.hasZero(roster) ? 0 : roster.length;
         uint256 paidFor = ANSWER_GAS + ROSTER_BYTE_GAS * (shown < ROSTER_BYTES ? shown : ROSTER_BYTES);
         return t.price + (d.bond - t.price) * paidFor / ROSTER_ANSWER_GAS;
     }
 
     /// @dev Reverts unless the log holds the claim with this digest, signed by this worker.
-    function _requireLogged(bytes32 id, LoggedClaim calldata logged, bytes32 claim, address worker) internal view {
+    function _requireLogged(bytes32 id, LoggedEntry calldata logged, bytes32 claim, address worker) internal view {
         SignedHead calldata head = logged.head;
         PlanTerms memory t = _termsFor(id, head.head.plan);
         _requireSigner(head.keeper(), t.coordinator);
@@ -158,9 +156,13 @@ abstract contract TimedDemands is RoundDesk {
     }
 
     /// @dev Ends an open demand; whatever reverts later brings it back.
-    function _take(RoundDemand calldata d, bytes32 key) private {
+    function _take(RoundDemand calldata d, bytes32 key, bool answered) private {
         if (!isOpen[key]) revert NoSuchDemand(key);
         delete isOpen[key];
-        bonds.conclude(d.id, d.accused);
+        bonds.conclude(d.id, d.accused, answered);
+    }
+
+    function _isSlashed(RoundDemand calldata d) private view returns (bool) {
+        return bonds.bond(d.id, d.accused).standing == Standing.Slashed;
     }
 }

@@ -60,7 +60,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         // Nobody works for a keeper that doesn't answer for its log.
         Standing keeper = _bonds[id][t.coordinator].standing;
         if (worker != t.coordinator && keeper != Standing.Joined) revert WrongStanding(t.coordinator, keeper);
-        (b.standing, b.until) = (Standing.Joined, 0);
+        (b.standing, b.until, b.entries) = (Standing.Joined, 0, 0);
         b.stake = worker == t.coordinator ? t.keeperStake : t.stake;
         emit Joined(id, worker, b.stake);
         vault.lock(id, worker, b.stake);
@@ -98,9 +98,19 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
     }
 
     /// @inheritdoc IWorkerBonds
-    function conclude(bytes32 id, address worker) external onlyDesk {
+    function conclude(bytes32 id, address worker, bool answered) external onlyDesk {
         WorkerBond storage b = _bonds[id][worker];
         emit Accused(id, worker, --b.open);
+        if (!answered) return;
+        b.quiet = uint64(block.timestamp) + _terms[id].lineWindow;
+        if (b.standing == Standing.Leaving && b.until < b.quiet) b.until = b.quiet;
+    }
+
+    /// @inheritdoc IWorkerBonds
+    function tell(bytes32 id, address worker, uint64 entries) external onlyDesk {
+        WorkerBond storage b = _bonds[id][worker];
+        bool isGone = b.standing == Standing.Left || b.standing == Standing.Slashed;
+        if (isGone && b.entries == 0) b.entries = entries;
     }
 
     /// @inheritdoc IWorkerBonds
@@ -155,8 +165,8 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         _require(t.rounds > 0, "rounds");
         _require(t.coordinator != address(0), "coordinator");
         _require(t.keeperStake >= t.stake && t.keeperStake <= TermsRules.MAX_AMOUNT, "keeperStake");
-        // A keeper that has fallen still signs: for those that it favors, in the settlement that is open and in the last
-        // one. What these pay is less than what it loses, even if a friend has brought it down.
+        // A keeper that has fallen still signs: for those that it favors, in the settlement that is open and in the
+        // last one. What these pay is less than what it loses, even if a friend has brought it down.
         _require(t.keeperStake >= 3 * uint256(t.pay), "keeperStake");
         // Who is right about a claim wins no less than it puts up for a replay: `Split.objectionBond` is twice the
         // price.

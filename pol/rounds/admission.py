@@ -20,7 +20,7 @@ from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.store import Store
 
 HasStake: TypeAlias = Callable[[str], bool]
-"""Whether a worker, by its name, has joined the plan on its chain."""
+"""Whether a worker, by its name, answers for what it signs: it has joined the plan on its chain, and hasn't left."""
 
 
 def anybody(worker: str) -> bool:
@@ -54,7 +54,7 @@ def require_showable(roster: Roster) -> None:
 
 
 def sign_roster(roster: Roster, key: WorkerKey, has_stake: HasStake = anybody) -> bytes:
-    """The coordinator's signature of a roster, whose new members are looked up.
+    """The coordinator's signature of a roster, whose members are looked up when it begins its round.
 
     Raises:
         ProtocolError: members couldn't show it on a chain, or one of them has no stake.
@@ -62,7 +62,7 @@ def sign_roster(roster: Roster, key: WorkerKey, has_stake: HasStake = anybody) -
     """
     require_showable(roster)
     for member in roster.members:
-        if member.joined == roster.round and not has_stake(member.worker):
+        if not roster.begun and not has_stake(member.worker):
             raise ProtocolError(
                 f"{member.worker} has no stake, and would cost the coordinator its own: leave it out of the roster of "
                 f"round {roster.round}, or have it join the plan on its chain"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,7 +50,8 @@ class Arrival:
 class Roster:
     """The members of a round, in order; of each its partner's place; of each part the places of its route.
 
-    While it is ``provisional``, members may still fall out: the final one has those whose messages have come.
+    While it is ``provisional``, members may still fall out: the final one has those whose messages have come, and the
+    digest of the provisional one in ``begun``, if the round has one.
     ``arrivals`` are claims of rounds before, in the order in which this round takes them.
     """
 
@@ -62,6 +63,7 @@ class Roster:
     beacon: bytes = b""
     provisional: bool = False
     arrivals: tuple[Arrival, ...] = ()
+    begun: bytes = b""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.members) <= MAX_MEMBERS:
@@ -80,6 +82,10 @@ class Roster:
                 raise ProtocolError(f"the roster of round {self.round} has no member {place}")
         if any(member.joined > self.round for member in self.members):
             raise ProtocolError(f"a member of the roster of round {self.round} joins later")
+
+    def ended(self, members: Iterable[Member]) -> Roster:
+        """The final roster of a round that has begun with this one."""
+        return Roster(self.plan, self.round, tuple(members), begun=self.document)
 
     def place(self, worker: str) -> int:
         """The place of a worker.
@@ -108,7 +114,7 @@ class Roster:
                 "partners": list(self.partners),
                 "routes": [list(route) for route in self.routes],
                 "beacon": self.beacon.hex(),
-                "provisional": self.provisional,
+                "provisional": self.begun.hex() or self.provisional,
                 "arrivals": [{"member": arrival.member, "round": arrival.round} for arrival in self.arrivals],
             }
         )
@@ -124,6 +130,7 @@ class Roster:
         given = canonical_json.Fields.of_document(data, "the roster", KIND, VERSION, names)
         routes = [canonical_json.Fields({"route": route}, "a route", ["route"]) for route in given.items("routes")]
         arrivals = [canonical_json.Fields(item, "an arrival", ["member", "round"]) for item in given.items("arrivals")]
+        begun = given.hash("provisional") if isinstance(given.value("provisional"), str) else b""
         return cls(
             given.hash("plan"),
             given.integer("round"),
@@ -131,8 +138,9 @@ class Roster:
             tuple(given.integers("partners")),
             tuple(tuple(route.integers("route")) for route in routes),
             given.octets("beacon", 0, 32),
-            given.truth("provisional"),
+            not begun and given.truth("provisional"),
             tuple(Arrival(arrival.integer("member"), arrival.integer("round")) for arrival in arrivals),
+            begun,
         )
 
     @classmethod
@@ -142,13 +150,8 @@ class Roster:
         Raises:
             ProtocolError: what it has signed is no roster of this plan.
         """
-        stands = _ROUND.search(data)
-        if stands is None:
-            return None
-        round_ = int(stands[1])
-        try:
-            require_signed(_digest(plan, round_, keccak256(data)), signature, coordinator, f"the roster of {round_}")
-        except ProtocolError:
+        round_ = signed_round(data, plan, coordinator, signature)
+        if round_ is None:
             return None
         roster = cls.decode(data)
         if (roster.plan, roster.round) != (plan, round_):
@@ -164,6 +167,19 @@ class Roster:
     def digest(self) -> bytes:
         """The digest that the coordinator signs."""
         return _digest(self.plan, self.round, self.document)
+
+
+def signed_round(data: bytes, plan: bytes, coordinator: str, signature: bytes) -> int | None:
+    """The round for which a coordinator has signed a text, roster or not; nothing if it hasn't."""
+    stands = _ROUND.search(data)
+    if stands is None:
+        return None
+    round_ = int(stands[1])
+    try:
+        require_signed(_digest(plan, round_, keccak256(data)), signature, coordinator, f"the roster of {round_}")
+    except ProtocolError:
+        return None
+    return round_
 
 
 def drawn_order(beacon: bytes, round_: int, part: int, count: int) -> list[int]:

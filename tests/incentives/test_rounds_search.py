@@ -13,6 +13,9 @@ EXPLOITS = {
     "a unit may be paid any price": ("stop the rounds, count a claim at a time", {"coordinator", "worker"}),
     "a coordinator's fall returns the pay": ("let the coordinator fall", {"submitter", "coordinator"}),
     "a coordinator stakes two pays": ("let it fall, and sign for a friend", {"coordinator", "worker"}),
+    "a text of no kind makes authors": ("count copies by a text that is no roster", {"coordinator", "worker"}),
+    "an answer is paid at once": ("show a false source at last", {"worker"}),
+    "who has gone signs on": ("go on from what a member that has gone has made up", {"coordinator", "worker"}),
 }
 
 

@@ -49,12 +49,14 @@ def too_long(roster: Roster) -> Roster:
     return replace(roster, members=(*roster.members[:-1], replace(roster.members[-1], role="x" * SHOWN_LIMIT)))
 
 
-def test_new_members_are_asked_for_and_old_ones_are_not(plan: RoundsPlan) -> None:
-    """A member is in the rosters that follow, whatever becomes of its stake."""
+def test_members_are_asked_for_when_a_round_begins(plan: RoundsPlan) -> None:
+    """Who has gone signs on for nobody; who goes within a round stays in it, as it may hold a receipt."""
     roster = Roster(plan.digest, 1, MEMBERS)
-    assert sign_roster(roster, COORDINATOR, joined) == COORDINATOR.sign(roster.digest)
-    with pytest.raises(ProtocolError, match=f"{key(1).name} has no stake"):
-        sign_roster(replace(roster, round=0), COORDINATOR, joined)
+    for begun in (roster, replace(roster, provisional=True)):
+        with pytest.raises(ProtocolError, match=f"{key(1).name} has no stake"):
+            sign_roster(begun, COORDINATOR, joined)
+    final = replace(roster, provisional=True).ended(MEMBERS)
+    assert sign_roster(final, COORDINATOR, joined) == COORDINATOR.sign(final.digest)
     with pytest.raises(ProtocolError, match="members can show 124000"):
         sign_roster(too_long(roster), COORDINATOR)
     require_showable(roster)

@@ -59,9 +59,11 @@ def test_who_has_no_stake_gets_no_seat(tmp_path: Path) -> None:
     """On a chain a member without a stake costs the coordinator its own."""
     store = Store(f"file://{tmp_path}/store")
     plan = tiny_plan(store)
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS, has_stake=lambda worker: worker == key(1).name)
-    for number in range(2):
+    staked = {key(1).name, key(2).name}
+    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS, has_stake=staked.__contains__)
+    for number in range(3):
         coordinator.take(encode_entry(MembershipEntry.signed(key(number), plan.digest, 0, Change.JOIN)))
+    staked.remove(key(2).name)  # it has joined, and lost its stake since
     begun = Roster.decode(store.get(coordinator.begin_round().document))
     assert [member.worker for member in begun.members] == [key(1).name]
 

@@ -16,7 +16,7 @@ from pol.rounds.auditing.roster_rules import unasked
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.log.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
 from pol.rounds.log.rounds_log import rosters_of
-from pol.rounds.roster import ROSTER_TYPE, Member, Roster
+from pol.rounds.roster import ROSTER_LIMIT, ROSTER_TYPE, Member, Roster
 from pol.rounds.typed_message import message_digest
 from pol.training.storage.store import Store
 
@@ -71,7 +71,7 @@ def blamed(found: list[Finding]) -> set[tuple[Lie, str]]:
 
 def test_a_round_goes_on_without_a_member(training: TinyTraining) -> None:
     begun = begin(training, (0, 1, 2))
-    final = replace(begun, members=begun.members[:2], provisional=False)
+    final = begun.ended(begun.members[:2])
     sign(training, final)
     merge(training, (0, 1), final)
     training.publish(0)
@@ -87,13 +87,13 @@ def test_a_merge_over_a_provisional_roster(training: TinyTraining) -> None:
 
 def test_final_rosters_that_dont_follow(training: TinyTraining) -> None:
     begun = begin(training, (0, 1))
-    sign(training, replace(begun, members=begun.members[::-1], provisional=False))
+    sign(training, begun.ended(begun.members[::-1]))
     assert blamed(training.findings()) == {(Lie.ROSTER, COORDINATOR.name)}
 
 
 def test_two_final_rosters_blame_the_coordinator_alone(training: TinyTraining) -> None:
     begun = begin(training, (0, 1, 2))
-    finals = [replace(begun, members=begun.members[:count], provisional=False) for count in (2, 3)]
+    finals = [begun.ended(begun.members[:count]) for count in (2, 3)]
     for final in finals:
         sign(training, final)
     merge(training, (0, 1), finals[0])
@@ -108,7 +108,7 @@ def test_an_acknowledged_message_is_left_out(training: TinyTraining) -> None:
     begun = begin(training, (0, 1, 2))
     sent = training.authors[2].known.popitem()[1].entry.claim.digest
     receipt = DeliveryEntry.signed(COORDINATOR, training.plan.digest, 0, sent)
-    final = replace(begun, members=begun.members[:2], provisional=False)
+    final = begun.ended(begun.members[:2])
     sign(training, final)
     assert not training.findings()
     held = list(findings_by_roots(training.read(), receipts=[receipt]))
@@ -237,7 +237,28 @@ def test_a_roster_that_stands_there_twice_is_read_once(training: TinyTraining) -
     assert isinstance(entry, RosterEntry)
     twice = [entry, replace(entry, signature=bytes(65)), entry]
     assert rosters_of(training.store, training.plan, twice) == rosters_of(training.store, training.plan, [entry])
-    assert len(rosters_of(training.store, training.plan, twice[1:])) == 1
+    assert len(rosters_of(training.store, training.plan, twice[1:])[0]) == 1
+
+
+def test_a_provisional_roster_that_is_signed_since_blames_the_coordinator(training: TinyTraining) -> None:
+    training.play(0, (0, 1))
+    training.publish()
+    (final,) = training.read().rosters[0]
+    sign(training, replace(final, members=(*final.members, Member(key(2).name, 2)), provisional=True))
+    assert blamed(training.findings()) == {(Lie.ROSTER, COORDINATOR.name)}
+
+
+def test_a_signed_text_that_is_no_roster_ends_nobodys_reading(training: TinyTraining) -> None:
+    """One bad text of the coordinator's once made all of its log unreadable; it is a lie of its own."""
+    training.play(0, (0, 1))
+    training.publish()
+    before = training.read()
+    for data in (b'{"round":0,"routes":[]', b"x" * (ROSTER_LIMIT + 1)):
+        digest = message_digest(ROSTER_TYPE, [training.plan.digest, 0, keccak256(data)])
+        training.entries.append(RosterEntry(training.store.put(data), COORDINATOR.sign(digest)))
+    training.publish(0)
+    assert training.read().rosters == before.rosters
+    assert blamed(training.findings()) == {(Lie.ROSTER, COORDINATOR.name)}
 
 
 def test_what_the_coordinator_has_not_signed_is_not_read(training: TinyTraining) -> None:

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 from toy_rounds import GOSSIP, MERGE, STEP, WORKERS, ToyRounds, executor_of
 
+from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.accusation import Accuser
 from pol.chain.rounds.round_evidence import Falsehood
+from pol.chain.rounds.signed_structs import signed_head
 from pol.chain.rounds.worker_bonds import Standing
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.keccak import keccak256
 from pol.demo.lying_players import Lie as FlippedBit
 from pol.demo.lying_players import LyingTrace
 from pol.dispute.play.honest_players import ReplayPlayer
@@ -21,11 +25,12 @@ from pol.errors import UnsupportedError
 from pol.roles.party.dispute_session import DisputeSession
 from pol.rounds.auditing.claim_replay import execution_finding
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
-from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, encode_entry
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
-from pol.rounds.log.rounds_log import HEAD, LogKeeper
-from pol.rounds.roster import MAX_SEATS, SHOWN_LIMIT, Member, Roster
+from pol.rounds.log.rounds_log import HEAD, LogHead, LogKeeper, SignedText, load_head
+from pol.rounds.roster import MAX_SEATS, ROSTER_TYPE, SHOWN_LIMIT, Member, Roster
 from pol.rounds.round_claim import BoundSlot, encode_sources, sources_root, start_of
+from pol.rounds.typed_message import message_digest
 
 
 def audit(toy: ToyRounds, entries: list[LogEntry]) -> tuple[LoggedRounds, list[Finding]]:
@@ -150,12 +155,96 @@ def test_a_member_that_comes_within_a_round_is_slashed(toy: ToyRounds, seat: int
     store, keeper, final = toy.authors["ann"].store, toy.keys["keeper"], toy.rosters[1]
     begun = replace(final, provisional=True)
     late = replace(final.members[0], worker=toy.keys["challenger"].name, seat=seat)
-    other = replace(final, members=(late, final.members[1]))
+    other = begun.ended((late, final.members[1]))
     shown = [RosterEntry(store.put(each.encode()), keeper.sign(each.digest)) for each in (begun, other)]
     rounds, findings = audit(toy, [*claims(toy).values(), *shown])
     (finding,) = [found for found in findings if found.lie is Lie.ROSTER and "provisional one" in found.detail]
     accuser(toy).accuse(rounds, finding)
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+
+
+@pytest.mark.parametrize("text", ["first", "second", "twice"])
+def test_a_text_that_is_no_roster_is_slashed(toy: ToyRounds, text: str) -> None:
+    """Beside a roster of its kind, or alone if it says two things; it stops nobody from reading the log."""
+    store, keeper, honest = toy.authors["ann"].store, toy.keys["keeper"], toy.rosters[0].encode()
+    bad = honest[:-1] + (b',"provisional":true}' if text == "twice" else b"} ")
+    digest = message_digest(ROSTER_TYPE, [toy.plan_id, 0, keccak256(bad)])
+    rounds, findings = audit(toy, [*claims(toy).values(), RosterEntry(store.put(bad), keeper.sign(digest))])
+    (finding,) = findings
+    if text == "twice":
+        rounds = replace(rounds, rosters={})
+    elif text == "second":
+        rounds = replace(rounds, rosters={}, texts=(*rounds.texts, SignedText(0, *signed_text(toy, honest + b"  "))))
+    accuser(toy).accuse(rounds, finding)
+    assert toy.contracts.evidence.events("Shown")[-1]["falsehood"] == Falsehood.TWO_ROSTERS
+    assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+
+
+def signed_text(toy: ToyRounds, text: bytes) -> tuple[bytes, bytes]:
+    """With the keeper's signature for round 0."""
+    return text, toy.keys["keeper"].sign(message_digest(ROSTER_TYPE, [toy.plan_id, 0, keccak256(text)]))
+
+
+def test_a_member_without_a_stake_is_found_and_slashed(toy: ToyRounds) -> None:
+    final = toy.rosters[1]
+    late = replace(final.members[1], worker=toy.keys["challenger"].name)
+    roster = replace(final, members=(final.members[0], late))
+    store, keeper = toy.authors["ann"].store, toy.keys["keeper"]
+    rounds, _ = audit(toy, list(claims(toy).values()))
+    assert accuser(toy).accuse_members(rounds, load_head(store)[1]) is None
+    shown = RosterEntry(store.put(roster.encode()), keeper.sign(roster.digest))
+    rounds, _ = audit(toy, [*claims(toy).values(), shown])
+    assert accuser(toy).accuse_members(rounds, load_head(store)[1]) is not None
+    assert toy.contracts.evidence.events("Shown")[-1]["falsehood"] == Falsehood.UNSTAKED_MEMBER
+
+
+@pytest.mark.parametrize("way", ["left", "slashed"])
+def test_a_member_that_has_gone_signs_on_and_its_coordinator_is_slashed(toy: ToyRounds, way: str) -> None:
+    """What it has signed before is in the log when the keeper says how long that is: for the rest somebody answers."""
+    bonds, demands = toy.contracts.bonds, toy.contracts.demands
+    bob, store, keeper = toy.wallets["bob"], toy.authors["ann"].store, toy.keys["keeper"]
+    if way == "left":
+        bonds.leave(bob, toy.plan_id)
+        toy.connection.wait_until(bonds.bond(toy.plan_id, bob.address).until + 1)
+        bonds.depart(bob, toy.plan_id)
+    else:
+        step = toy.made["bob", STEP].entry
+        other = toy.signed("bob", step, end=b"\x07" * 32)
+        toy.contracts.evidence.show_two_claims(toy.wallets["ann"], toy.plan_id, step, other)
+    rounds, _ = audit(toy, list(claims(toy).values()))
+    head = load_head(store)[1]
+    for _ in range(2):  # it is asked once
+        assert accuser(toy).accuse_members(rounds, head) is None
+        (demand,) = demands.demands(toy.plan_id)
+    with pytest.raises(Reverted, match="OtherSigner"):
+        demands.answer_length(toy.wallets["ann"], demand, bob.address, head)
+    demands.answer_length(toy.wallets["keeper"], demand, bob.address, head)
+    assert accuser(toy).accuse_members(rounds, head) is None
+    with pytest.raises(Reverted, match="NothingWrong"):
+        evidence_of(toy, 0, head, rounds)
+    roster = toy.rosters[1]
+    shown = RosterEntry(store.put(roster.encode()), keeper.sign(roster.digest))
+    rounds, _ = audit(toy, [*claims(toy).values(), shown])
+    newer = load_head(store)[1]
+    for index, error in (
+        (0, "NothingWrong"),
+        (len(rounds.entries) - 2, "ValueError|NothingWrong|OtherRoster|OtherText"),
+    ):
+        with pytest.raises(Reverted, match=error):
+            evidence_of(toy, index, newer, rounds)
+    assert accuser(toy).accuse_members(rounds, newer) is not None
+    assert toy.contracts.evidence.events("Shown")[-1]["falsehood"] == Falsehood.UNSTAKED_MEMBER
+    assert bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+    toy.check_books()
+
+
+def evidence_of(toy: ToyRounds, index: int, head: LogHead, rounds: LoggedRounds) -> None:
+    """Ann shows the first roster, which has bob, at an entry of the log."""
+    roster, entry = toy.rosters[0], rounds.entries[index]
+    log = CheckpointLog([keccak256(encode_entry(each)) for each in rounds.entries])
+    logged = (encode_entry(entry), 0, index, signed_head(head), log.inclusion(index))
+    about = (roster, toy.keys["keeper"].sign(roster.digest), toy.keys["bob"].name, logged)
+    toy.contracts.evidence.show_unstaked_member(toy.wallets["ann"], toy.plan_id, *about)
 
 
 @pytest.mark.parametrize("lie", [Falsehood.TWO_ROSTERS, Falsehood.SHARED_SEAT, Falsehood.LATE_MEMBER])
@@ -165,8 +254,8 @@ def test_rosters_of_any_size_are_slashed(toy: ToyRounds, lie: Falsehood) -> None
     members = tuple(Member(f"0x{number + 1:040x}", number) for number in range(MAX_SEATS + 1))
     late = replace(members[-1], seat=0) if lie is Falsehood.SHARED_SEAT else members[-1]
     final = replace(toy.rosters[1], members=(*members[1:-1], late), partners=(), routes=(), arrivals=())
-    begun = replace(final, members=members[:-1], provisional=lie is not Falsehood.TWO_ROSTERS)
-    rosters = [longest(begun), longest(final)]
+    begun = longest(replace(final, members=members[:-1], provisional=lie is not Falsehood.TWO_ROSTERS))
+    rosters = [begun, longest(final if lie is Falsehood.TWO_ROSTERS else begun.ended(final.members))]
     shown = [RosterEntry(store.put(each.encode()), keeper.sign(each.digest)) for each in rosters]
     rounds, findings = audit(toy, [*claims(toy).values(), *shown])
     finding = next(found for found in findings if found.worker == keeper.name and found.round == 1)
@@ -196,7 +285,7 @@ def test_a_place_of_a_provisional_roster_is_slashed(toy: ToyRounds) -> None:
     shown = RosterEntry(document, toy.keys["keeper"].sign(begun.digest))
     entry = toy.signed("ann", toy.made["ann", STEP].entry, plan=toy.plan_id, roster=begun.document)
     rounds, findings = audit(toy, [shown, entry])
-    (finding,) = [found for found in findings if found.lie is Lie.ROSTER]
+    (finding,) = [found for found in findings if found.lie is Lie.ROSTER and found.worker == entry.worker]
     accuser(toy).accuse(rounds, finding)
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["ann"].address).standing is Standing.SLASHED
 

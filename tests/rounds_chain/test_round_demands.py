@@ -9,7 +9,7 @@ from toy_rounds import DAY, MERGE, MONEY, ROSTER_ANSWER_GAS, STEP, ToyRounds, pr
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.round_demands import RoundDemand
-from pol.chain.rounds.signed_structs import claim_struct, logged_claim, member_proof
+from pol.chain.rounds.signed_structs import claim_struct, logged_entry, member_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, encode_entry
@@ -107,12 +107,12 @@ def test_a_source_of_a_member_without_a_stake_is_shown(toy: ToyRounds) -> None:
 
 @pytest.mark.parametrize("place", [STEP, MERGE])
 def test_bytes_that_show_no_roster_are_not_paid_for(toy: ToyRounds, place: int) -> None:
-    """Zeros cost less than the 45 gas that a byte of a roster earns: an author would live on who doubts its claims."""
+    """Zeros cost less than the 47 gas that a byte of a roster earns: an author would live on who doubts its claims."""
     demands, entry, giver = toy.contracts.demands, toy.made["ann", place].entry, toy.made["ann", STEP]
     demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, entry, toy.commitment, 0)
     named = (giver.entry, [each.root for each in giver.end]) if place == MERGE else (None, ())
     before = toy.free("ann")
-    zeros = (bytes(SHOWN_LIMIT), 0, b"")
+    zeros = (bytes(SHOWN_LIMIT), (0, 0, 0), False, 0, b"")
     demands.answer_source(
         toy.wallets["ann"], demand, entry, toy.commitment, toy.sources(entry), 0, *named, member=zeros
     )
@@ -208,13 +208,13 @@ def test_an_omitted_claim_is_entered_or_the_keeper_slashed(toy: ToyRounds) -> No
     head, log = toy.head([encode_entry(entry) for entry in entries[:3]])
     # A log without the claim is no answer, nor is a log of somebody else's.
     with pytest.raises(Reverted, match="NotLogged"):
-        demands.answer_entry(keeper, demand, omitted, logged_claim(omitted, 2, head, log.inclusion(2)))
-    other = logged_claim(entries[2], 2, head, log.inclusion(2))
+        demands.answer_entry(keeper, demand, omitted, logged_entry(omitted, 2, head, log.inclusion(2)))
+    other = logged_entry(entries[2], 2, head, log.inclusion(2))
     with pytest.raises(Reverted, match="OtherSigner"):
         demands.answer_entry(keeper, demand, omitted, other)
     own = replace(head, signature=toy.keys["ann"].sign(head.digest))
     with pytest.raises(Reverted, match="OtherSigner"):
-        demands.answer_entry(keeper, demand, omitted, logged_claim(entries[2], 2, own, log.inclusion(2)))
+        demands.answer_entry(keeper, demand, omitted, logged_entry(entries[2], 2, own, log.inclusion(2)))
     expire(toy, demand, "keeper", before)
 
 
@@ -245,7 +245,7 @@ def test_a_receipt_covers_the_sources_of_its_claim(toy: ToyRounds) -> None:
         with pytest.raises(Reverted, match=error):
             demanded(*about)
     head, log, _ = toy.log()
-    logged = logged_claim(left_out, 0, head, log.inclusion(0))
+    logged = logged_entry(left_out, 0, head, log.inclusion(0))
     demands.answer_entry(toy.wallets["bob"], demanded(merge, left_out, covered), left_out, logged)
     before = toy.free("challenger")
     expire(toy, demanded(merge, left_out, covered), "keeper", before)
@@ -258,7 +258,7 @@ def test_an_entry_is_shown(toy: ToyRounds) -> None:
     receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, entries[3].claim.digest)
     demand = demands.demand_entry(challenger, toy.plan_id, receipt, entries[3])
     # Anybody may answer, for the keeper.
-    logged = logged_claim(entries[3], 3, head, log.inclusion(3))
+    logged = logged_entry(entries[3], 3, head, log.inclusion(3))
     demands.answer_entry(toy.wallets["bob"], demand, entries[3], logged)
     assert toy.free("keeper") == before + demand.bond
     (shown,) = demands.events("EntryShown")

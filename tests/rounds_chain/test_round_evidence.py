@@ -257,16 +257,41 @@ def test_two_rosters_of_one_round_are_slashed(toy: ToyRounds) -> None:
     def signed(roster: Roster) -> tuple[bytes, bytes, str]:
         return roster.encode(), key.sign(roster.digest), ann
 
-    # A round may have a provisional roster and a final one; which of them it is has to be read.
-    for innocent in (one, replace(other, provisional=True)):
-        refused(toy, "NothingWrong", "rosters", 0, signed(one), signed(innocent))
-    unread = [roster.encode().replace(b"provisional", b"temporary") for roster in (one, other)]
-    refused(toy, "NothingWrong", "rosters", 0, *((text, key.sign(roster_digest(toy, text)), ann) for text in unread))
+    # A round may have a provisional roster and a final one that names it.
+    begun = replace(one, provisional=True)
+    for innocent in ((one, one), (begun, begun.ended(one.members[:1])), (begun.ended(one.members), begun)):
+        refused(toy, "NothingWrong", "rosters", 0, *map(signed, innocent))
+    text = one.encode().replace(b"provisional", b"temporary")
+    unread = (text, key.sign(roster_digest(toy, text)), ann)
+    for pair in ((unread, signed(one)), (signed(one), unread)):
+        refused(toy, "OtherText", "rosters", 0, *pair)
     for stranger in (signed(toy.rosters[1]), (other.encode(), toy.keys["ann"].sign(other.digest), ann)):
         for pair in ((signed(one), stranger), (stranger, signed(one))):
             refused(toy, "OtherSigner", "rosters", 0, *pair)
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).stake == MONEY.keeper_stake
     slashed(toy, "keeper", "two_rosters", 0, signed(one), signed(other))
+
+
+@pytest.mark.parametrize("names", ["none", "another"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_provisional_roster_that_is_signed_since_is_slashed(toy: ToyRounds, names: str, is_first: bool) -> None:
+    """Behind the round, a friend of the coordinator's would make claims of it that no round has waited for."""
+    final, key, ann = toy.rosters[0], toy.keys["keeper"], toy.keys["ann"].name
+    friend = replace(final.members[0], worker=toy.keys["challenger"].name, seat=7)
+    since = replace(final, members=(*final.members, friend), provisional=True, partners=(), routes=())
+    if names == "another":
+        final = replace(final, provisional=True).ended(final.members)
+    pair = [(roster.encode(), key.sign(roster.digest), ann) for roster in (since, final)]
+    slashed(toy, "keeper", "two_rosters", 0, *(pair if is_first else pair[::-1]))
+
+
+@pytest.mark.parametrize("twice", [b'"provisional":true', b'"members":[]', b'"routes":[[0,1]]'])
+def test_a_text_that_says_a_thing_twice_is_slashed(toy: ToyRounds, twice: bytes) -> None:
+    """A place would have an author by each."""
+    text = toy.rosters[0].encode()[:-1] + b"," + twice + b"}"
+    signed = (text, toy.keys["keeper"].sign(roster_digest(toy, text)), toy.keys["ann"].name)
+    refused(toy, "NothingWrong", "rosters", 0, signed, signed)
+    slashed(toy, "keeper", "two_rosters", 0, signed, (*signed, True))
 
 
 def roster_digest(toy: ToyRounds, document: bytes) -> bytes:
@@ -285,11 +310,10 @@ def test_a_member_without_a_stake_is_slashed(toy: ToyRounds) -> None:
     slashed(toy, "keeper", "unstaked_member", roster, key.sign(roster.digest), stranger)
 
 
-@pytest.mark.parametrize("kind", ["provisional", "unread"])
-def test_two_members_in_one_seat_are_slashed(toy: ToyRounds, kind: str) -> None:
+def test_two_members_in_one_seat_are_slashed(toy: ToyRounds) -> None:
     """Both would be paid for the work of one, whatever else the document says."""
     workers = (toy.keys["ann"].name, toy.keys["bob"].name)
-    honest = toy.rosters[0].encode().replace(b"provisional", kind.encode())
+    honest = toy.rosters[0].encode()
     shared = honest.replace(b'"seat":1,', b'"seat":0,')
     assert shared != honest
 
@@ -315,19 +339,17 @@ def test_a_member_that_has_not_begun_its_round_is_slashed(toy: ToyRounds, role: 
     key, undrawn = toy.keys["keeper"], replace(toy.rosters[0], partners=(), routes=())
     both, alone = (replace(undrawn, members=members) for members in ((ann, bob), (ann,)))
 
-    def signed(roster: Roster, provisional: bool) -> Roster:
-        return replace(roster, provisional=provisional)
-
     def of(worker: str, *rosters: Roster) -> list[tuple[bytes, bytes, str]]:
         return [(roster.encode(), key.sign(roster.digest), worker) for roster in rosters]
 
-    begun, last, whole = signed(alone, True), signed(both, False), signed(both, True)
+    begun, whole = replace(alone, provisional=True), replace(both, provisional=True)
+    last = begun.ended(both.members)
     for worker, *innocent in (
-        (ann.worker, whole, last),
-        (bob.worker, whole, last),
+        (ann.worker, whole, whole.ended(both.members)),
+        (bob.worker, whole, whole.ended(both.members)),
         (ann.worker, begun, last),
         # Members do fall out of a round; and who is in neither roster has come to none.
-        (bob.worker, whole, signed(alone, False)),
+        (bob.worker, whole, whole.ended(alone.members)),
         (toy.keys["challenger"].name, begun, last),
     ):
         refused(toy, "NothingWrong", "rosters", 0, *of(worker, *innocent))
@@ -351,7 +373,9 @@ def test_what_no_roster_says_is_not_noted(toy: ToyRounds) -> None:
 
     note("OtherText", toy.plan_id, 0, stranger, of_ann)
     note("OtherText", toy.plan_id, 0, ann, of_stranger)
-    note("OtherText", toy.plan_id, 0, ann, (document, 1, *of_ann[2:]))
+    for place in range(3):
+        places = tuple(1 if at == place else stands for at, stands in enumerate(of_ann[1]))
+        note("OtherText", toy.plan_id, 0, ann, (document, places, *of_ann[2:]))
     note("OtherSigner", toy.plan_id, 1, ann, of_ann)
     note("UnknownPlan", bytes(32), 0, ann, of_ann)
     evidence.transact(challenger, "noteRoster", toy.plan_id, 0, ann, of_ann)
@@ -359,10 +383,10 @@ def test_what_no_roster_says_is_not_noted(toy: ToyRounds) -> None:
         (stranger, 0, fact),
         (ann, 0, fact),
         (stranger, 1, fact),
-        (stranger, 0, (*fact[:3], 2)),
-        (stranger, 0, (fact[0], 1, *fact[2:])),
+        (stranger, 0, (*fact[:4], 2)),
+        (stranger, 0, (*fact[:2], bytes([1] * 32), *fact[3:])),
     ):
-        words = ["address", "bytes32", "uint64", "(bytes32,uint8,address,uint256)"]
+        words = ["address", "bytes32", "uint64", "(bytes32,(uint256,uint256,uint256),bytes32,address,uint256)"]
         noted = evidence.read("notedAt", keccak256(encode(words, [by, toy.plan_id, round_, said])))
         assert (noted > 0) == ((by, round_, said) == (stranger, 0, fact))
 

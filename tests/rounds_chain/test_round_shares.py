@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_rounds import GOSSIP, MONEY, ROSTER_ANSWER_GAS, STEP, UNITS, WORKERS, ToyRounds, price_of
+from toy_rounds import GOSSIP, MERGE, MONEY, ROSTER_ANSWER_GAS, STEP, UNITS, WORKERS, ToyRounds, price_of
 
 from pol.chain.account.wallet import Reverted
 from pol.chain.rounds.plan_terms import PlanCommitment, PlanTerms, require_terms
 from pol.chain.rounds.round_demands import RoundDemand
-from pol.chain.rounds.signed_structs import logged_claim, phase_proof
+from pol.chain.rounds.signed_structs import logged_entry, phase_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
 from pol.incentives.work_shares import MAX_LINE, CountedClaim, encode_line, pay_of, settle_work
@@ -132,7 +132,7 @@ def test_a_counted_claim_is_shown(toy: ToyRounds) -> None:
         entry = toy.made["ann", phase].entry
         demand = shares.demand_counted(challenger, toy.plan_id, number, account, index)
         at = entries.index(entry)
-        about = (entry.claim, toy.commitment, named, logged_claim(entry, at, head, log.inclusion(at)))
+        about = (entry.claim, toy.commitment, named, logged_entry(entry, at, head, log.inclusion(at)))
         other = 1 - index
         with pytest.raises(Reverted, match="NotCounted"):
             shares.answer_counted(toy.wallets["ann"], demand, number, line, other, *about)
@@ -164,7 +164,7 @@ def test_a_false_line_is_slashed_and_void(toy: ToyRounds, lie: str, refused: str
     post(toy, "ann", number, line)
     post(toy, "bob", number, toy.line("bob"))
     demand = shares.demand_counted(challenger, toy.plan_id, number, ann.address, 0)
-    logged = logged_claim(entry, at, head, log.inclusion(at))
+    logged = logged_entry(entry, at, head, log.inclusion(at))
     roster = signed(toy, toy.rosters[entry.claim.round])
     with pytest.raises(Reverted, match=refused):
         shares.answer_counted(ann, demand, number, line, 0, entry.claim, toy.commitment, roster, logged)
@@ -192,7 +192,7 @@ def counted(toy: ToyRounds, name: str, roster: Roster, claim: ClaimEntry) -> tup
     account = toy.wallets[name].address
     toy.connection.wait_until(shares.settlement(toy.plan_id, number).closes - 60)
     demand = shares.demand_counted(toy.wallets["challenger"], toy.plan_id, number, account, 0)
-    logged = logged_claim(claim, 0, head, log.inclusion(0))
+    logged = logged_entry(claim, 0, head, log.inclusion(0))
     return demand, (demand, number, line, 0, claim.claim, toy.commitment, signed(toy, roster), logged)
 
 
@@ -285,6 +285,30 @@ def test_what_is_shown_at_last_is_refuted_before_it_is_paid(toy: ToyRounds) -> N
         with pytest.raises(Reverted, match=r"DeadlineNotPassed|TooEarly"):
             gain(ann, toy.plan_id, *((number,) if gain == shares.settle else ()))
     toy.contracts.evidence.show_two_claims(bob, toy.plan_id, honest, false)
+    shares.settle(bob, toy.plan_id, number, ann.address)
+    assert shares.line(toy.plan_id, number, ann.address).units == 0
+    toy.check_books()
+
+
+def test_a_source_that_is_shown_at_last_is_refuted_before_it_is_paid(toy: ToyRounds) -> None:
+    """The claim behind a counted one was shown when lines could be disputed no more, paid in that block, and false."""
+    shares, bonds, ann, bob = toy.contracts.shares, toy.contracts.bonds, toy.wallets["ann"], toy.wallets["bob"]
+    number, merge, false = opened(toy), toy.made["ann", MERGE].entry, toy.made["ann", STEP]
+    post(toy, "ann", number, toy.line("ann"))
+    bonds.leave(ann, toy.plan_id)
+    toy.connection.wait_until(shares.settlement(toy.plan_id, number).closes - 60)
+    demands = toy.contracts.demands
+    demand = demands.demand_source(toy.wallets["challenger"], toy.plan_id, merge, toy.commitment, 0)
+    toy.connection.wait_until(demand.deadline - 60)
+    end = [slot.root for slot in false.end]
+    demands.answer_source(ann, demand, merge, toy.commitment, toy.sources(merge), 0, false.entry, end)
+    quiet = bonds.bond(toy.plan_id, ann.address).quiet
+    assert quiet - toy.connection.now() > MONEY.line_window - 60
+    toy.connection.wait_until(quiet - 60)
+    with pytest.raises(Reverted, match="DeadlineNotPassed"):
+        shares.settle(ann, toy.plan_id, number)
+    other = toy.signed("ann", false.entry, end=b"\x07" * 32)
+    toy.contracts.evidence.show_two_claims(bob, toy.plan_id, false.entry, other)
     shares.settle(bob, toy.plan_id, number, ann.address)
     assert shares.line(toy.plan_id, number, ann.address).units == 0
     toy.check_books()

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import permutations
 
+from web3 import Web3
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.round_contracts import RoundContracts
-from pol.chain.rounds.round_evidence import AccusedSource
+from pol.chain.rounds.round_demands import length_content
+from pol.chain.rounds.round_evidence import AccusedSource, RosterWord
+from pol.chain.rounds.signed_structs import first_member, logged_entry
+from pol.chain.rounds.worker_bonds import Standing
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.play.round_evidence import replay_claim_of, trace_of
 from pol.errors import UnsupportedError
 from pol.execution.executor import ExecutorFactory
 from pol.rounds.auditing.round_audit import Finding, Lie
-from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
+from pol.rounds.log.log_entries import ClaimEntry, RosterEntry, encode_entry
 from pol.rounds.log.logged_rounds import LoggedRounds
+from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import INITIAL
 
-_REFUSED = frozenset({"NothingWrong", "NotAtPlace", "OtherText", "IndexOutOfRange"})
+_REFUSED = frozenset({"NothingWrong", "NotAtPlace", "OtherText", "IndexOutOfRange", "Panic"})
 """What the contract says of evidence for another lie than the one that there is."""
 
 
@@ -68,14 +75,45 @@ class Accuser:
         payload = ReplayPlayer(trace).open(replay_claim_of(entry).first(header, self.contracts.game.bits))
         return self.contracts.disputes.dispute(self.wallet, self.plan_id, entry, header, payload)
 
+    def accuse_members(self, rounds: LoggedRounds, head: LogHead) -> TxReceipt | None:
+        """Show the first roster with a member that had no stake; nothing if the log, which was read whole, has none.
+
+        A member of the newest roster that has left or was slashed may still be one by right: the keeper is asked how
+        long its log is, and what it signs with that member from then on is shown.
+
+        Raises:
+            Reverted: the coordinator can't be accused (any more).
+            OperationalError: the node failed.
+        """
+        demands, about = self.contracts.demands, (self.wallet, self.plan_id)
+        bond = cache(partial(self.contracts.bonds.bond, self.plan_id))
+        rosters = {roster.document.hex(): roster for of_round in rounds.rosters.values() for roster in of_round}
+        asked = {demand.content for demand in demands.demands(self.plan_id)}
+        for index, entry in enumerate(rounds.entries):
+            if not isinstance(entry, RosterEntry) or (roster := rosters.get(entry.document)) is None:
+                continue
+            for worker in (Web3.to_checksum_address(member.worker) for member in roster.members):
+                standing, entries = bond(worker).standing, bond(worker).entries
+                shown = (*about, roster, entry.signature, worker)
+                if standing is Standing.NONE:
+                    return self.contracts.evidence.show_unstaked_member(*shown)
+                if standing not in (Standing.LEFT, Standing.SLASHED):
+                    continue
+                if 0 < entries <= index:
+                    log = CheckpointLog([keccak256(encode_entry(each)) for each in rounds.entries])
+                    logged = logged_entry(entry, index, head, log.inclusion(index))
+                    return self.contracts.evidence.show_unstaked_member(*shown, logged)
+                if not entries and roster.round == max(rounds.rosters) and length_content(worker) not in asked:
+                    asked.add(demands.demand_length(*about, worker).content)
+        return None
+
     def _evidence(self, rounds: LoggedRounds, finding: Finding) -> Iterator[Callable[[], TxReceipt]]:
         """What may show a lie, in the order in which to try it."""
         evidence, about = self.contracts.evidence, (self.wallet, self.plan_id)
         entry = rounds.claims.get(finding.claim)
         if entry is None:
             is_of_rosters = finding.lie in (Lie.EQUIVOCATION, Lie.ROSTER)
-            for pair in _contradictions(rounds.rosters[finding.round] if is_of_rosters else ()):
-                shown = [(roster.encode(), _signature(rounds, roster), worker) for roster, worker in pair]
+            for shown in _contradictions(rounds, finding.round) if is_of_rosters else ():
                 yield partial(evidence.show_rosters, *about, finding.round, *shown)
         elif finding.lie is Lie.EQUIVOCATION:
             other = rounds.claims[finding.against]
@@ -113,17 +151,32 @@ class Accuser:
             yield lambda: evidence.show_other_member(*about, claim, roster)
 
 
-def _contradictions(rosters: Sequence[Roster]) -> Iterator[tuple[tuple[Roster, str], tuple[Roster, str]]]:
-    """Two of a kind, seats that members share, and late members: of a round's rosters, each with the worker."""
+def _contradictions(rounds: LoggedRounds, round_: int) -> Iterator[tuple[RosterWord, RosterWord]]:
+    """What a round's rosters say of two workers and can't: two rosters, seats that members share, late members."""
+    rosters = rounds.rosters.get(round_, ())
+
+    def said(roster: Roster, worker: str) -> RosterWord:
+        return roster.encode(), _signature(rounds, roster), worker
+
     for one, other in permutations(rosters, 2):
-        if one.provisional == other.provisional:
-            yield (one, one.members[0].worker), (other, other.members[0].worker)
+        if one.provisional == other.provisional or (one.provisional and other.begun != one.document):
+            yield said(one, one.members[0].worker), said(other, other.members[0].worker)
         seats, known = {member.seat: member.worker for member in one.members}, {member.worker for member in one.members}
         for member in other.members:
             if (holder := seats.get(member.seat, member.worker)) != member.worker:
-                yield (one, holder), (other, member.worker)
+                yield said(one, holder), said(other, member.worker)
             elif one.provisional and not other.provisional and member.worker not in known:
-                yield (one, member.worker), (other, member.worker)
+                yield said(one, member.worker), said(other, member.worker)
+    # A text that is no roster: it says a thing twice, or is beside another one of its kind. One without a member, or
+    # without a kind, makes nobody the author of anything.
+    texts = [text for text in rounds.texts if text.round == round_]
+    firsts = [(text, worker) for text in texts if (worker := first_member(text.text))]
+    for text, worker in firsts:
+        bad = (text.text, text.signature, worker)
+        yield (*bad, False), (*bad, True)
+        yield from (((*bad, False), said(roster, roster.members[0].worker)) for roster in rosters)
+        others = ((other.text, other.signature, by, False) for other, by in firsts if other.text != text.text)
+        yield from (((*bad, False), other) for other in others)
 
 
 def _signature(rounds: LoggedRounds, roster: Roster) -> bytes:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
+from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
+from web3 import Web3
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
@@ -23,6 +25,7 @@ from pol.chain.rounds.signed_structs import (
     source_proof,
 )
 from pol.commitments import merkle
+from pol.commitments.keccak import keccak256
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.roster import Roster
@@ -43,15 +46,16 @@ class RoundDemand(LeafDemand):
     content: bytes
 
 
+def length_content(worker: str) -> bytes:
+    """What is demanded of the keeper when a worker has gone."""
+    return keccak256(encode(["string", "address"], ["length", worker]))
+
+
 class TimedDemands(LeafDemands[RoundDemand]):
     """What all demands have in common; `demands` are those of a plan, `expire` ends one."""
 
     DEMAND = RoundDemand
     OWNER = "id"
-
-    def bond(self, plan_id: bytes) -> int:
-        """The bond of a demand now: the price of its answer."""
-        return int(self.read("bondOf", plan_id))
 
     def roster_bond(self, plan_id: bytes) -> int:
         """The bond of a demand whose answer may show a roster, now; what the answer doesn't cost goes back."""
@@ -68,7 +72,11 @@ class TimedDemands(LeafDemands[RoundDemand]):
 
 
 class RoundDemands(TimedDemands):
-    """The desk of demands for sources, rosters, entries of the log and consistency paths."""
+    """The desk of demands for sources, rosters, entries of the log, its length and consistency paths."""
+
+    def bond(self, plan_id: bytes) -> int:
+        """The bond of a demand whose answer shows no roster, now: the price of its answer."""
+        return int(self.read("bondOf", plan_id))
 
     def demand_source(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, slot: int
@@ -92,7 +100,7 @@ class RoundDemands(TimedDemands):
         slot: int,
         named: ClaimEntry | None = None,
         end: Sequence[bytes] = (),
-        member: Struct = (b"", 0, b""),
+        member: Struct = (b"", (0, 0, 0), False, 0, b""),
     ) -> TxReceipt:
         """Show it; ``named`` is the claim that gives the slot, ``end`` are the tensor roots of its end.
 
@@ -156,9 +164,23 @@ class RoundDemands(TimedDemands):
         return self._demanded(self.transact(wallet, "demandEntry", *arguments))
 
     def answer_entry(self, wallet: Wallet, demand: RoundDemand, entry: ClaimEntry, logged: Struct) -> TxReceipt:
-        """Show it (`signed_structs.logged_claim`). Raises as `answer_source`."""
+        """Show it (`signed_structs.logged_entry`). Raises as `answer_source`."""
         worker = claim_struct(entry.claim)[1]
         return self.transact(wallet, "answerEntry", astuple(demand), entry.claim.digest, worker, logged)
+
+    def demand_length(self, wallet: Wallet, plan_id: bytes, worker: str) -> RoundDemand:
+        """Demand how long the keeper's log is, as a worker has gone. Raises as `demand_source`."""
+        name = Web3.to_checksum_address(worker)
+        return self._demanded(self.transact(wallet, "demandLength", plan_id, name, 2 * self.bond(plan_id)))
+
+    def answer_length(self, wallet: Wallet, demand: RoundDemand, worker: str, head: LogHead) -> TxReceipt:
+        """Say it, by the newest head: what the keeper signs with that worker from now on costs its stake.
+
+        Raises:
+            Reverted: it is late, or the wallet isn't the keeper's.
+        """
+        name = Web3.to_checksum_address(worker)
+        return self.transact(wallet, "answerLength", astuple(demand), name, signed_head(head))
 
     def demand_path(self, wallet: Wallet, plan_id: bytes, older: LogHead, newer: LogHead) -> RoundDemand:
         """Demand that a head of the keeper's is shown to extend another one. Raises as `demand_source`."""

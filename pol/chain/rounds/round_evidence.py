@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeAlias
 
 from hexbytes import HexBytes
 from web3 import Web3
@@ -15,12 +16,12 @@ from pol.chain.contract.announcements import Announcements
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.signed_structs import (
     Struct,
-    author_places,
     claim_struct,
     member_proof,
     phase_proof,
     roster_document,
     roster_fact,
+    roster_places,
     rule_proof,
     signed_claim,
     signed_head,
@@ -51,6 +52,11 @@ class Falsehood(IntEnum):
     SHARED_SEAT = 12
     OTHER_AUTHOR = 13
     LATE_MEMBER = 14
+
+
+RosterWord: TypeAlias = tuple[bytes, bytes, str] | tuple[bytes, bytes, str, bool]
+"""A roster's document, its coordinator's signature, of which worker it says something; and, of a text that says things
+twice, whether the last ones are read."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,8 @@ class RoundEvidence(Announcements):
     ) -> TxReceipt:
         """A claim that the author of its phase and its ``roster``, which has to be final, leave to another member."""
         about = (signed_claim(entry), phase_proof(commitment, entry.claim.phase))
-        return self._show(wallet, "showOtherAuthor", plan_id, *about, roster.encode(), author_places(roster))
+        document = roster.encode()
+        return self._show(wallet, "showOtherAuthor", plan_id, *about, document, roster_places(document))
 
     def show_other_seat(
         self, wallet: Wallet, plan_id: bytes, entry: ClaimEntry, commitment: PlanCommitment, roster: Roster
@@ -112,7 +119,7 @@ class RoundEvidence(Announcements):
         roots = [constants.root for constants in commitment.plan.phases[claim.phase].constants]
         constants = tensor_proof(roots, min(member.seat, len(roots) - 1))
         proof = phase_proof(commitment, claim.phase)
-        document, offset, _ = member_proof(roster, b"", entry.worker)
+        document, _, _, offset, _ = member_proof(roster, b"", entry.worker)
         about = (signed_claim(entry), proof, document, offset, constants)
         return self._show(wallet, "showOtherSeat", plan_id, *about)
 
@@ -168,29 +175,36 @@ class RoundEvidence(Announcements):
         wallet: Wallet,
         plan_id: bytes,
         round_: int,
-        noted: tuple[bytes, bytes, str],
-        shown: tuple[bytes, bytes, str],
+        noted: RosterWord,
+        shown: RosterWord,
     ) -> TxReceipt:
-        """What rosters of a round say of two workers, and can't: two of a kind, a shared seat, or a late member.
+        """What rosters of a round say of two workers, and can't: two rosters, a shared seat, or a late member.
 
-        Each is a roster's document, the coordinator's signature, and the worker. The first one is noted before: two of
-        the longest are more than a transaction takes.
+        The first one is noted before: two of the longest are more than a transaction takes.
         """
         (fact, roster), (_, signed) = roster_fact(*noted), roster_fact(*shown)
-        note = (plan_id, round_, fact[2], roster)
+        note = (plan_id, round_, fact[3], roster)
         about = (round_, fact, Web3.to_checksum_address(shown[2]), signed)
         return self._show(wallet, "showRosters", plan_id, *about, note=note)
 
     def show_unstaked_member(
-        self, wallet: Wallet, plan_id: bytes, roster: Roster, signature: bytes, worker: str
+        self,
+        wallet: Wallet,
+        plan_id: bytes,
+        roster: Roster,
+        signature: bytes,
+        worker: str,
+        logged: Struct = (b"", 0, 0, ((bytes(32), 0, bytes(32)), b""), ()),
     ) -> TxReceipt:
-        """A signed ``roster`` with a member that has never put up a stake: its coordinator is to blame.
+        """A signed ``roster`` with a member that has never put up a stake, or had gone: its coordinator is to blame.
+
+        logged: of a member that had gone, the entry of the roster (`signed_structs.logged_entry`).
 
         Raises:
             ProtocolError: the worker isn't in the roster.
         """
         about = (roster.round, Web3.to_checksum_address(worker), member_proof(roster, signature, worker))
-        return self._show(wallet, "showUnstakedMember", plan_id, *about)
+        return self._show(wallet, "showUnstakedMember", plan_id, *about, logged)
 
     def show_forked_log(
         self,

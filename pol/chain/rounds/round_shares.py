@@ -11,7 +11,7 @@ from web3.types import TxReceipt
 from pol.chain.account.wallet import Wallet
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.round_demands import RoundDemand, TimedDemands
-from pol.chain.rounds.signed_structs import Struct, author_places, claim_struct, member_proof, phase_proof
+from pol.chain.rounds.signed_structs import Struct, claim_struct, member_proof, phase_proof
 from pol.commitments import merkle
 from pol.incentives.work_shares import CountedClaim, encode_line
 from pol.rounds.roster import Roster
@@ -37,8 +37,6 @@ class WorkLine:
     paid: int
     count: int
     is_owned: bool
-    closes: int
-    """Last second before it can be paid: in which it, and what is shown of it, is disputed."""
     root: bytes
 
 
@@ -97,7 +95,7 @@ class RoundShares(TimedDemands):
     ) -> TxReceipt:
         """Show it; ``roster`` is the one that it names, with the coordinator's signature.
 
-        logged: its entry (`signed_structs.logged_claim`).
+        logged: its entry (`signed_structs.logged_entry`).
 
         Raises:
             ProtocolError: the claim's author isn't in the roster.
@@ -107,7 +105,6 @@ class RoundShares(TimedDemands):
             merkle.branch([counted.leaf for counted in line], index),
             phase_proof(commitment, claim.phase),
             member_proof(*roster, claim.worker),
-            author_places(roster[0]),
             logged,
         )
         return self.transact(wallet, "answerCounted", astuple(demand), number, index, claim_struct(claim), proof)

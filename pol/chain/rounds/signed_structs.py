@@ -13,7 +13,7 @@ from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.commitments import merkle
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.rounds.log.log_entries import ClaimEntry, encode_entry
+from pol.rounds.log.log_entries import ClaimEntry, RosterEntry, encode_entry
 from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, RoundClaim
@@ -68,10 +68,10 @@ def roster_document(roster: Roster) -> Struct:
     return text, members, *(members if place < 0 else place for place in places)
 
 
-def author_places(roster: Roster) -> Struct:
-    """``AuthorPlaces``; where there are no routes their place is that of the members."""
-    text, (_, members, _, routes, _) = roster.encode(), roster_document(roster)
-    return text.index(b'"provisional":'), members, routes
+def roster_places(document: bytes, last: bool = False) -> Struct:
+    """``RosterPlaces``: where each stands; ``last``: in a text that says something twice, the last one of each."""
+    find = document.rfind if last else document.find
+    return tuple(max(0, find(name)) for name in (b'"provisional":', b'"members":[', b'"routes":['))
 
 
 def covered_source(claim: RoundClaim, sources: Sequence[BoundSlot], source: bytes) -> Struct:
@@ -80,31 +80,42 @@ def covered_source(claim: RoundClaim, sources: Sequence[BoundSlot], source: byte
     return claim_struct(claim), len(sources), source_proof(sources, slot)
 
 
-def roster_fact(document: bytes, signature: bytes, worker: str) -> tuple[Struct, Struct]:
-    """``RosterFact`` and ``SignedRoster``: what a roster's document, which somebody has signed, says of a worker."""
-    name, stands = Web3.to_checksum_address(worker), _seat(document, worker)
-    kind = re.search(rb'"provisional":(t?)', document)
-    fact = (keccak256(document), (1 if kind[1] else 2) if kind else 0, name, int(stands[1]) + 1 if stands else 0)
-    place = stands.start() if stands else document.index(b'"members":[')
-    return fact, (document, kind.start() if kind else 0, stands is not None, place, signature)
+def roster_fact(document: bytes, signature: bytes, worker: str, last: bool = False) -> tuple[Struct, Struct]:
+    """``RosterFact`` and ``SignedRoster``: what a roster's document, which somebody has signed, says of a worker.
+
+    last: as `roster_places`.
+    """
+    name, stands, places = Web3.to_checksum_address(worker), _seat(document, worker), roster_places(document, last)
+    said = re.match(rb'"provisional":(true|"([0-9a-f]{64})|)', document[places[0] :])
+    begun = bytes.fromhex(said[2].decode()) if said and said[2] else bytes(32)
+    if said and said[1] == b"true":
+        begun = b"\xff" * 32
+    fact = (keccak256(document), places, begun, name, int(stands[1]) + 1 if stands else 0)
+    return fact, (document, places, stands is not None, stands.start() if stands else 0, signature)
 
 
 def member_proof(roster: Roster, signature: bytes, worker: str) -> Struct:
-    """``MemberProof``: the document, the byte at which the seat of a worker stands, and the coordinator's signature.
+    """``SignedRoster`` that has a worker.
 
     Raises:
         ProtocolError: the worker isn't in the roster.
     """
-    stands = _seat(text := roster.encode(), worker)
-    if stands is None:
+    (*_, seat), proof = roster_fact(roster.encode(), signature, worker)
+    if not seat:
         raise ProtocolError(f"{worker} is no member of the roster: show one that has it")
-    return text, stands.start(), signature
+    return proof
 
 
-def logged_claim(entry: ClaimEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:
-    """``LoggedClaim``; ``path`` is the inclusion path of entry ``index`` under the head."""
+def logged_entry(entry: ClaimEntry | RosterEntry, index: int, head: LogHead, path: Sequence[bytes]) -> Struct:
+    """``LoggedEntry``; ``path`` is the inclusion path of entry ``index`` under the head."""
     data = encode_entry(entry)
     return data, data.index(entry.signature.hex().encode()), index, signed_head(head), list(path)
+
+
+def first_member(document: bytes) -> str:
+    """The first worker that has a seat in a text, roster or not; empty if nobody has."""
+    stands = _seat(document, "0x[0-9a-f]{40}")
+    return stands[0][-43:-1].decode() if stands else ""
 
 
 def _seat(document: bytes, worker: str) -> re.Match[bytes] | None:

@@ -38,7 +38,11 @@ class WorkerBond:
     open: int
     """Accusations that aren't decided."""
     accusations: int
+    quiet: int
+    """Last second in which its last answer is refuted before its work is paid."""
     stake: int
+    entries: int
+    """Of the log, as the keeper says, when a worker that has gone was in no roster any more."""
 
 
 class WorkerBonds(Binding):

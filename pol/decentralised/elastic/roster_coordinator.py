@@ -158,9 +158,9 @@ class RosterCoordinator:
 
         Raises:
             ProtocolError: nobody is there.
-            OperationalError: the store failed.
+            OperationalError: the chain can't say who has a stake, or the store failed.
         """
-        members = self._next_members()
+        members = tuple(member for member in self._next_members() if self._has_stake(member.worker))
         if not members:
             raise ProtocolError(f"nobody takes part in round {self.round + 1}: start workers, or be more patient")
         roster = Roster(self.plan.digest, self.round + 1, members, provisional=True)
@@ -176,7 +176,7 @@ class RosterCoordinator:
         """
         if self.roster is None or not self._delivered:
             raise ProtocolError(f"nobody has sent a message in round {self.round}: be more patient, or begin again")
-        return self._sign(Roster(self.plan.digest, self.round, self._final_members(self.roster)))
+        return self._sign(self.roster.ended(self._final_members(self.roster)))
 
     def keep(self) -> None:
         """Write to disk what was taken in.

@@ -30,12 +30,14 @@ def needs_final(phase: Phase) -> bool:
 
 def wrong_final(rosters: Sequence[Roster]) -> str:
     """What is wrong with a final roster beside the provisional one of its round; empty if nothing is."""
-    begun = next((roster.members for roster in rosters if roster.provisional), None)
+    begun = next((roster for roster in rosters if roster.provisional), None)
     for roster in rosters:
         if begun is None or roster.provisional:
             continue
+        if roster.begun != begun.document:
+            return "the final roster doesn't name the provisional one, which may be signed since"
         kept = set(roster.members)
-        if roster.members != tuple(member for member in begun if member in kept):
+        if roster.members != tuple(member for member in begun.members if member in kept):
             return "the final roster has others, or another order, than the provisional one"
     return ""
 

@@ -136,6 +136,9 @@ def _arrival_findings(
 
 def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:
     coordinator, used = rounds.plan.coordinator, set[bytes]()
+    for text in rounds.texts:
+        if text.round >= first:
+            yield Finding(Lie.ROSTER, coordinator, text.round, "roster", "has signed a text that is no roster")
     # Notices may stand anywhere before their round.
     asked = unasked(rounds.entries, _by_document(rounds)) if rounds.is_whole else ()
     wrong = {roster.document: problem for roster, problem in asked}

@@ -11,7 +11,7 @@ from typing import TypeVar
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.auditing.roster_rules import final_of
 from pol.rounds.log.log_entries import ClaimEntry, LogEntry, require_author
-from pol.rounds.log.rounds_log import LogHead, read_entries, rosters_of
+from pol.rounds.log.rounds_log import LogHead, SignedText, read_entries, rosters_of
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster
@@ -37,6 +37,8 @@ class LoggedRounds:
     """Whether all rounds were read: only then is an entry missing that isn't there."""
     copies: Mapping[bytes, Sequence[ClaimEntry]] = field(default_factory=dict)
     """Entries of one claim that name different objects: no signature covers these, and anybody may enter others."""
+    texts: Sequence[SignedText] = ()
+    """What the coordinator has signed as rosters of these rounds, and are none."""
 
     def shown(self, entry: ClaimEntry, read: Callable[[ClaimEntry], _T]) -> _T:
         """What is read from the first copy of an entry whose objects are those of its claim.
@@ -110,20 +112,17 @@ def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, l
     """The entries of the rounds ``first`` .. ``last`` and of the one before.
 
     Raises:
-        ProtocolError: a page or a roster is malformed.
+        ProtocolError: a page is malformed.
     """
     entries = list(read_entries(store, head, max(0, first - 1), last))
     return rounds_of(store, plan, entries, first == 0 and last is None)
 
 
 def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_whole: bool) -> LoggedRounds:
-    """Entries with the rosters among them.
-
-    Raises:
-        ProtocolError: a roster is malformed.
-    """
+    """Entries with the rosters among them."""
     rosters: dict[int, list[Roster]] = {}
-    for roster in rosters_of(store, plan, entries):
+    found, texts = rosters_of(store, plan, entries)
+    for roster in found:
         rosters.setdefault(roster.round, []).append(roster)
     claims: dict[bytes, ClaimEntry] = {}
     places: dict[ClaimPlace, ClaimEntry] = {}
@@ -134,7 +133,7 @@ def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_wh
             claims.setdefault(entry.claim.digest, entry)
             copies.setdefault(entry.claim.digest, []).append(entry)
             places.setdefault(ClaimPlace(entry.worker, *entry.claim.place), entry)
-    return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole, copies)
+    return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole, copies, texts)
 
 
 @lru_cache(maxsize=1 << 16)

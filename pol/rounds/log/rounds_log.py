@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pol.commitments import canonical_json
 from pol.commitments.checkpoint_log import LogEdge
@@ -12,7 +13,7 @@ from pol.errors import EvidenceError, Fault, ProtocolError
 from pol.rounds.log.log_entries import ENTRY_LIMIT, LogEntry, RosterEntry, encode_entry
 from pol.rounds.log.log_entries import decode_entry as decode
 from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
-from pol.rounds.roster import ROSTER_LIMIT, Roster
+from pol.rounds.roster import ROSTER_LIMIT, Roster, signed_round
 from pol.rounds.typed_message import WORD, message_digest
 from pol.rounds.worker_key import SIGNATURE_SIZE, WorkerKey, require_signed
 from pol.training.storage.store import Store
@@ -222,21 +223,38 @@ class LogKeeper:
             self._tails = [last.object]
 
 
-def rosters_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry]) -> list[Roster]:
-    """The rosters among entries, in their order, each signed by the coordinator; others are left out.
+class SignedText(NamedTuple):
+    """What the coordinator has signed as the roster of a round, and isn't one: one bad text ends nobody's reading."""
+
+    round: int
+    text: bytes
+    signature: bytes
+
+
+def rosters_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry]) -> tuple[list[Roster], list[SignedText]]:
+    """The rosters among entries, in their order, each signed by the coordinator, and what it has signed besides.
 
     Raises:
-        ProtocolError: a signed document is no roster.
+        OperationalError: the store failed, or has no such document.
     """
     found: dict[str, Roster] = {}
+    texts: dict[str, SignedText] = {}
     for entry in entries:
-        if not isinstance(entry, RosterEntry) or entry.document in found:
+        if not isinstance(entry, RosterEntry) or entry.document in found.keys() | texts.keys():
             continue
-        data = store.get(entry.document, limit=ROSTER_LIMIT)
-        roster = Roster.decode_signed(data, plan.digest, plan.coordinator, entry.signature)
+        try:
+            data = store.get(entry.document, limit=ROSTER_LIMIT)
+        except ProtocolError:  # longer than a roster, and nobody shows it on a chain
+            continue
+        try:
+            roster = Roster.decode_signed(data, plan.digest, plan.coordinator, entry.signature)
+        except ProtocolError:
+            round_ = signed_round(data, plan.digest, plan.coordinator, entry.signature)
+            texts[entry.document] = SignedText(round_ or 0, data, entry.signature)
+            continue
         if roster is not None:
             found[entry.document] = roster
-    return list(found.values())
+    return list(found.values()), list(texts.values())
 
 
 def _between(

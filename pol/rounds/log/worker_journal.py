@@ -51,6 +51,7 @@ class WorkerJournal:
         entry = RosterEntry(roster.document.hex(), signature)
         about = (roster.round, roster.provisional)
         shown = [old.document for *kind, old in self.rosters if tuple(kind) == about]
+        before = [old.document for *kind, old in self.rosters if tuple(kind) == (roster.round, True)]
         if entry.document not in shown:
             self._store.put(roster.encode())
             oldest = roster.round - SHOWN
@@ -58,7 +59,8 @@ class WorkerJournal:
             self.floor = max(self.floor, roster.round - 1)
             self.claims = [old for old in self.claims if old.claim.round >= self.floor]
             self._write()
-        if shown and shown != [entry.document]:
+        follows = roster.provisional or not before or roster.begun.hex() in before
+        if (shown and shown != [entry.document]) or not follows:
             raise ProtocolError(
                 f"the coordinator has shown two rosters of round {roster.round}: {self._worker} signs nothing more, "
                 "and its journal has both, which are evidence"

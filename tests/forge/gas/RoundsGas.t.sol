@@ -2,11 +2,11 @@
 pragma solidity 0.8.37;
 
 import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
-import {MemberProof, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
+import {SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {CountedPhase} from "../../../contracts/rounds/RoundShares.sol";
 import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
-import {RoundDemand} from "../../../contracts/rounds/TimedDemands.sol";
+import {LoggedEntry, RoundDemand} from "../../../contracts/rounds/TimedDemands.sol";
 import {CheapGame} from "./MarketGasBase.sol";
 import {RoundsBase} from "../rounds/RoundsBase.sol";
 
@@ -74,14 +74,13 @@ contract RoundsGas is RoundsBase {
 
     function test_rounds_unstaked_member_of_100() public {
         vm.pauseGasMetering();
-        MemberProof memory proof = _last(100, _party(PARTIES - 2));
-        _shown(abi.encodeCall(RoundEvidence.showUnstakedMember, (id, 0, _party(PARTIES - 2), proof)));
+        (SignedRoster memory shown, LoggedEntry memory none) = (_last(100, _party(PARTIES - 2)), _none());
+        _shown(abi.encodeCall(RoundEvidence.showUnstakedMember, (id, 0, _party(PARTIES - 2), shown, none)));
     }
 
     function test_rounds_note_roster_of_100() public {
         vm.pauseGasMetering();
-        MemberProof memory proof = _last(100, _party(1));
-        SignedRoster memory signed = SignedRoster(proof.text, 0, true, proof.offset, proof.signature);
+        SignedRoster memory signed = _last(100, _party(1));
         _as(2);
         evidence.noteRoster(id, 0, _party(1), signed);
     }
@@ -95,7 +94,7 @@ contract RoundsGas is RoundsBase {
 
     function test_rounds_answer_roster_of_100() public {
         vm.pauseGasMetering();
-        MemberProof memory proof = _last(100, _party(1));
+        SignedRoster memory proof = _last(100, _party(1));
         SignedClaim memory signed = _signedUnder(1, proof.text);
         uint256 bond = demands.rosterBondOf(id);
         vm.prank(_party(2));
@@ -144,15 +143,17 @@ contract RoundsGas is RoundsBase {
     }
 
     /// @dev A roster whose last member is this worker.
-    function _last(uint256 count, address worker) private view returns (MemberProof memory proof) {
+    function _last(uint256 count, address worker) private view returns (SignedRoster memory) {
         address[] memory workers = new address[](count);
         for (uint256 i = 0; i < count; ++i) {
             workers[i] = i + 1 == count ? worker : vm.addr(1000 + i);
         }
-        (proof.text, proof.signature) = _roster(workers, 0, 0);
-        // Behind it stand a brace and `],"partners":[]}`.
-        proof.offset = proof.text.length - 17 - _seat(count - 1, worker).length;
+        (bytes memory text, bytes memory signature) = _roster(workers, 0, 0);
+        // Behind it stand a brace and `],"partners":[],"provisional":false,"routes":[]}`.
+        return _shownRoster(text, signature, text.length - 49 - _seat(count - 1, worker).length);
     }
+
+    function _none() private pure returns (LoggedEntry memory logged) {}
 
     function _shown(bytes memory data) private {
         _cool();

@@ -9,6 +9,7 @@ import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
 import {RoundDesks} from "../../../contracts/rounds/RoundDesk.sol";
 import {RoundDisputes} from "../../../contracts/rounds/RoundDisputes.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
+import {RosterPlaces, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {CountedPhase, RoundShares} from "../../../contracts/rounds/RoundShares.sol";
 import {RoundClaim, SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
 import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
@@ -129,8 +130,17 @@ abstract contract RoundsBase is Base {
             bytes memory before = i == 0 ? bytes("{\"members\":[") : bytes(",");
             text = abi.encodePacked(text, before, "{\"joined\":0,\"role\":\"\",", _seat(i, workers[i]), "}");
         }
-        text = abi.encodePacked(text, "],\"partners\":[]}");
+        text = abi.encodePacked(text, "],\"partners\":[],\"provisional\":false,\"routes\":[]}");
         signature = _signature(signer, _rosterDigest(text, round));
+    }
+
+    /// @dev A roster of `_roster` as it is shown; the seat of a member stands at byte `seat`.
+    function _shownRoster(bytes memory text, bytes memory signature, uint256 seat)
+        internal
+        pure
+        returns (SignedRoster memory)
+    {
+        return SignedRoster(text, RosterPlaces(text.length - 32, 1, text.length - 12), true, seat, signature);
     }
 
     /// @dev What the coordinator signs.
@@ -216,7 +226,7 @@ abstract contract RoundsBase is Base {
         return abi.encodePacked(r, s, v);
     }
 
-    function _typed(bytes32 content) private pure returns (bytes32) {
+    function _typed(bytes32 content) internal pure returns (bytes32) {
         return keccak256(abi.encodePacked(hex"1901", DOMAIN, content));
     }
 

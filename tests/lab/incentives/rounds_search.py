@@ -33,6 +33,12 @@ class SettlementRules:
     """Behind the fall of its coordinator nobody counts anything, and all pay returns to the submitter."""
     keeper_pays: int = 3
     """The stake of the coordinator, in pays of a settlement."""
+    texts_are_unread: bool = False
+    """What says nowhere which roster it is makes authors, and is no second roster."""
+    answers_are_paid: bool = False
+    """A worker is paid as soon as it has shown where a claim comes from."""
+    gone_sign_on: bool = False
+    """Nobody answers for a member that has left or was slashed."""
 
 
 RULES = SettlementRules()
@@ -42,6 +48,9 @@ REVERTED: Mapping[str, SettlementRules] = {
     "a unit may be paid any price": SettlementRules(is_priced=False),
     "a coordinator's fall returns the pay": SettlementRules(fall_returns=True),
     "a coordinator stakes two pays": SettlementRules(keeper_pays=2),
+    "a text of no kind makes authors": SettlementRules(texts_are_unread=True),
+    "an answer is paid at once": SettlementRules(answers_are_paid=True),
+    "who has gone signs on": SettlementRules(gone_sign_on=True),
 }
 """Each rule as it was."""
 
@@ -104,6 +113,17 @@ class SettlementMoves:
             found.append(GameMove("count no work", self._paid({OTHERS: plan.others}), after))
             out = ((1.0, (ahead - 1, False)),) if ahead > 1 else ()
             found.append(GameMove("count what isn't its own", self._false_line() - self._lost(plan.stake), out))
+            # The source of its claim is false, and nobody has seen it before.
+            paid, lost = (own, 0) if self.rules.answers_are_paid else ({}, self._lost(plan.stake))
+            found.append(GameMove("show a false source at last", self._paid({OTHERS: plan.others} | paid) - lost, out))
+        if works and who.coordinator:
+            fall = self._lost(self.rules.keeper_pays * plan.pay)
+            for name, claims, is_free in (
+                ("count copies by a text that is no roster", plan.others, self.rules.texts_are_unread),
+                ("go on from what a member that has gone has made up", plan.claim, self.rules.gone_sign_on),
+            ):
+                counted = self._paid({OTHERS: plan.others, OWN: claims})
+                found.append(GameMove(name, counted - (0 if is_free else fall), after if is_free else ()))
         if works and who.coordinator and not self.is_over:
             later = self._paid({OWN: plan.claim}) - plan.claim * plan.cost
             found.append(GameMove("stop the rounds, count a claim at a time", duty + (ahead - 1) * later))
