@@ -8,9 +8,9 @@ from itertools import islice
 
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
-from pol.rounds.log.log_entries import LogEntry, RosterEntry, decode_entry, encode_entry
+from pol.rounds.log.log_entries import PAGE, LogEntry, RosterEntry, decode_entry, encode_entry
 from pol.rounds.log.owned_file import OwnedFile
-from pol.rounds.log.rounds_log import HEAD, PAGE, LogHead, LogKeeper, read_pages
+from pol.rounds.log.rounds_log import HEAD, LogHead, LogKeeper, read_pages
 from pol.rounds.worker_key import WorkerKey, require_signed
 from pol.training.storage.store import Store
 
