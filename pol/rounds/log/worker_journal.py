@@ -62,7 +62,8 @@ class KeptEntries:
             yield from map(decode_entry, split_entries(self.store.get(page)))
         yield from map(decode_entry, self.behind)
         yield from (entry for *_, entry in self.rosters)
-        yield from (*self.claims, *self.receipts)
+        yield from self.claims
+        yield from self.receipts
 
     def decode(self, data: bytes, plan: bytes, worker: str) -> None:
         """Take up the content of a journal's file.
