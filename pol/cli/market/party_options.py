@@ -96,13 +96,11 @@ def market_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def optional_market_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As `market_options` for a command that needs no market for some of its work: ``market: MarketAccess | None``."""
+    """As `market_options` for a command that needs no market, or no store (``""``), for some of its work."""
 
     @functools.wraps(command)
     def wrapped(deployment: Path | None, rpc: tuple[str, ...], quorum: int, store: str | None, **values: Any) -> Any:
-        market = None
-        if deployment is not None and rpc and store is not None:
-            market = MarketAccess(deployment, rpc, quorum, store)
+        market = None if deployment is None or not rpc else MarketAccess(deployment, rpc, quorum, store or "")
         return command(market=market, **values)
 
     return _decorated(wrapped, (*_chain(required=False), store_option(required=False)))

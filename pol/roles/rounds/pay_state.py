@@ -20,7 +20,8 @@ class Course:
     """How far the settlements of a plan are."""
 
     opened: int
-    """How many there were."""
+    """How many there were, of ``all``."""
+    all: int
     next: int | None
     """First second in which the next one can be opened; None if there is none."""
     fell: bool
@@ -39,7 +40,7 @@ class Course:
         fell = contracts.bonds.bond(plan_id, terms.coordinator).standing is Standing.SLASHED
         last = last or int(contracts.bonds.read("registeredAt", plan_id))
         ahead = opened < terms.settlements and last != NEVER
-        return cls(opened, last + terms.period if ahead else None, fell)
+        return cls(opened, terms.settlements, last + terms.period if ahead else None, fell)
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,16 @@ def pay_state(contracts: RoundContracts, plan_id: bytes, number: int, worker: Ch
 
 def _not_open(number: int, course: Course, now: int) -> PayState:
     ahead = number - course.opened
+    if number >= course.all:
+        why = f"the plan has {course.all} settlements, numbered from 0, and no settlement {number}"
+        return PayState("none", why, "name one of them")
     if course.next is None or (course.fell and ahead):
-        why = "the coordinator has lost its stake" if course.fell else "the plan has no more settlements"
-        return PayState("none", f"{why}: settlement {number} never opens", "count the work in one that is open, if any")
-    why = f"settlement {number} isn't open; {ahead} others come before it"
+        why = f"the coordinator has lost its stake: settlement {number} never opens"
+        return PayState("none", why, "nothing: work behind the last settlement isn't paid")
+    why = f"settlement {number} isn't open, and {ahead} others come before it"
     if not ahead and now >= course.next:
         return PayState("not open", why, "anybody opens it: `pol run keeper` does")
-    return PayState("not open", why, "wait; then anybody opens it", course.next - 1 if not ahead else None)
+    return PayState("not open", why, "wait; then anybody opens it", None if ahead else course.next - 1)
 
 
 def _no_line(standing: Standing, lines_until: int, now: int) -> PayState:

@@ -17,7 +17,7 @@ from pol.chain.rounds.signed_structs import logged_claim, member_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Side
-from pol.errors import OperationalError, PolError, UnsupportedError
+from pol.errors import OperationalError, PolError, ProtocolError, UnsupportedError
 from pol.incentives.work_shares import CountedClaim, pay_of
 from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.dispute_session import DisputeSession
@@ -260,7 +260,7 @@ def _accuse(role: RoundParty, finding: Finding) -> object:
         return role.accuser.accuse(rounds, finding)
     except UnsupportedError as error:
         role.refused[finding] = str(error)
-        raise
+        raise ProtocolError(str(error)) from error
 
 
 def _show_fork(role: RoundParty, head: LogHead, other: LogHead) -> object:

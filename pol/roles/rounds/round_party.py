@@ -77,6 +77,12 @@ class RoundParty(Party):
         registration = contracts.bonds.registration(plan_id)
         self.kept = KeptRounds(self.store, registration, self.name, executors)
         self.commitment = _commitment(self.kept, units)
+        if self.commitment.root != self.terms.phases:
+            given = ", ".join(f"{name}={number}" for name, number in units.items()) or "none"
+            raise ProtocolError(
+                f"plan {self.kept.name} was registered with other units of its phases than {given}: ask who has "
+                "registered it, and give them by --units PHASE=N"
+            )
         require_terms(self.terms, self.commitment)
         self.problems: list[str] = []
         """What couldn't be read, or answered, at the last look."""
