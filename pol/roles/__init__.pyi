@@ -1,5 +1,6 @@
 from .party.decisions import Mode as Mode
 from .party.role import Role as Role
+from .process.party_process import PartyProcess as PartyProcess
 from .process.party_process import Process as Process
 from .rounds.round_decisions import next_of_rounds as next_of_rounds
 from .rounds.round_party import PlanProcess as PlanProcess

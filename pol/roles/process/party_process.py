@@ -137,7 +137,7 @@ class PartyProcess(ABC, Generic[P]):
     def _urgent(self) -> set[bytes]:
         """Tasks with an open dispute of this party, or with a deadline that has come, unless the last action failed."""
         now = self._clock()
-        return self.disputed() | {each for each, due in self._due.items() if due <= now and each not in self._failed}
+        return self._disputed() | {each for each, due in self._due.items() if due <= now and each not in self._failed}
 
     def _look(self, task_ids: Iterable[bytes], most: float = float("inf")) -> tuple[list[LoggedDecision], list[Action]]:
         """Look at tasks for about ``most`` seconds: their waits and failures, and the actions that are due."""
@@ -191,26 +191,26 @@ class PartyProcess(ABC, Generic[P]):
 
     def tasks(self) -> Iterable[bytes]:
         """Ids of the tasks that may still concern this party, oldest first."""
-        return (task_id for task_id in self.known() if task_id not in self._done)
+        return (task_id for task_id in self._known() if task_id not in self._done)
 
     @abstractmethod
-    def known(self) -> Iterable[bytes]:
+    def _known(self) -> Iterable[bytes]:
         """Ids of all tasks, oldest first."""
 
     @abstractmethod
-    def disputed(self) -> set[bytes]:
+    def _disputed(self) -> set[bytes]:
         """Tasks in which a clock runs against this party, by events alone."""
 
     @abstractmethod
-    def progress(self) -> Counter[bytes]:
+    def _progress(self) -> Counter[bytes]:
         """How far each task has come, by events alone."""
 
     @abstractmethod
-    def has_stake(self, task_id: bytes) -> bool:
+    def _has_stake(self, task_id: bytes) -> bool:
         """Whether this party has anything at stake in a task."""
 
     @abstractmethod
-    def final(self, task_ids: Collection[bytes]) -> set[bytes]:
+    def _final(self, task_ids: Collection[bytes]) -> set[bytes]:
         """Those of some tasks whose end no reorganization can undo."""
 
     def _do(self, deed: Action) -> LoggedDecision:
@@ -236,7 +236,7 @@ class PartyProcess(ABC, Generic[P]):
         for task_id in task_ids:
             self.role.forget(task_id)
         try:
-            stays = self.final(task_ids)
+            stays = self._final(task_ids)
         except OperationalError:
             return
         for task_id in stays:
@@ -257,7 +257,7 @@ class PartyProcess(ABC, Generic[P]):
         """Tasks that are put off for now, unless they have progressed since."""
         if not self._rests:
             return set()
-        came, now = self.progress(), self._clock()
+        came, now = self._progress(), self._clock()
         return {task_id for task_id, (until, at) in self._rests.items() if until > now and at == came[task_id]}
 
     def _put_off(self, task_id: bytes, longest: float) -> None:
@@ -266,9 +266,9 @@ class PartyProcess(ABC, Generic[P]):
         A task with stakes of this party is looked at in every turn: no bad data may keep it from its duty.
         """
         try:
-            if self.has_stake(task_id):
+            if self._has_stake(task_id):
                 return
-            came = self.progress()[task_id]
+            came = self._progress()[task_id]
         except PolError:
             return
         times, now = self._troubles.get(task_id, 0) + 1, self._clock()
@@ -310,22 +310,17 @@ class PartyProcess(ABC, Generic[P]):
 class Process(PartyProcess[R]):
     """Runs one party of a market."""
 
-    def known(self) -> Iterable[bytes]:
-        """The tasks of the market."""
+    def _known(self) -> Iterable[bytes]:
         return (bytes(event["taskId"]) for event in self.role.market.registry.events("TaskSubmitted"))
 
-    def disputed(self) -> set[bytes]:
-        """Tasks with an open dispute of this party."""
+    def _disputed(self) -> set[bytes]:
         return {each.task_id for each in open_disputes(self.role)}
 
-    def progress(self) -> Counter[bytes]:
-        """How often each task has advanced."""
+    def _progress(self) -> Counter[bytes]:
         return Counter(bytes(event["taskId"]) for event in self.role.market.registry.events("Advanced"))
 
-    def has_stake(self, task_id: bytes) -> bool:
-        """As `at_stake`."""
+    def _has_stake(self, task_id: bytes) -> bool:
         return at_stake(self.role, task_id)
 
-    def final(self, task_ids: Collection[bytes]) -> set[bytes]:
-        """As `final_tasks`."""
+    def _final(self, task_ids: Collection[bytes]) -> set[bytes]:
         return final_tasks(self.role, task_ids)

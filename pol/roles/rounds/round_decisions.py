@@ -120,12 +120,12 @@ def _move(role: RoundParty, number: int) -> object:
 
 def _answers(role: RoundParty) -> Iterator[Decision]:
     """Answers to demands, and the end of this party's own that nobody has answered."""
-    now, stake = role.connection.now(), role.bond().stake
+    now, bond = role.connection.now(), role.bond()
     for desk, demand in role.demands():
-        if now <= demand.deadline:
+        if now <= demand.deadline and bond.standing in _STAKED:  # a stake that is lost isn't saved by answers
             why = f"demand {demand.key.hex()[:8]} asks for what this party has signed"
             act = partial(answer, role, desk, demand)
-            yield Action(role.plan_id, "answer a demand", why, Mode.DEFEND, act, demand.deadline, stake)
+            yield Action(role.plan_id, "answer a demand", why, Mode.DEFEND, act, demand.deadline, bond.stake)
     for desk in (role.contracts.demands, role.contracts.shares):
         for demand in desk.demands(role.plan_id):
             if demand.demander == role.wallet.address and now > demand.deadline:
@@ -293,7 +293,7 @@ def _settlements(role: RoundParty, course: Course) -> Iterator[Decision]:
             yield Wait(plan_id, f"settlement {course.opened} isn't open yet", max(first - 1, now))
     posted = {(int(e["settlement"]), e["worker"]) for e in shares.events("LinePosted", id=plan_id)}
     last = course.opened - 1
-    if line and course.opened and (last, own) not in posted and bond.standing in _STAKED:
+    if line and course.opened and (last, own) not in posted and bond.standing is Standing.JOINED:
         until = shares.settlement(plan_id, last).lines_until
         if now <= until:
             why = f"{len(line)} claims aren't counted, and settlement {last} takes lines"

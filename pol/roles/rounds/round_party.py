@@ -194,16 +194,13 @@ class RoundParty(Party):
 class PlanProcess(PartyProcess[RoundParty]):
     """Runs a party of rounds, whose only task is its plan."""
 
-    def known(self) -> Iterable[bytes]:
-        """The plan."""
+    def _known(self) -> Iterable[bytes]:
         return [self.role.plan_id]
 
-    def disputed(self) -> set[bytes]:
-        """The plan, while anything is demanded or disputed."""
+    def _disputed(self) -> set[bytes]:
         return {self.role.plan_id} if self.role.demands() or self.role.open_disputes() else set()
 
-    def progress(self) -> Counter[bytes]:
-        """Settlements, accusations and entries of the log."""
+    def _progress(self) -> Counter[bytes]:
         bonds, shares = self.role.contracts.bonds, self.role.contracts.shares
         events = [
             *bonds.events("Accused", id=self.role.plan_id),
@@ -211,12 +208,10 @@ class PlanProcess(PartyProcess[RoundParty]):
         ]
         return Counter({self.role.plan_id: len(events)})
 
-    def has_stake(self, task_id: bytes) -> bool:
-        """Whether the party has one that can be lost."""
+    def _has_stake(self, task_id: bytes) -> bool:
         return self.role.bond().standing in {Standing.JOINED, Standing.LEAVING}
 
-    def final(self, task_ids: Collection[bytes]) -> set[bytes]:
-        """The plan, once the party's departure or loss can't be undone."""
+    def _final(self, task_ids: Collection[bytes]) -> set[bytes]:
         ended = {"id": self.role.plan_id, "worker": self.role.wallet.address}
         events = [e for name in ("Departed", "Slashed") for e in self.role.contracts.bonds.events(name, **ended)]
         return final_ones(self.role.connection, {task_id: int(events[-1]["block"]) for task_id in task_ids if events})
