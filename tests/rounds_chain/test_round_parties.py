@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_typing import ChecksumAddress
 from test_round_disputes import lying
 from toy_rounds import DAY, GOSSIP, MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds, executor_of
 
@@ -164,6 +165,35 @@ def test_a_settlement_ends_and_pays(trained: Trained) -> None:
     assert toy.free("bob") - before["bob"] == expected.paid["bob"] + earned
     state = pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address)
     assert (state.state, state.paid) == ("paid", expected.paid["ann"])
+    toy.check_books()
+
+
+def test_why_a_worker_is_not_paid(trained: Trained) -> None:
+    """No stake, no line in time, a stake that is lost before the pay and a settlement that there isn't."""
+    toy, contracts = trained.toy, trained.contracts
+    ann, bob, stranger = (toy.wallets[name].address for name in (*WORKERS, "challenger"))
+
+    def why(worker: ChecksumAddress, number: int = 0) -> tuple[str, bool]:
+        state = pay_state(contracts, toy.plan_id, number, worker)
+        assert state.why
+        assert state.next
+        return state.state, state.can_settle
+
+    toy.connection.wait_until(contracts.bonds.read("registeredAt", toy.plan_id) + MONEY.period)
+    assert trained.until_idle(trained.party("keeper")) == ["open a settlement"]
+    assert trained.until_idle(trained.party("ann")) == ["post a line"]
+    assert (why(stranger), why(ann, 1), why(ann, 7)) == (("no stake", False), ("not open", False), ("none", False))
+    entry = toy.made["ann", STEP].entry
+    contracts.evidence.show_two_claims(toy.wallets["bob"], toy.plan_id, entry, toy.signed("ann", entry, end=b"\7" * 32))
+    assert why(ann) == ("void soon", True)
+    # Its own process does nothing for it any more; the keeper's takes the line out.
+    assert trained.until_idle(trained.party("ann")) == []
+    assert trained.until_idle(trained.party("keeper")) == ["settle a line"]
+    assert why(ann) == ("void", False)
+    toy.connection.wait_until(contracts.shares.settlement(toy.plan_id, 0).lines_until + 1)
+    assert why(bob) == ("missed", False)
+    toy.connection.wait_until(contracts.shares.settlement(toy.plan_id, 0).closes + 1)
+    assert trained.until_idle(trained.party("keeper")) == ["close a settlement"]
     toy.check_books()
 
 

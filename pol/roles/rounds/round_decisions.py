@@ -88,25 +88,27 @@ def _moves(role: RoundParty) -> Iterator[Decision]:
     for event in role.open_disputes():
         number = int(event["number"])
         with _noting(role, f"dispute {number}"):
-            bond = role.contracts.bonds.bond(role.plan_id, event["worker"])
-            if game.winner(number) is not Side.NONE or bond.standing is Standing.SLASHED:
-                why = f"dispute {number} has ended"
-                yield Action(
-                    role.plan_id, "settle the dispute", why, Mode.RESOLVE, partial(desk.settle, role.wallet, number)
-                )
+            bond, winner = role.contracts.bonds.bond(role.plan_id, event["worker"]), game.winner(number)
+            is_lost = bond.standing is Standing.SLASHED
+            if winner is not Side.NONE or is_lost:
+                # Whoever has lost it leaves the end to others; where the stake is lost, the bond returns.
+                is_worker = event["worker"] == own
+                gains = not is_worker if is_lost else winner is (Side.ASSERTER if is_worker else Side.CHALLENGER)
+                if gains:
+                    act: Callable[[], object] = partial(desk.settle, role.wallet, number)
+                    why = f"dispute {number} has ended"
+                    yield Action(role.plan_id, "settle the dispute", why, Mode.DEFEND, act)
                 continue
             entry = role.kept.claim(bytes(event["claim"]))
             program = load_phase(role.kept.own, role.kept.plan.phase(entry.claim.phase)).program
             deadline, is_own = game.deadline(number), game.standing(number, program).on_turn == own
             if is_own and now < deadline:
-                why, stake = f"it is this party's turn in dispute {number}", bond.stake
-                move = partial(_move, role, number)
-                yield Action(role.plan_id, "move", why, Mode.DEFEND, move, deadline - 1, stake)
+                why, act = f"it is this party's turn in dispute {number}", partial(_move, role, number)
+                yield Action(role.plan_id, "move", why, Mode.DEFEND, act, deadline - 1, bond.stake)
             elif not is_own and now >= deadline:
                 why = f"the other side has made no move in dispute {number}"
-                yield Action(
-                    role.plan_id, "claim the timeout", why, Mode.DEFEND, partial(game.timeout, role.wallet, number)
-                )
+                act = partial(game.timeout, role.wallet, number)
+                yield Action(role.plan_id, "claim the timeout", why, Mode.DEFEND, act)
             else:
                 yield Wait(role.plan_id, f"the other side moves in dispute {number}", deadline)
 
