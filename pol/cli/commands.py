@@ -47,7 +47,7 @@ GROUPS = {
         "fetch": ("local_market.fetch", "Write a task's trained weights, checked against the chain."),
         "price": ("market.price", "Show what a task would cost before it is submitted."),
         "stake": ("market.stake", "Deposit and withdraw money, and enrol to verify."),
-        "run": ("market.run", "Run a submitter, solver, verifier or whistleblower."),
+        "run": ("market.run", "Run a party of a market, or a worker or keeper of rounds."),
         "explore": ("market.explore", "Show a market in the browser, live."),
         "report": ("market.report", "Write one HTML page about a training, or a whole market."),
     },

@@ -248,7 +248,7 @@ class ArrivalWorker:
             steps = author.make(round_, self._steps)
             message = author.make(round_, self._message.phase)
             for made in (steps, message):
-                self.journal.add(made.entry)
+                self.journal.add(made.entry, author.named(made))
             exchange.post(encode_entry(steps.entry), 0)
             exchange.post(self._message.encode(author, message), 0)
             exchange.settle()

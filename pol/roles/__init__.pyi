@@ -1,6 +1,10 @@
 from .party.decisions import Mode as Mode
 from .party.role import Role as Role
+from .process.party_process import PartyProcess as PartyProcess
 from .process.party_process import Process as Process
+from .rounds.round_decisions import next_of_rounds as next_of_rounds
+from .rounds.round_party import PlanProcess as PlanProcess
+from .rounds.round_party import RoundParty as RoundParty
 from .solver.solver import Solver as Solver
 from .solver.solver_decisions import next_of_solver as next_of_solver
 from .submitter.submitter import Submitter as Submitter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pol.arithmetic.primitives import Words
@@ -20,6 +20,7 @@ from pol.rounds.round_claim import (
     BoundSlot,
     EndSlot,
     RoundClaim,
+    decode_sources,
     encode_end,
     encode_sources,
     sources_root,
@@ -153,6 +154,13 @@ class ClaimAuthor:
         made = MadeClaim(ClaimEntry(claim, signature, *published), tuple(slots), dict(enumerate(end)))
         self.known[place] = made
         return made
+
+    def named(self, made: MadeClaim) -> list[ClaimEntry]:
+        """The claims of others that one of this worker's goes on from, as they came: it answers for them."""
+        sources = {source.claim for source in decode_sources(self.store.get(made.entry.sources))}
+        given = (each for each in self.known.values() if each.entry.worker != self.name)
+        found = [each for each in given if each.entry.claim.digest in sources]
+        return [replace(each.entry, roots=self.store.put(encode_end(each.end))) for each in found]
 
     def _is_held(self, root: bytes, source: BoundSlot) -> bool:
         """Whether the file of a claim holds a slot: all but those that it keeps from a claim whose file has them."""

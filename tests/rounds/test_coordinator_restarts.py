@@ -29,8 +29,8 @@ from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.auditing.round_audit import findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.log.journaled_keeper import JournaledKeeper
-from pol.rounds.log.log_entries import Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
-from pol.rounds.log.rounds_log import HEAD, PAGE, load_head, require_whole
+from pol.rounds.log.log_entries import PAGE, Change, ClaimEntry, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.rounds_log import HEAD, load_head, require_whole
 from pol.rounds.message import decode_message, slots_of
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import (

@@ -14,6 +14,7 @@ from lab.rounds.killed_processes import BEGUN, JOURNALED, SHARED, DyingOnce, dyi
 from lab.rounds.tiny_training import COORDINATOR, key, tiny_plan
 from pol.decentralised.decoupled import Decoupled, decoupled_plan, run_decoupled
 from pol.decentralised.diloco import DiLoCo, diloco_plan, diloco_round
+from pol.decentralised.pipelines.checkfree import THREE_BLOCKS, checkfree_plan, checkfree_round, spare_roster
 from pol.decentralised.pipelines.oobleck import template_roster
 from pol.decentralised.pipelines.pipeline import Pipeline, pipeline_plan, pipeline_round, staged_roster
 from pol.decentralised.pipelines.pipeline_processes import require_there, run_pipeline
@@ -97,6 +98,21 @@ def test_a_round_in_which_a_stage_changes_hands_goes_on(tmp_path: Path) -> None:
         run_pipeline(tmp_path, plan, dying, 4, rosters, killed={1: 1})
     assert first_round(Store(f"file://{tmp_path}/store"), plan, local_key(-1)) == 1
     run_pipeline(tmp_path, plan, pipeline_round, 4, rosters)
+    log_of(tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("round_", "rank"), [(1, 0), (2, 2)], ids=["recovered", "taken over"])
+def test_a_round_in_which_a_lost_stage_is_recovered_goes_on(tmp_path: Path, round_: int, rank: int) -> None:
+    """CheckFree: worker 1 dies with the middle stage; who recovers it, or the spare that takes it, dies as well."""
+    options = Pipeline(rounds=3, parts=1, stages=3, rows=32, shape=THREE_BLOCKS)
+    plan = checkfree_plan(Store(f"file://{tmp_path}/store"), options, local_key(-1).name, bytes(32))
+    rosters = partial(spare_roster, parts=options.parts, lost=1)
+    dying = partial(dying_round, checkfree_round, str(tmp_path / "dead"), rank, BEGUN, round_=round_)
+    with pytest.raises(OperationalError, match="has failed"):
+        run_pipeline(tmp_path, plan, dying, 4, rosters, killed={1: 1})
+    assert first_round(Store(f"file://{tmp_path}/store"), plan, local_key(-1)) == round_
+    run_pipeline(tmp_path, plan, checkfree_round, 4, rosters)
     log_of(tmp_path)
 
 

@@ -19,9 +19,9 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.round_audit import Lie, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
-from pol.rounds.log.log_entries import DeliveryEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import PAGE, DeliveryEntry, RosterEntry, encode_entry
 from pol.rounds.log.logged_rounds import rounds_of
-from pol.rounds.log.worker_journal import WorkerJournal
+from pol.rounds.log.worker_journal import SHOWN, WorkerJournal, read_journal
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import Member, Roster
 from pol.training.storage.store import Store
@@ -127,6 +127,42 @@ def test_nothing_is_signed_again_or_behind_what_is_known(store: Store, plan: Rou
     for _ in range(2):
         again.add(receipt)
     assert journal(store, plan).receipts == [receipt]
+
+
+def test_nothing_that_a_demand_may_ask_for_is_dropped(store: Store, plan: RoundsPlan) -> None:
+    """A worker answers for claims of any age: with their rosters and receipts, and the claims that they name."""
+    other = ClaimAuthor(store, plan, key(1), CpuExecutor)
+    maker = author(store, plan)
+    first = Roster(plan.digest, 0, (Member(WORKER, 0), Member(key(1).name, 1)))
+    for each in (maker, other):
+        each.rosters[0] = first
+    work, given = maker.make(0, "work"), other.make(0, "work")
+    maker.learn(given)
+    merge = maker.make(0, "merge")
+    before = journal(store, plan)
+    before.see(first, COORDINATOR.sign(first.digest))
+    before.add(work.entry, maker.named(work))
+    before.add(merge.entry, maker.named(merge))
+    receipt = DeliveryEntry.signed(COORDINATOR, plan.digest, 0, work.entry.claim.digest)
+    before.add(receipt)
+    signed = RosterEntry(first.document.hex(), COORDINATOR.sign(first.digest))
+    owed = {work.entry, merge.entry, given.entry, receipt, signed}
+    assert set(before.entries()) == owed
+    # A long training: what falls behind goes to pages, and the file stays short.
+    for round_ in range(1, 2 * PAGE):
+        shown = roster(plan, round_)
+        before.see(shown, COORDINATOR.sign(shown.digest))
+        before.add(DeliveryEntry.signed(COORDINATOR, plan.digest, round_, work.entry.claim.digest))
+    after = journal(store, plan)
+    assert owed < set(after.entries())
+    assert list(after.entries()) == list(before.entries()) == list(read_journal(store, plan.digest, WORKER).entries())
+    assert len(list(after.entries())) == len(owed) + 2 * (2 * PAGE - 1)
+    file = f"journal-{keccak256(plan.digest + bytes.fromhex(WORKER[2:])).hex()}.json"
+    assert len(store.read(file)) < 1024 * (2 * SHOWN + PAGE)
+    before_reading = store.read(file)
+    read_journal(store, plan.digest, WORKER)  # by a process beside the one that trains, which goes on
+    after.see(roster(plan, 2 * PAGE), COORDINATOR.sign(roster(plan, 2 * PAGE).digest))
+    assert store.read(file) != before_reading
 
 
 def test_a_journal_is_one_process_of_one_key(store: Store, plan: RoundsPlan) -> None:

@@ -191,10 +191,10 @@ def test_a_member_without_a_stake_is_found_and_slashed(toy: ToyRounds) -> None:
     roster = replace(final, members=(final.members[0], late))
     store, keeper = toy.authors["ann"].store, toy.keys["keeper"]
     rounds, _ = audit(toy, list(claims(toy).values()))
-    assert accuser(toy).accuse_members(rounds, load_head(store)[1]) is None
+    assert not accuser(toy).accuse_members(rounds, load_head(store)[1])
     shown = RosterEntry(store.put(roster.encode()), keeper.sign(roster.digest))
     rounds, _ = audit(toy, [*claims(toy).values(), shown])
-    assert accuser(toy).accuse_members(rounds, load_head(store)[1]) is not None
+    assert accuser(toy).accuse_members(rounds, load_head(store)[1])
     assert toy.contracts.evidence.events("Shown")[-1]["falsehood"] == Falsehood.UNSTAKED_MEMBER
 
 
@@ -214,12 +214,12 @@ def test_a_member_that_has_gone_signs_on_and_its_coordinator_is_slashed(toy: Toy
     rounds, _ = audit(toy, list(claims(toy).values()))
     head = load_head(store)[1]
     for _ in range(2):  # it is asked once
-        assert accuser(toy).accuse_members(rounds, head) is None
+        assert not accuser(toy).accuse_members(rounds, head)
         (demand,) = demands.demands(toy.plan_id)
     with pytest.raises(Reverted, match="OtherSigner"):
         demands.answer_length(toy.wallets["ann"], demand, bob.address, head)
     demands.answer_length(toy.wallets["keeper"], demand, bob.address, head)
-    assert accuser(toy).accuse_members(rounds, head) is None
+    assert not accuser(toy).accuse_members(rounds, head)
     with pytest.raises(Reverted, match="NothingWrong"):
         evidence_of(toy, 0, head, rounds)
     roster = toy.rosters[1]
@@ -232,7 +232,7 @@ def test_a_member_that_has_gone_signs_on_and_its_coordinator_is_slashed(toy: Toy
     ):
         with pytest.raises(Reverted, match=error):
             evidence_of(toy, index, newer, rounds)
-    assert accuser(toy).accuse_members(rounds, newer) is not None
+    assert accuser(toy).accuse_members(rounds, newer)
     assert toy.contracts.evidence.events("Shown")[-1]["falsehood"] == Falsehood.UNSTAKED_MEMBER
     assert bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
     toy.check_books()

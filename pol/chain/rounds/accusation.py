@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import permutations
 
 from web3 import Web3
@@ -75,8 +75,8 @@ class Accuser:
         payload = ReplayPlayer(trace).open(replay_claim_of(entry).first(header, self.contracts.game.bits))
         return self.contracts.disputes.dispute(self.wallet, self.plan_id, entry, header, payload)
 
-    def accuse_members(self, rounds: LoggedRounds, head: LogHead) -> TxReceipt | None:
-        """Show the first roster with a member that had no stake; nothing if the log, which was read whole, has none.
+    def accuse_members(self, rounds: LoggedRounds, head: LogHead) -> bool:
+        """Show a roster with a member that had no stake; False if the log, which was read whole, has none.
 
         A member of the newest roster that has left or was slashed may still be one by right: the keeper is asked how
         long its log is, and what it signs with that member from then on is shown.
@@ -85,27 +85,37 @@ class Accuser:
             Reverted: the coordinator can't be accused (any more).
             OperationalError: the node failed.
         """
+        for is_shown, _, call in self.member_calls(rounds, head):
+            call()
+            if is_shown:
+                return True
+        return False
+
+    def member_calls(self, rounds: LoggedRounds, head: LogHead) -> Iterator[tuple[bool, str, Callable[[], object]]]:
+        """What `accuse_members` sends, each with whether it shows a lie, and why."""
         demands, about = self.contracts.demands, (self.wallet, self.plan_id)
-        bond = cache(partial(self.contracts.bonds.bond, self.plan_id))
         rosters = {roster.document.hex(): roster for of_round in rounds.rosters.values() for roster in of_round}
-        asked = {demand.content for demand in demands.demands(self.plan_id)}
+        last = dict[str, tuple[int, RosterEntry, Roster]]()
         for index, entry in enumerate(rounds.entries):
-            if not isinstance(entry, RosterEntry) or (roster := rosters.get(entry.document)) is None:
+            if isinstance(entry, RosterEntry) and (roster := rosters.get(entry.document)):
+                last |= dict.fromkeys((member.worker for member in roster.members), (index, entry, roster))
+        asked = {demand.content for demand in demands.demands(self.plan_id)}
+        for name, (index, entry, roster) in last.items():
+            worker = Web3.to_checksum_address(name)
+            bond = self.contracts.bonds.bond(self.plan_id, worker)
+            show = partial(self.contracts.evidence.show_unstaked_member, *about, roster, entry.signature, worker)
+            if bond.standing is Standing.NONE:
+                yield True, f"the roster of round {roster.round} has {worker}, which has never put up a stake", show
+            elif bond.standing not in (Standing.LEFT, Standing.SLASHED):
                 continue
-            for worker in (Web3.to_checksum_address(member.worker) for member in roster.members):
-                standing, entries = bond(worker).standing, bond(worker).entries
-                shown = (*about, roster, entry.signature, worker)
-                if standing is Standing.NONE:
-                    return self.contracts.evidence.show_unstaked_member(*shown)
-                if standing not in (Standing.LEFT, Standing.SLASHED):
-                    continue
-                if 0 < entries <= index:
-                    log = CheckpointLog([keccak256(encode_entry(each)) for each in rounds.entries])
-                    logged = logged_entry(entry, index, head, log.inclusion(index))
-                    return self.contracts.evidence.show_unstaked_member(*shown, logged)
-                if not entries and roster.round == max(rounds.rosters) and length_content(worker) not in asked:
-                    asked.add(demands.demand_length(*about, worker).content)
-        return None
+            elif 0 < bond.entries <= index:
+                log = CheckpointLog([keccak256(encode_entry(each)) for each in rounds.entries])
+                logged = logged_entry(entry, index, head, log.inclusion(index))
+                why = f"the roster of round {roster.round} has {worker}, which has no stake any more"
+                yield True, why, partial(show, logged=logged)
+            elif not bond.entries and roster.round == max(rounds.rosters) and length_content(worker) not in asked:
+                why = f"{worker} has no stake any more, and is in the newest roster"
+                yield False, why, partial(demands.demand_length, *about, worker)
 
     def _evidence(self, rounds: LoggedRounds, finding: Finding) -> Iterator[Callable[[], TxReceipt]]:
         """What may show a lie, in the order in which to try it."""

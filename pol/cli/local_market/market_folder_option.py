@@ -29,7 +29,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
         names = ("keystore", "passphrase", "signer", "signer_api", "address", "key_env")
         given = {name: values.pop(name) for name in names}
-        if folder is not None or market is None:
+        if folder is not None or market is None or not market.store:
             place = MarketPlace.here(folder)
         else:
             beside = Path(click.get_current_context().params["deployment"]).absolute().parent

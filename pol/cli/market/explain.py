@@ -32,7 +32,7 @@ MATTERS = ["verdict", "profile", "objection", "counterclaim"]
 
 
 @click.command(epilog=example("pol explain 1a2b3c4d", "pol explain 12 --about objection"))
-@click.argument("what", required=False, default="", metavar="[TASK|DISPUTE|TRANSACTION|FILE]")
+@click.argument("what", required=False, default="", metavar="[TASK|DISPUTE|TRANSACTION|FILE|WORKER]")
 @optional_market_options
 @click.option(
     "--about",
@@ -46,6 +46,8 @@ MATTERS = ["verdict", "profile", "objection", "counterclaim"]
 @click.option("--dispute", "needs", is_flag=True, help="What a dispute about the task would take this machine.")
 @click.option("--interval", type=click.IntRange(1), default=1, show_default=True, help="Of a file: steps a segment.")
 @click.option("--step-seconds", type=FiniteRange(0), metavar="S", help="Of a file: what a step takes here.")
+@click.option("--plan", metavar="ID", help="Of a worker: its plan in rounds; else that of the log in --store.")
+@click.option("--settlement", type=click.IntRange(0), metavar="N", help="Of a worker; else the newest one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     what: str,
@@ -55,6 +57,8 @@ def explain(
     needs: bool,
     interval: int,
     step_seconds: float | None,
+    plan: str | None,
+    settlement: int | None,
     as_json: bool,
 ) -> None:
     """Say where a task or a dispute stands, whose turn it is and until when; or read a move of a dispute.
@@ -65,6 +69,9 @@ def explain(
     A move is named by the hash of its transaction, or given as its calldata (0x...): all its fields are shown in the
     terms of docs/spec/dispute.md.
 
+    A worker of a training in rounds is named by its address: why it is paid for a settlement, or isn't
+    yet, and what to do next. The deployment is that of `pol deploy --rounds`.
+
     With --dispute: what a dispute about the task would take this machine, by level: moves, calldata, gas, memory and
     seconds; and whether a party would stake here. A step program in a FILE (program.bin) needs no market.
     """
@@ -74,7 +81,10 @@ def explain(
     if needs and Path(what).is_file():
         explain_dispute.show(explain_dispute.of_file(Path(what), interval, step_seconds), as_json)
         return
-    if market is None:
+    if market is not None and re.fullmatch("0x[0-9a-fA-F]{40}", what):
+        _show(_pay(market, what, plan, settlement), as_json)
+        return
+    if market is None or not market.store:
         raise click.UsageError("name the market: --deployment FILE, --rpc URL and --store URL, or `pol config set ...`")
     reader = Whistleblower.reader(market.connection, market.deployment, market.store_url)
     if needs:
@@ -88,6 +98,10 @@ def explain(
     shown = _dispute(reader, int(what), matter) if is_number else _task(reader, _found(reader, what))
     if data is not None:
         shown["decisions"] = _decisions(data, bytes.fromhex(shown["task"]))
+    _show(shown, as_json)
+
+
+def _show(shown: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(shown, indent=2))
         return
@@ -102,6 +116,21 @@ def explain(
         )
         if decision["detail"]:
             console.print(escape(f"{'':25}{decision['detail']}"), style="dim")
+
+
+def _pay(market: MarketAccess, worker: str, plan: str | None, number: int | None) -> dict[str, Any]:
+    """Why a worker of rounds is paid for a settlement, or isn't."""
+    from web3 import Web3
+
+    from pol.cli.market.party_options import plan_of
+    from pol.roles.rounds.pay_state import Course, pay_state
+
+    account, contracts = Web3.to_checksum_address(worker), market.round_contracts
+    plan_id = plan_of(plan, market.store_url)
+    number = max(0, Course.of(contracts, plan_id).opened - 1) if number is None else number
+    state = pay_state(contracts, plan_id, number, account).to_dict()
+    shown = {"worker": account, "plan": plan_id.hex(), "settlement": number, **state}
+    return {name: value for name, value in shown.items() if value not in (None, ())}
 
 
 def _packed_move(reader: Whistleblower, what: str) -> SentMove | PackedMove | None:

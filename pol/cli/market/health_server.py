@@ -30,6 +30,8 @@ class HealthMetrics:
         self._looked: float | None = None
         self._trouble = ""
         self._lacks: dict[str, str] = {}
+        self.state: dict[str, object] = {}
+        """What a party says of itself besides."""
         about = Gauge("pol_process", "1: this process runs", ["role", "chain"], registry=self.registry)
         about.labels(kind, str(connection.chain_id)).set(1)
         self._last = self._gauge("pol_last_look_timestamp_seconds", "When it last could look at the chain")
@@ -83,7 +85,7 @@ class HealthMetrics:
         well = since < STALE_SECONDS
         told = {"well": well, "seconds_since_last_look": round(since, 1), "has_looked": self._looked is not None}
         lacks = {"lacks": list(dict.fromkeys(self._lacks.values()))} if self._lacks else {}
-        return well, told | lacks | ({"trouble": self._trouble} if self._trouble else {})
+        return well, told | self.state | lacks | ({"trouble": self._trouble} if self._trouble else {})
 
     def text(self) -> bytes:
         """All metrics in the format of Prometheus."""

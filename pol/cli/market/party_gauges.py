@@ -10,14 +10,14 @@ from prometheus_client import Gauge
 from pol.chain.account.outbox import STRANGER
 from pol.cli.market.health_server import HealthMetrics
 from pol.errors import OperationalError
-from pol.roles.party.role import Role
+from pol.roles.party.party import Party
 from pol.roles.process.party_process import LoggedDecision
 
 
 class PartyGauges:
     """Metrics that are set after every turn."""
 
-    def __init__(self, vitals: HealthMetrics, role: Role) -> None:
+    def __init__(self, vitals: HealthMetrics, role: Party) -> None:
         self.vitals, self._role = vitals, role
         self._decisions = vitals.counter("pol_decisions", "Decisions that differ from the one before", ("result",))
 
@@ -56,11 +56,12 @@ class PartyGauges:
         # The next turn meets the same failure and reports it.
         with suppress(OperationalError):
             self.vitals.looked()
-            balances = role.market.vault.balances(role.wallet.address)
+            balances = role.vault.balances(role.wallet.address)
             self._balance.set(role.wallet.balance())
             self._free.set(balances.free)
             self._locked.set(balances.locked)
             self._leaving.set(balances.leaving)
-            self._tickets.set(role.market.sortition.tickets_now(role.wallet.address))
+            self._tickets.set(role.tickets())
             self._sent.set(len(role.wallet.receipts))
             self._gas.set(role.wallet.gas_paid)
+            self.vitals.state = role.state()

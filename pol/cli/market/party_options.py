@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from pol.chain.account.signers import Signer
     from pol.chain.beacon.drand_relays import RoundSource
     from pol.chain.deployments.deployment import Deployment
+    from pol.chain.deployments.rounds_deployment import RoundsDeployment
     from pol.chain.node.connection import Connection
+    from pol.chain.rounds.round_contracts import RoundContracts
 
 
 def _chain(required: bool) -> tuple[Callable[..., Any], ...]:
@@ -93,13 +96,11 @@ def market_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def optional_market_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As `market_options` for a command that needs no market for some of its work: ``market: MarketAccess | None``."""
+    """As `market_options` for a command that needs no market, or no store (``""``), for some of its work."""
 
     @functools.wraps(command)
     def wrapped(deployment: Path | None, rpc: tuple[str, ...], quorum: int, store: str | None, **values: Any) -> Any:
-        market = None
-        if deployment is not None and rpc and store is not None:
-            market = MarketAccess(deployment, rpc, quorum, store)
+        market = None if deployment is None or not rpc else MarketAccess(deployment, rpc, quorum, store or "")
         return command(market=market, **values)
 
     return _decorated(wrapped, (*_chain(required=False), store_option(required=False)))
@@ -173,8 +174,25 @@ class MarketAccess:
         """
         from pol.chain.node.connection import Connection
 
-        _ = self.deployment  # what is wrong with the file is told before a node is asked
+        # What is wrong with the file is told before a node is asked.
+        _ = self.rounds_deployment if '"shares"' in self._text else self.deployment
         return Connection.to(*self.nodes, quorum=self.quorum)
+
+    @cached_property
+    def rounds_deployment(self) -> RoundsDeployment:
+        """The contracts of rounds.
+
+        Raises:
+            ProtocolError: the document isn't theirs.
+        """
+        from pol.chain.deployments.rounds_deployment import RoundsDeployment
+
+        return RoundsDeployment.from_json(self._text)
+
+    @cached_property
+    def round_contracts(self) -> RoundContracts:
+        """The contracts of rounds on the chain. Raises as `rounds_deployment` and `connection`."""
+        return self.rounds_deployment.contracts(self.connection)
 
     @property
     def store_url(self) -> str:
@@ -189,6 +207,26 @@ class MarketAccess:
         from pol.verification.beacon.drand import QUICKNET
 
         return Relays(relays, QUICKNET).round
+
+
+def plan_of(named: str | None, store_url: str) -> bytes:
+    """The id of a registered plan: as it is named, or that of the log in a store.
+
+    Raises:
+        ProtocolError: the name is no id; or none is given, and the store has no log of a registered plan.
+        OperationalError: the store failed.
+    """
+    if named is not None:
+        if not re.fullmatch("(0x)?[0-9a-fA-F]{64}", named):
+            raise ProtocolError(f"{named} is no plan: --plan takes the id of a registration, 64 hexadecimal digits")
+        return bytes.fromhex(named.removeprefix("0x"))
+    from pol.rounds.log.rounds_log import HEAD, LogHead
+    from pol.training.storage.store import Store
+
+    store = Store(store_url)
+    if not store.holds(HEAD):
+        raise ProtocolError(f"{store_url} has no log of a training yet: name its plan, --plan ID")
+    return LogHead.decode(store.read(HEAD)).plan
 
 
 def signer_of(options: Options, chain_id: int) -> Signer:

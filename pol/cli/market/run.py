@@ -7,11 +7,12 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 from rich.console import Console
@@ -21,18 +22,18 @@ from pol.chain.account.gas_fees import GWEI, FeePolicy
 from pol.chain.node.networks import outage_of
 from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
-from pol.cli.market.party_options import MarketAccess, market_options, signer_of, signer_options
+from pol.cli.market.party_options import MarketAccess, market_options, plan_of, signer_of, signer_options
 from pol.cli.verification.device_option import device_option, party_executors
 from pol.cli.zk.zk_keys import CACHE
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK
-from pol.training.storage.kept_store import KeptStore
 
 if TYPE_CHECKING:
+    from pol.chain.account.signers import Signer
+    from pol.roles.party.party import Party
     from pol.roles.party.policy import TrustedKey
-    from pol.roles.party.role import Role
-    from pol.roles.process.party_process import LoggedDecision
+    from pol.roles.process.party_process import LoggedDecision, PartyProcess
 
 
 KINDS = {
@@ -40,13 +41,15 @@ KINDS = {
     for kind in ("submitter", "solver", "verifier", "whistleblower")
 }
 """The party and its decisions, imported when run: only a solver needs torch."""
+ROUNDS = ("keeper", "worker")
+"""Parties of trainings in rounds, whose deployment is that of `pol deploy --rounds`."""
 STYLES = {"done": "green", "waited": "dim", "withheld": "yellow", "refused": "red", "failed": "red", "broken": "red"}
 """By `DecisionResult`."""
 GIB = 1 << 30
 
 
 @click.command(epilog=example("pol run whistleblower --mode watch"))
-@click.argument("kind", type=click.Choice(sorted(KINDS)), metavar="ROLE")
+@click.argument("kind", type=click.Choice(sorted([*KINDS, *ROUNDS])), metavar="ROLE")
 @market_options
 @signer_options
 @defaulted("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose")
@@ -84,6 +87,14 @@ GIB = 1 << 30
 @defaulted("--least-pay", type=int, default=0, help="Least profit of a whistleblower, wei.")
 @defaulted("--wrong-share", type=FiniteRange(0, 1), default=1 / 64)
 @defaulted("--work-cost", type=FiniteRange(0), default=0.0, help="Wei per work unit.")
+@click.option("--plan", metavar="ID", help="A worker's or keeper's plan, 64 digits; else that of the store's log.")
+@click.option(
+    "--units",
+    multiple=True,
+    metavar="PHASE=N",
+    help="What a claim of a phase counts for, as the plan was registered; phases without it count nothing.",
+)
+@click.option("--leave", is_flag=True, help="A worker or keeper takes its stake back as soon as nothing is open.")
 @defaulted("--fee-cap", type=click.IntRange(1), default=500, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
 @device_option
@@ -93,24 +104,18 @@ def run(
     market: MarketAccess,
     mode: str,
     data: Path | None,
-    relays: tuple[str, ...],
     poll: float,
     turns: int | None,
-    test_terms: bool,
-    trusted: tuple[str, ...],
-    proving_keys: Path,
-    step_memory: float,
-    outage: int | None,
-    least_pay: int,
-    wrong_share: float,
-    work_cost: float,
     fee_cap: int,
     metrics: str | None,
     device: str,
     as_json: bool,
-    **signer: Any,
+    **options: Any,
 ) -> None:
     """Run a submitter, solver, verifier or whistleblower: it looks at every task and does what is due.
+
+    A worker or keeper answers for one training in rounds, beside the processes that train: demands, disputes, lines,
+    pay. It starts only if it has all that it may have to answer with, and copies it to its own folder.
 
     Its state is on the chain and in the store, so it may be killed at any time and restarted anywhere with the same
     key. Each decision is printed and kept with its reason: `pol explain`.
@@ -122,26 +127,14 @@ def run(
     from pol.cli.market.health_server import HealthMetrics, serve_health
     from pol.cli.market.party_gauges import PartyGauges
     from pol.roles.process.decision_log import DecisionLog
-    from pol.roles.process.party_process import Process
     from pol.roles.process.process_loop import ProcessLoop
-    from pol.roles.whistleblower.join_strategy import JoinStrategy
 
-    role_type, decide = (_imported(name) for name in KINDS[kind])
-    policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
-    halt = outage_of(market.connection.chain_id) if outage is None else outage
-    policy = replace(policy, trusted_verifiers=_verifiers(trusted), max_step_bytes=int(step_memory * GIB), outage=halt)
-    signs = signer_of(signer, market.connection.chain_id)
-    fees = FeePolicy(cap=fee_cap * GWEI)
-    contracts, rounds = market.deployment, market.rounds(relays)
-    folder = data or Path(click.get_app_dir("pol")) / f"{market.deployment.chain_id}-{signs.address.lower()}"
-    about = market.connection, contracts, signs, market.store_url, policy, rounds, fees, folder / "evidence"
-    role: Any = role_type(*about, executors=party_executors(device))
-    if isinstance(role.store, KeptStore):
-        role.store.forget()
-    if kind == "whistleblower":
-        role.strategy = JoinStrategy(least=least_pay, wrong=wrong_share, work_cost=work_cost)
+    signs = signer_of(options, market.connection.chain_id)
+    folder = data or Path(click.get_app_dir("pol")) / f"{market.connection.chain_id}-{signs.address.lower()}"
+    party = _party_of_rounds if kind in ROUNDS else _party_of_market
+    role, started = party(kind, market, signs, folder, FeePolicy(cap=fee_cap * GWEI), party_executors(device), options)
     if kind == "solver":
-        role.proving_keys, role.device = proving_keys, device
+        role.proving_keys, role.device = options["proving_keys"], device
     show = _Lines(as_json)
     log = DecisionLog(folder / "diary.sqlite", show.trouble)
     gauges = PartyGauges(HealthMetrics(kind, market.connection), role)
@@ -167,7 +160,7 @@ def run(
         gauges.vitals.failing(running.failures + 1, message)
         show.trouble(message)
 
-    running = ProcessLoop(Process(role, decide, Mode[mode.upper()], note, poll), poll, trouble, sleep)
+    running = ProcessLoop(started(Mode[mode.upper()], note, poll), poll, trouble, sleep)
     try:
         with serve_health(gauges.vitals, metrics) as url:
             show.start(kind, role, mode, folder, url)
@@ -176,6 +169,57 @@ def run(
         show.trouble("stopped: start it again with the same key, and it goes on where the chain stands")
     finally:
         log.close()
+
+
+Started: TypeAlias = "tuple[Any, Callable[..., PartyProcess[Any]]]"
+"""A party, and its process, which is still to be told how to run."""
+Options: TypeAlias = dict[str, Any]
+
+
+def _party_of_rounds(
+    kind: str, market: MarketAccess, signs: Signer, folder: Path, fees: FeePolicy, executors: Any, options: Options
+) -> Started:
+    from pol.roles.rounds.round_decisions import next_of_rounds
+    from pol.roles.rounds.round_party import PlanProcess, RoundParty
+
+    contracts, plan_id = market.round_contracts, plan_of(options["plan"], market.store_url)
+    kept, units = folder / "rounds" / plan_id.hex()[:16], _units(options["units"])
+    about = market.connection, contracts, signs, market.store_url, plan_id, kept, units
+    role = RoundParty(*about, kind == "keeper", options["leave"], fees, executors)
+    return role, partial(PlanProcess, role, next_of_rounds)
+
+
+def _party_of_market(
+    kind: str, market: MarketAccess, signs: Signer, folder: Path, fees: FeePolicy, executors: Any, options: Options
+) -> Started:
+    from pol.roles.process.party_process import Process
+    from pol.roles.whistleblower.join_strategy import JoinStrategy
+
+    role_type, decide = (_imported(name) for name in KINDS[kind])
+    halt = outage_of(market.connection.chain_id) if options["outage"] is None else options["outage"]
+    policy = replace(
+        TEST_NETWORK if options["test_terms"] else PUBLIC_CHAIN,
+        trusted_verifiers=_verifiers(options["trusted"]),
+        max_step_bytes=int(options["step_memory"] * GIB),
+        outage=halt,
+    )
+    about = signs, market.store_url, policy, market.rounds(options["relays"]), fees, folder / "evidence"
+    role = role_type(market.connection, market.deployment, *about, executors=executors)
+    role.store.forget()
+    if kind == "whistleblower":
+        work = options["work_cost"]
+        role.strategy = JoinStrategy(least=options["least_pay"], wrong=options["wrong_share"], work_cost=work)
+    return role, partial(Process, role, decide)
+
+
+def _units(given: Sequence[str]) -> dict[str, int]:
+    found = dict[str, int]()
+    for text in given:
+        name, _, number = text.rpartition("=")
+        if not name or not number.isdecimal():
+            raise click.UsageError(f"--units {text}: write PHASE=N, as in local=5")
+        found[name] = int(number)
+    return found
 
 
 def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:
@@ -211,12 +255,11 @@ class _Lines:
         self._as_json = as_json
         self._console = Console(highlight=False, soft_wrap=True)
 
-    def start(self, kind: str, role: Role, mode: str, folder: Path, metrics: str | None) -> None:
+    def start(self, kind: str, role: Party, mode: str, folder: Path, metrics: str | None) -> None:
         """The party and its balances at the start."""
-        address, free = role.wallet.address, role.market.vault.free(role.wallet.address)
-        tickets = role.market.sortition.tickets_now(address)
+        address, free, tickets = role.wallet.address, role.vault.free(role.wallet.address), role.tickets()
         if self._as_json:
-            told = {"role": kind, "address": address, "mode": mode, "chain": role.connection.chain_id}
+            told = {"role": kind, "address": address, "mode": mode, "chain": role.connection.chain_id, **role.state()}
             _print(
                 {"event": "start", **told, "free": free, "tickets": tickets, "data": str(folder), "metrics": metrics}
             )
@@ -225,7 +268,9 @@ class _Lines:
         self._console.print(f"free in the vault: {free} wei; tickets: {tickets}; data: {escape(str(folder))}")
         if metrics:
             self._console.print(f"metrics: {metrics}/metrics  health: {metrics}/health")
-        if not free:
+        for name, value in role.state().items():
+            self._console.print(f"{name}: {escape(str(value))}")
+        if not free and kind not in ROUNDS:
             self._console.print("It can't stake yet: pol stake deposit", style="yellow")
         if kind in {"verifier", "whistleblower"} and not tickets:
             self._console.print("It can't be drawn for a seat or a watch yet: pol stake enrol", style="yellow")

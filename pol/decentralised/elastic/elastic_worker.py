@@ -112,7 +112,7 @@ class ElasticWorker:
         signed = self.journal.claim(round_, index, part)
         if signed is None:
             made = author.make(round_, phase, part)
-            self.journal.add(made.entry)
+            self.journal.add(made.entry, author.named(made))
         else:
             made = published_claim(self._rounds(), signed)
             author.learn(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from pol.decentralised.processes.exchange import Exchange
@@ -12,7 +13,16 @@ from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
 from pol.rounds.earlier_claims import EarlierClaims, require_logged
 from pol.rounds.log.journaled_keeper import JournaledKeeper
-from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import (
+    ClaimEntry,
+    DeliveryEntry,
+    LogEntry,
+    MembershipEntry,
+    RosterEntry,
+    encode_entry,
+    join_entries,
+    split_entries,
+)
 from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.rounds_plan import RoundsPlan
@@ -133,7 +143,7 @@ class RoundWorker:
     def make(self, phase: str, part: int = 0) -> MadeClaim:
         """Run a phase and sign its claim, which goes into the log."""
         made = self.author.make(self.round, phase, part)
-        self.journal.add(made.entry)
+        self.journal.add(made.entry, self.author.named(made))
         self._entries.append(made.entry)
         return made
 
@@ -202,9 +212,11 @@ class RoundWorker:
 
     def _brought(self, own: Sequence[bytes], roster: Roster) -> list[tuple[str, bytes]]:
         """What each member brings, with the member's name."""
-        messages = self.exchange.gather(_joined(own))
-        named = zip(roster.members, messages, strict=True)
-        return [(member.worker, data) for member, message in named for data in _entries_of(message)]
+        found = list[tuple[str, bytes]]()
+        for member, message in zip(roster.members, self.exchange.gather(join_entries(own)), strict=True):
+            with suppress(ProtocolError):  # whoever sends something else brings nothing
+                found += [(member.worker, data) for data in split_entries(message, len(message))]
+        return found
 
     def _require_place(self, message: MadeClaim, expected: ClaimPlace) -> None:
         """A claim under a roster of its author's own couldn't be shown on a chain."""
@@ -239,17 +251,3 @@ class RoundWorker:
         if self._signed is None:
             return None
         return Roster.decode(self.author.store.get(self._signed.document, limit=ROSTER_LIMIT))
-
-
-def _joined(entries: Sequence[bytes]) -> bytes:
-    return b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
-
-
-def _entries_of(message: bytes) -> list[bytes]:
-    found: list[bytes] = []
-    at = 0
-    while at < len(message):
-        size = int.from_bytes(message[at : at + 4], "big")
-        found.append(message[at + 4 : at + 4 + size])
-        at += 4 + size
-    return found

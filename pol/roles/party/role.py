@@ -7,7 +7,6 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +19,7 @@ from pol.chain.beacon.drand_relays import RoundSource
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.proven_steps import PinnedProofs
 from pol.chain.desks.task_registry import Terms
+from pol.chain.desks.vault import StakeVault
 from pol.chain.node.connection import Connection
 from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import require_distances
@@ -29,6 +29,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import ExecutorFactory
 from pol.roles.party.machine import FASTEST, FASTEST_DEVICE, MachineSpeeds
+from pol.roles.party.party import Party
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.proof_pins import require_pin
 from pol.training.storage.kept_store import KeptStore
@@ -73,7 +74,7 @@ def require_terms(task: LoadedTask, terms: Terms) -> None:
         )
 
 
-class Role:
+class Role(Party):
     """A party. It reads all that it knows from the chain and from the store.
 
     Args:
@@ -221,36 +222,10 @@ class Role:
             raise ProtocolError("the published learning proof has another log root than the committed one")
         return proof
 
-    def require_kept(self) -> None:
-        """Check that the evidence lies on this party's disk, before it signs anything that it may have to prove.
-
-        Raises:
-            OperationalError: the disk fails; stake nothing new.
-        """
-        if isinstance(self.store, KeptStore):
-            self.store.require_kept()
-
-    def keep(self) -> None:
-        """As `require_kept` for a party that already sits: what the disk refuses is reported, and held in memory.
-
-        An idle seat loses its stake for certain; without evidence it loses only if somebody disputes.
-        """
-        if isinstance(self.store, KeptStore):
-            self.store.keep()
-
-    def unkept(self) -> str:
-        """The evidence of the current task that isn't on disk, and why; empty if all of it is."""
-        return self.store.unkept() if isinstance(self.store, KeptStore) else ""
-
-    def about(self, task_id: bytes) -> AbstractContextManager[None]:
-        """A context: all that is read inside is evidence for this task, kept until `release`."""
-        return self.store.about(task_id.hex()) if isinstance(self.store, KeptStore) else nullcontext()
-
     def release(self, task_id: bytes) -> None:
         """Delete the evidence of a task that can't concern this party any more."""
         self.forget(task_id)
-        if isinstance(self.store, KeptStore):
-            self.store.release(task_id.hex())
+        super().release(task_id)
 
     def forget(self, task_id: bytes) -> None:
         """Drop the task and all executions for it."""
@@ -259,9 +234,6 @@ class Role:
     def _let_go(self, task_id: bytes) -> None:
         self._tasks.pop(task_id, None)
         self.dispute_needs = {key: needs for key, needs in self.dispute_needs.items() if key[0] != task_id}
-
-    def rest(self) -> None:
-        """An action is done: let go of large things that can be had again."""
 
     def examined(self) -> Iterable[bytes]:
         """Tasks about which this party may keep a finding secret."""
@@ -284,6 +256,15 @@ class Role:
         self.beacon.bring(self.wallet, number, self.rounds)
         if not self.beacon.recorded(number):
             self.beacon.record(self.wallet, number)
+
+    @property
+    def vault(self) -> StakeVault:
+        """The vault of the market."""
+        return self.market.vault
+
+    def tickets(self) -> int:
+        """By which this party is drawn."""
+        return self.market.sortition.tickets_now(self.wallet.address)
 
     def deposit(self, amount: int) -> None:
         """Deposit into the vault, from which stakes, escrows and bonds are locked."""

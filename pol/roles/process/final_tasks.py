@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import chain
 
+from pol.chain.node.connection import Connection
 from pol.roles.party.role import Role
 
 OLD = 24 * 3600
@@ -24,9 +25,13 @@ def final_tasks(role: Role, task_ids: Collection[bytes]) -> set[bytes]:
     for event in chain(registry.events("TaskClosed"), jackpot.events("Caught"), jackpot.events("Released")):
         task_id = bytes(event["taskId"])
         blocks[task_id] = max(blocks.get(task_id, 0), int(event["block"]))
-    ended = {task_id: blocks[task_id] for task_id in task_ids if task_id in blocks}
-    finalized = role.connection.finalized()
+    return final_ones(role.connection, {task_id: blocks[task_id] for task_id in task_ids if task_id in blocks})
+
+
+def final_ones(connection: Connection, ended: Mapping[bytes, int]) -> set[bytes]:
+    """Those of what has ended in some blocks whose block is final. Raises as `final_tasks`."""
+    finalized = connection.finalized()
     if finalized is not None:
         return {task_id for task_id, block in ended.items() if block <= finalized}
-    now = role.connection.now()
-    return {task_id for task_id, block in ended.items() if now - role.connection.time_of(block) > OLD}
+    now = connection.now()
+    return {task_id for task_id, block in ended.items() if now - connection.time_of(block) > OLD}

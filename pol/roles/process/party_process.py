@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -14,6 +15,7 @@ from pol.chain.account.wallet import Reverted
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import open_disputes
+from pol.roles.party.party import Party
 from pol.roles.party.role import Role
 from pol.roles.process.final_tasks import final_tasks
 from pol.roles.process.obligations import at_stake, reading_seconds
@@ -21,6 +23,7 @@ from pol.roles.process.urgency import in_order
 from pol.training.storage.http_files import within
 from pol.training.storage.store import CorruptObjectError
 
+P = TypeVar("P", bound=Party)
 R = TypeVar("R", bound=Role)
 LONGEST_WAIT, LONGEST_REST = 300.0, 3600.0
 """Most seconds for which a task is put off: after a failure to look at it, and after a failure to work on it."""
@@ -60,8 +63,8 @@ class LoggedDecision:
     """The command that gives this party what it lacks."""
 
 
-class Process(Generic[R]):
-    """Runs one party.
+class PartyProcess(ABC, Generic[P]):
+    """Runs one party; a subclass says which tasks there are, and what is at stake in them.
 
     Args:
         role: the party.
@@ -75,8 +78,8 @@ class Process(Generic[R]):
 
     def __init__(
         self,
-        role: R,
-        decide: Callable[[R, bytes], Decision],
+        role: P,
+        decide: Callable[[P, bytes], Decision],
         mode: Mode = Mode.PROPOSE,
         note: Callable[[LoggedDecision], None] = lambda taken: None,
         poll: float = 0.0,
@@ -135,8 +138,7 @@ class Process(Generic[R]):
     def _urgent(self) -> set[bytes]:
         """Tasks with an open dispute of this party, or with a deadline that has come, unless the last action failed."""
         now = self._clock()
-        disputed = {each.task_id for each in open_disputes(self.role)}
-        return disputed | {each for each, due in self._due.items() if due <= now and each not in self._failed}
+        return self._disputed() | {each for each, due in self._due.items() if due <= now and each not in self._failed}
 
     def _look(self, task_ids: Iterable[bytes], most: float = float("inf")) -> tuple[list[LoggedDecision], list[Action]]:
         """Look at tasks for about ``most`` seconds: their waits and failures, and the actions that are due."""
@@ -151,7 +153,7 @@ class Process(Generic[R]):
                 with (
                     self.role.connection.cached(),
                     self.role.about(task_id),
-                    within(reading_seconds(self.role, task_id)),
+                    within(self._reading_seconds(task_id)),
                 ):
                     decision = self._decide(self.role, task_id)
             except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
@@ -194,15 +196,37 @@ class Process(Generic[R]):
 
     def tasks(self) -> Iterable[bytes]:
         """Ids of the tasks that may still concern this party, oldest first."""
-        for event in self.role.market.registry.events("TaskSubmitted"):
-            if bytes(event["taskId"]) not in self._done:
-                yield bytes(event["taskId"])
+        return (task_id for task_id in self._known() if task_id not in self._done)
+
+    @abstractmethod
+    def _known(self) -> Iterable[bytes]:
+        """Ids of all tasks, oldest first."""
+
+    @abstractmethod
+    def _disputed(self) -> set[bytes]:
+        """Tasks in which a clock runs against this party, by events alone."""
+
+    @abstractmethod
+    def _progress(self) -> Counter[bytes]:
+        """How far each task has come, by events alone."""
+
+    @abstractmethod
+    def _has_stake(self, task_id: bytes) -> bool:
+        """Whether this party has anything at stake in a task."""
+
+    @abstractmethod
+    def _final(self, task_ids: Collection[bytes]) -> set[bytes]:
+        """Those of some tasks whose end no reorganization can undo."""
+
+    @abstractmethod
+    def _reading_seconds(self, task_id: bytes) -> float:
+        """Seconds for which a look at a task, or work on it, may read from strangers' servers."""
 
     def _do(self, deed: Action) -> LoggedDecision:
         if deed.mode > self.mode:
             return self._taken(deed, DecisionResult.WITHHELD, f"the process runs in mode {self.mode.name.lower()}")
         try:
-            with self.role.about(deed.task_id), within(reading_seconds(self.role, deed.task_id)):
+            with self.role.about(deed.task_id), within(self._reading_seconds(deed.task_id)):
                 deed.act()
                 unkept = self.role.unkept()
         except Reverted as error:
@@ -221,7 +245,7 @@ class Process(Generic[R]):
         for task_id in task_ids:
             self.role.forget(task_id)
         try:
-            stays = final_tasks(self.role, task_ids)
+            stays = self._final(task_ids)
         except OperationalError:
             return
         for task_id in stays:
@@ -245,16 +269,13 @@ class Process(Generic[R]):
         came, now = self._progress(), self._clock()
         return {task_id for task_id, (until, at) in self._rests.items() if until > now and at == came[task_id]}
 
-    def _progress(self) -> Counter[bytes]:
-        return Counter(bytes(event["taskId"]) for event in self.role.market.registry.events("Advanced"))
-
     def _put_off(self, task_id: bytes, longest: float) -> None:
         """Put a task off, twice as long each time, but never past a known deadline.
 
         A task with stakes of this party is looked at in every turn: no bad data may keep it from its duty.
         """
         try:
-            if at_stake(self.role, task_id):
+            if self._has_stake(task_id):
                 return
             came = self._progress()[task_id]
         except PolError:
@@ -293,3 +314,25 @@ class Process(Generic[R]):
             self._due.pop(decision.task_id, None)
         self._note(made)
         return made
+
+
+class Process(PartyProcess[R]):
+    """Runs one party of a market."""
+
+    def _known(self) -> Iterable[bytes]:
+        return (bytes(event["taskId"]) for event in self.role.market.registry.events("TaskSubmitted"))
+
+    def _disputed(self) -> set[bytes]:
+        return {each.task_id for each in open_disputes(self.role)}
+
+    def _progress(self) -> Counter[bytes]:
+        return Counter(bytes(event["taskId"]) for event in self.role.market.registry.events("Advanced"))
+
+    def _has_stake(self, task_id: bytes) -> bool:
+        return at_stake(self.role, task_id)
+
+    def _reading_seconds(self, task_id: bytes) -> float:
+        return reading_seconds(self.role, task_id)
+
+    def _final(self, task_ids: Collection[bytes]) -> set[bytes]:
+        return final_tasks(self.role, task_ids)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pol.errors import OperationalError
 from pol.roles.party.decisions import Mode
-from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
+from pol.roles.process.party_process import DecisionResult, LoggedDecision, PartyProcess
 
 LONGEST_BACKOFF = 300.0
 """Seconds."""
@@ -28,7 +28,7 @@ class ProcessLoop:
 
     def __init__(
         self,
-        process: Process[Any],
+        process: PartyProcess[Any],
         poll: float,
         tell: Callable[[str], None],
         sleep: Callable[[float], bool],

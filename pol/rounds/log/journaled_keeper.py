@@ -8,13 +8,32 @@ from itertools import islice
 
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
-from pol.rounds.log.log_entries import LogEntry, RosterEntry, decode_entry, encode_entry
+from pol.rounds.log.log_entries import PAGE, LogEntry, RosterEntry, decode_entry, encode_entry
 from pol.rounds.log.owned_file import OwnedFile
-from pol.rounds.log.rounds_log import HEAD, PAGE, LogHead, LogKeeper, read_pages
+from pol.rounds.log.rounds_log import HEAD, LogHead, LogKeeper, read_pages
 from pol.rounds.worker_key import WorkerKey, require_signed
 from pol.training.storage.store import Store
 
 KIND, VERSION = "pol/keeper-journal", 1
+
+
+def require_keeper_journal(store: Store, plan: bytes, keeper: str) -> str:
+    """Check that a log in a store is this keeper's and has its journal; the name of the journal's file.
+
+    Raises:
+        ProtocolError: the log is another key's, or has begun without the journal.
+        OperationalError: the store failed.
+    """
+    name = f"keeper-{plan.hex()}.json"
+    if store.holds(HEAD):
+        head = LogHead.decode(store.read(HEAD))
+        require_signed(head.digest, head.signature, keeper, f"the head of the log in {store.url}")
+        if not store.holds(name):
+            raise ProtocolError(
+                f"the training in {store.url} has begun already, and {name}, which says what was signed, isn't there: "
+                "put it back, or begin a new training in an empty store"
+            )
+    return name
 
 
 class JournaledKeeper:
@@ -30,8 +49,8 @@ class JournaledKeeper:
     """
 
     def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
-        self._store, self._name = store, f"keeper-{plan.hex()}.json"
         self._log = LogKeeper(store, plan, key)
+        self._store, self._name = store, require_keeper_journal(store, plan, key.name)
         self._first = len(self._log)
         """Where the journal's entries begin in the log."""
         self._entries: list[tuple[int, bytes]] = []
@@ -40,14 +59,6 @@ class JournaledKeeper:
         """How often a keeper was started on this journal."""
         self.notices: list[LogEntry] = []
         """Those that were kept last before a restart."""
-        if len(self._log):
-            head = LogHead.decode(store.read(HEAD))
-            require_signed(head.digest, head.signature, key.name, f"the head of the log in {store.url}")
-            if not store.holds(self._name):
-                raise ProtocolError(
-                    f"the training in {store.url} has begun already, and {self._name}, which says what was signed, "
-                    "isn't there: put it back, or begin a new training in an empty store"
-                )
         self._file = OwnedFile(store, self._name, "coordinator")
         if self._file.content:
             self._recover()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -108,7 +109,8 @@ class QuoteEntry:
 
 
 LogEntry: TypeAlias = RosterEntry | MembershipEntry | ClaimEntry | DeliveryEntry | QuoteEntry
-ENTRY_LIMIT = 1 << 13
+ENTRY_LIMIT, PAGE = 1 << 13, 256
+"""Bytes of an entry; entries of a page."""
 
 
 def encode_entry(entry: LogEntry) -> bytes:
@@ -171,6 +173,28 @@ def require_author(entry: LogEntry) -> None:
             require_signed(claim.digest, entry.signature, entry.worker, f"a claim of round {claim.round}")
         case DeliveryEntry():
             require_signed(entry.digest, entry.signature, entry.receiver, f"a receipt of round {entry.round}")
+
+
+def join_entries(entries: Iterable[bytes]) -> bytes:
+    """Encoded entries as one object, or one message."""
+    return b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
+
+
+def split_entries(data: bytes, most: int = PAGE) -> list[bytes]:
+    """The encoded entries of an object, or of a message.
+
+    Raises:
+        ProtocolError: it is cut off, or has more than ``most``.
+    """
+    entries: list[bytes] = []
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        if at + 4 + size > len(data) or len(entries) == most:
+            raise ProtocolError("a page of entries is cut off, or too long")
+        entries.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return entries
 
 
 def _claim(document: object) -> ClaimEntry:

@@ -8,7 +8,7 @@ from pol.commitments import canonical_json
 from pol.errors import OperationalError
 from pol.training.storage.store import Store
 
-_LIMIT = 1 << 28
+FILE_LIMIT = 1 << 28
 
 
 class OwnedFile:
@@ -24,7 +24,7 @@ class OwnedFile:
         self._start = canonical_json.encode({"start": secrets.token_hex(16)})
         # Before the file is read: a process that writes it later finds this, and stops.
         store.replace(self._newest, self._start)
-        self.content = store.read(name, limit=_LIMIT) if store.holds(name) else b""
+        self.content = store.read(name, limit=FILE_LIMIT) if store.holds(name) else b""
 
     def write(self, content: bytes) -> None:
         """The new content is on disk when this returns.

@@ -10,7 +10,15 @@ from pol.commitments import canonical_json
 from pol.commitments.checkpoint_log import LogEdge
 from pol.commitments.keccak import keccak256
 from pol.errors import EvidenceError, Fault, ProtocolError
-from pol.rounds.log.log_entries import ENTRY_LIMIT, LogEntry, RosterEntry, encode_entry
+from pol.rounds.log.log_entries import (
+    ENTRY_LIMIT,
+    PAGE,
+    LogEntry,
+    RosterEntry,
+    encode_entry,
+    join_entries,
+    split_entries,
+)
 from pol.rounds.log.log_entries import decode_entry as decode
 from pol.rounds.plan.rounds_plan import DOCUMENT_LIMIT, RoundsPlan
 from pol.rounds.roster import ROSTER_LIMIT, Roster, signed_round
@@ -22,8 +30,8 @@ HEAD = "rounds.json"
 """The only file that ever changes."""
 KIND, VERSION = "pol/rounds-log", 1
 HEAD_TYPE = "LogHead(bytes32 plan,uint64 size,bytes32 root)"
-PAGE, CHAPTER = 256, 256
-"""Entries of a page; pages of a chapter."""
+CHAPTER = 256
+"""Pages of a chapter."""
 _PIECE = 40
 """Bytes of a piece in a chapter: a digest and its first round."""
 
@@ -132,7 +140,7 @@ def read_pages(store: Store, head: LogHead, first: int = 0, last: int | None = N
     chapters = [piece for _, piece in _between(head.chapters, first, last, after=head.pages)]
     pages = [page for chapter in chapters for page in _split_chapter(store.get(chapter.object, limit=_PIECE * CHAPTER))]
     for _, page in _between([*pages, *head.pages], first, last):
-        yield from _split(store.get(page.object, limit=PAGE * (ENTRY_LIMIT + 4)))
+        yield from split_entries(store.get(page.object, limit=PAGE * (ENTRY_LIMIT + 4)))
 
 
 def require_whole(store: Store, head: LogHead) -> None:
@@ -186,7 +194,7 @@ class LogKeeper:
         """
         pages = list(self._pages)
         if self._page:
-            pages.append(LogPiece(self._store.put(_join(self._page)), self._page_round))
+            pages.append(LogPiece(self._store.put(join_entries(self._page)), self._page_round))
             self._tails = [*(tail for tail in self._tails if tail != pages[-1].object), pages[-1].object]
         head = LogHead(self._plan, self._edge.size, self._edge.root(), b"", tuple(self._chapters), tuple(pages))
         signed = replace(head, signature=self._key.sign(head.digest))
@@ -204,7 +212,7 @@ class LogKeeper:
         self._edge = self._edge.append(keccak256(data))
         self._page.append(data)
         if len(self._page) == PAGE:
-            self._pages.append(LogPiece(self._store.put(_join(self._page)), self._page_round))
+            self._pages.append(LogPiece(self._store.put(join_entries(self._page)), self._page_round))
             self._page = []
         if len(self._pages) == CHAPTER:
             joined = b"".join(page.encode() for page in self._pages)
@@ -219,7 +227,7 @@ class LogKeeper:
         self._chapters, self._pages = list(head.chapters), list(head.pages)
         if head.size % PAGE:
             last = self._pages.pop()
-            self._page, self._page_round = _split(self._store.get(last.object)), last.round
+            self._page, self._page_round = split_entries(self._store.get(last.object)), last.round
             self._tails = [last.object]
 
 
@@ -265,22 +273,6 @@ def _between(
     for number, (piece, until) in enumerate(zip(pieces, following, strict=bool(pieces))):
         if until >= first and (last is None or piece.round <= last):
             yield number, piece
-
-
-def _join(entries: Sequence[bytes]) -> bytes:
-    return b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
-
-
-def _split(data: bytes) -> list[bytes]:
-    entries: list[bytes] = []
-    at = 0
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        if at + 4 + size > len(data) or len(entries) == PAGE:
-            raise ProtocolError("a page of the log is cut off, or too long")
-        entries.append(data[at + 4 : at + 4 + size])
-        at += 4 + size
-    return entries
 
 
 def _split_chapter(data: bytes) -> list[LogPiece]:

@@ -126,6 +126,10 @@ class KeptStore(Store):
         finally:
             self._scope = before
 
+    def lacks(self, scope: str) -> list[str]:
+        """The objects that were kept for ``scope`` and aren't on the own disk any more."""
+        return sorted(digest for digest in self._objects(scope) if not self._own.exists(digest))
+
     def release(self, scope: str) -> int:
         """Remove objects that were read in this scope only; the number of files."""
         for digest in self._unkept.pop(scope, {}):

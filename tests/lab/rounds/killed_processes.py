@@ -86,9 +86,9 @@ BEGUN, SHARED, JOURNALED = "begun", "shared", "journaled"
 """When it dies: its round has begun; its claims are signed and shared; all is in the journal and not in the log."""
 
 
-def dying_round(do_round: Round, flag: str, rank: int, when: str, worker: RoundWorker) -> None:
-    """``do_round``, in whose round 1 process ``rank`` dies, unless it has died before (``flag``)."""
-    is_last = worker.exchange.rank == rank and worker.round == 1 and not Path(flag).exists()
+def dying_round(do_round: Round, flag: str, rank: int, when: str, worker: RoundWorker, round_: int = 1) -> None:
+    """``do_round``, in whose round ``round_`` process ``rank`` dies, unless it has died before (``flag``)."""
+    is_last = worker.exchange.rank == rank and worker.round == round_ and not Path(flag).exists()
     if is_last and when == BEGUN:
         _die(flag)
     do_round(worker)

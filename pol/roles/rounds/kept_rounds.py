@@ -1,0 +1,247 @@
+"""A party's own copy of a training in rounds: all that it may have to answer with, whatever becomes of the store."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+
+from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError, PolError, ProtocolError
+from pol.execution.executor import ExecutorFactory
+from pol.rounds.auditing.claim_replay import load_phase, load_start, phase_constants
+from pol.rounds.auditing.roster_rules import final_of
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.log.logged_rounds import LoggedRounds, rounds_of
+from pol.rounds.log.owned_file import FILE_LIMIT
+from pol.rounds.log.rounds_log import HEAD, LogHead, load_plan, read_entries, read_pages
+from pol.rounds.log.worker_journal import KeptEntries, journal_name, read_journal
+from pol.rounds.plan.rounds_plan import RoundsPlan
+from pol.rounds.roster import ROSTER_LIMIT, Roster
+from pol.rounds.round_claim import INITIAL
+from pol.rounds.worker_key import require_signed
+from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.store import Store
+
+OTHER = "other.json"
+"""A second head of the keeper's that doesn't extend the one before."""
+DONE = "answerable.json"
+"""The claims whose answers lie in the folder."""
+
+
+class KeptRounds:
+    """What a party holds of a plan, in the folder of its store: its claims, what they name, the log, and the journal.
+
+    Objects are copied as they are read (`KeptStore`). `refresh` follows the store; answers are made of the copies
+    alone.
+
+    Raises:
+        ProtocolError: the store's plan isn't the registered one.
+        OperationalError: neither the store nor the folder has the plan.
+    """
+
+    def __init__(self, store: KeptStore, registration: bytes, worker: str, executors: ExecutorFactory) -> None:
+        self.store, self.own, self.worker = store, Store(f"file://{store.folder.resolve()}"), worker
+        self.name = self.own.put(registration)
+        self._executors = executors
+        with store.about(self.name):
+            self.plan: RoundsPlan = load_plan(store, self.name)
+        self.head: LogHead | None = None
+        self.log = CheckpointLog()
+        self.other: LogHead | None = None
+        """A head that contradicts `head`: evidence against the keeper."""
+        self.journal = KeptEntries(self.own)
+        self.troubles: list[str] = []
+        self.unanswerable: list[str] = []
+        """Of the own claims, those that this party couldn't answer for, and why."""
+        self._logged: list[LogEntry] = []
+        self._done = set[str](json.loads(self.own.read(DONE))) if self.own.holds(DONE) else set[str]()
+        if store.lacks(self.name):
+            self._done = set()  # all is looked for again
+        for take in (self._take_log, self._take_journal):
+            take(self.own)
+        if self.own.holds(OTHER):
+            self.other = LogHead.decode(self.own.read(OTHER))
+
+    def refresh(self) -> None:
+        """Copy what the store has by now: ``troubles`` says what couldn't be read, ``unanswerable`` what is missing."""
+        self.troubles, self.unanswerable = [], []
+        for take in (self._take_log, self._take_journal):
+            try:
+                take(self.store)
+            except PolError as error:
+                self.troubles.append(str(error))
+        for entry in self.owed:
+            if entry.claim.digest.hex() not in self._done:
+                try:
+                    with self.store.about(self.name):
+                        self._keep(entry)
+                except PolError as error:
+                    self.unanswerable.append(self._missing(entry, error))
+                else:
+                    self._done.add(entry.claim.digest.hex())
+                    self.own.replace(DONE, json.dumps(sorted(self._done)).encode())
+
+    @cached_property
+    def logged(self) -> LoggedRounds:
+        """The log."""
+        return rounds_of(self.own, self.plan, self._logged, is_whole=True)
+
+    @cached_property
+    def rounds(self) -> LoggedRounds:
+        """The log and the journal."""
+        known = set(self._logged)
+        entries = [*self._logged, *(entry for entry in self.journal.entries() if entry not in known)]
+        return rounds_of(self.own, self.plan, entries, is_whole=False)
+
+    @property
+    def owed(self) -> list[ClaimEntry]:
+        """The own claims, for each of which this party answers."""
+        return [entry for entry in self.rounds.claims.values() if entry.worker == self.worker]
+
+    @property
+    def receipts(self) -> list[DeliveryEntry]:
+        """The receipts that the party holds."""
+        return [entry for entry in self.rounds.entries if isinstance(entry, DeliveryEntry)]
+
+    def suspect(self) -> LoggedRounds:
+        """The log as the store shows it, with rosters that this party was shown in the place of those of the log."""
+        rounds = rounds_of(Store(self.store.url), self.plan, self._logged, is_whole=True)
+        logged = {
+            (r.round, r.provisional): r.document for rosters in rounds.rosters.values() for r in final_of(rosters)
+        }
+        others = list[LogEntry]()
+        for entry in self.journal.entries():
+            if isinstance(entry, RosterEntry):
+                roster = Roster.decode(self.own.get(entry.document))
+                if logged.get((roster.round, roster.provisional), roster.document) != roster.document:
+                    others.append(entry)
+        if not others:
+            return rounds
+        return rounds_of(rounds.store, self.plan, [*self._logged, *others], is_whole=True)
+
+    def claim(self, digest: bytes) -> ClaimEntry:
+        """A claim of this party, or one that it names.
+
+        Raises:
+            OperationalError: neither log nor journal has it.
+        """
+        entry = self.rounds.claims.get(digest)
+        if entry is None:
+            raise OperationalError(
+                f"neither the kept log nor the journal has claim {digest.hex()[:16]}: put back the store of the worker "
+                "that has signed it, or answer with the process that has it"
+            )
+        return entry
+
+    @cached_property
+    def members(self) -> dict[str, bytes]:
+        """The members of all rosters that were signed, each with the first one's document."""
+        found = dict[str, bytes]()
+        for rosters in self.rounds.rosters.values():
+            for roster in rosters:
+                found = dict.fromkeys((member.worker for member in roster.members), roster.document) | found
+        return found
+
+    def other_log(self) -> CheckpointLog:
+        """The log under the `other` head.
+
+        Raises:
+            OperationalError: there is none, or its pages are gone.
+        """
+        if self.other is None:
+            raise OperationalError("the keeper's heads agree: look again")
+        return CheckpointLog([keccak256(page) for page in read_pages(self.store, self.other)])
+
+    def roster(self, document: bytes) -> tuple[Roster, bytes]:
+        """A roster with its coordinator's signature.
+
+        Raises:
+            OperationalError: neither log nor journal has it.
+        """
+        for entry in self.rounds.entries:
+            if isinstance(entry, RosterEntry) and entry.document == document.hex():
+                return Roster.decode(self.own.get(entry.document)), entry.signature
+        raise OperationalError(
+            f"neither the kept log nor the journal has roster {document.hex()[:16]}: put the journal back"
+        )
+
+    def _keep(self, entry: ClaimEntry) -> None:
+        """Read all that demands and disputes about a claim of this party ask for: each object is copied."""
+        rounds = replace(self.rounds, store=self.store)
+        self.roster(entry.claim.roster)
+        rounds.end(entry)
+        for source in rounds.sources(entry):
+            if source.claim != INITIAL:
+                rounds.end(self.claim(source.claim))
+        load_phase(self.store, self.plan.phase(entry.claim.phase))
+        phase_constants(rounds, entry)
+        load_start(rounds, entry, self._executors)
+
+    def _missing(self, entry: ClaimEntry, error: PolError) -> str:
+        claim = entry.claim
+        return (
+            f"a demand or dispute about the claim of round {claim.round}, {self.plan.phase_name(claim.phase)}, part "
+            f"{claim.part} could not be answered, and would cost the stake: {error}. Put back the objects and the "
+            f"journal in {self.store.url}, or the folder {self.store.folder}"
+        )
+
+    def _take_log(self, store: Store) -> None:
+        """Go on with the newest head of the log in a store, if it extends the one before; else keep both."""
+        if not store.holds(HEAD):
+            return
+        data = store.read(HEAD)
+        head = LogHead.decode(data)
+        if self.head is not None and (head.size, head.root) == (self.head.size, self.head.root):
+            return
+        if head.plan != self.plan.digest:
+            raise ProtocolError(f"{store.url} has the log of another plan: name its store, or its --plan")
+        require_signed(head.digest, head.signature, self.plan.coordinator, f"the head of the log in {store.url}")
+        scope, before = f"log-{head.size}-{head.root.hex()[:16]}", self.head
+        with self.store.about(scope):
+            hashes = [keccak256(page) for page in read_pages(self.store, head)]
+        tree = CheckpointLog(hashes)
+        if len(tree) != head.size or tree.root() != head.root:
+            raise OperationalError(f"the pages of the log in {store.url} don't lead to its root: ask its keeper")
+        known = self.log.entries
+        if any(one != other for one, other in zip(known, hashes, strict=False)):
+            self.other = head
+            self.own.replace(OTHER, data)
+            return
+        if len(hashes) < len(known):
+            return  # an older state
+        with self.store.about(self.name):
+            entries = list(read_entries(self.store, head))
+            rounds_of(self.store, self.plan, entries, is_whole=True)  # reads the rosters
+        self.head, self.log, self._logged = head, tree, entries
+        self.own.replace(HEAD, data)
+        if before is not None:
+            self.store.release(f"log-{before.size}-{before.root.hex()[:16]}")
+        self._changed()
+
+    def _take_journal(self, store: Store) -> None:
+        name = journal_name(self.plan.digest, self.worker)
+        if not store.holds(name):
+            return
+        data = store.read(name, limit=FILE_LIMIT)
+        if store is not self.own and self.own.holds(name) and self.own.read(name, limit=FILE_LIMIT) == data:
+            return
+        with self.store.about(self.name):
+            journal = read_journal(store, self.plan.digest, self.worker)
+            journal.store = self.store
+            entries = list(journal.entries())
+            for entry in entries:
+                if isinstance(entry, RosterEntry):
+                    self.store.get(entry.document, limit=ROSTER_LIMIT)
+        if len(entries) < len(list(self.journal.entries())):
+            return  # an older state: the copy has more
+        journal.store, self.journal = self.own, journal
+        self.own.replace(name, data)
+        self._changed()
+
+    def _changed(self) -> None:
+        for name in ("logged", "rounds", "members"):
+            with suppress(AttributeError):
+                delattr(self, name)

@@ -1,0 +1,459 @@
+"""Workers and keepers as processes: they answer from their own copies, count their claims, are paid, and leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_typing import ChecksumAddress
+from test_round_disputes import lying
+from toy_rounds import DAY, GOSSIP, MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds, executor_of
+
+from pol.chain.deployments.rounds_deployment import RoundsDeployment
+from pol.chain.rounds.round_contracts import RoundAddresses, RoundContracts
+from pol.chain.rounds.round_demands import RoundDemand
+from pol.chain.rounds.worker_bonds import Standing
+from pol.commitments.keccak import keccak256
+from pol.commitments.program_hash import program_header
+from pol.dispute.play.honest_players import ReplayPlayer
+from pol.dispute.play.round_evidence import replay_claim_of
+from pol.dispute.position import Side
+from pol.errors import ProtocolError
+from pol.incentives.work_shares import settle_work
+from pol.roles.party.decisions import Mode
+from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.process.party_process import DecisionResult, LoggedDecision
+from pol.roles.rounds.pay_state import pay_state
+from pol.roles.rounds.round_decisions import next_of_rounds
+from pol.roles.rounds.round_party import PlanProcess, RoundParty
+from pol.rounds.log.journaled_keeper import JournaledKeeper
+from pol.rounds.log.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.rounds_log import HEAD, LogHead, LogKeeper
+from pol.rounds.log.worker_journal import WorkerJournal, journal_name
+from pol.rounds.roster import Member, Roster
+from pol.training.storage.store import Store
+
+PHASES = {"step": UNITS[STEP], "gossip": UNITS[GOSSIP]}
+
+
+@dataclass
+class Trained:
+    """A training of one round whose store is that of all, and the folders of the parties beside it."""
+
+    toy: ToyRounds
+    folder: Path
+
+    def __post_init__(self) -> None:
+        shutil.copytree(self.toy.authors["ann"].store.url.removeprefix("file://"), self.folder / "store")
+        self.store = Store(f"file://{self.folder}/store")
+        self.contracts = RoundContracts.at(self.toy.connection, self.addresses, 0)
+
+    @property
+    def addresses(self) -> RoundAddresses:
+        return RoundAddresses(**{name: each.address for name, each in vars(self.toy.contracts).items()})
+
+    def train(self) -> None:
+        """Round 0 is written to journals and log as the processes that train do it."""
+        toy, keeper = self.toy, JournaledKeeper(self.store, self.toy.plan.digest, self.toy.keys["keeper"])
+        roster = self.signed(toy.rosters[0])
+        keeper.append(roster, 0)
+        for name in WORKERS:
+            journal = WorkerJournal(self.store, toy.plan.digest, toy.keys[name].name)
+            journal.see(toy.rosters[0], roster.signature)
+            for phase in (STEP, MERGE, GOSSIP):
+                made = toy.made[name, phase]
+                journal.add(made.entry, toy.authors[name].named(made))
+                keeper.append(made.entry, 0)
+        keeper.publish([])
+
+    def signed(self, roster: Roster) -> RosterEntry:
+        document = self.store.put(roster.encode())
+        return RosterEntry(document, self.toy.keys["keeper"].sign(roster.digest))
+
+    def party(self, name: str, **settings: Any) -> RoundParty:
+        """A party, started again with what its folder has."""
+        secret = keccak256(b"rounds " + name.encode())
+        about = (self.toy.connection, self.contracts, secret, settings.pop("store", self.store).url, self.toy.plan_id)
+        return RoundParty(*about, self.folder / name, PHASES, keeps=name == "keeper", executors=executor_of, **settings)
+
+    def turns(self, role: RoundParty, count: int = 1, mode: Mode = Mode.PROPOSE) -> list[LoggedDecision]:
+        """Turns of its process, until nothing is done."""
+        process = PlanProcess(role, next_of_rounds, mode)
+        taken = list[LoggedDecision]()
+        for _ in range(count):
+            taken += process.turn()
+        return taken
+
+    def until_idle(self, role: RoundParty, mode: Mode = Mode.PROPOSE) -> list[str]:
+        """What its process does before it waits."""
+        done = list[str]()
+        for _ in range(20):
+            (taken,) = self.turns(role, mode=mode)
+            if taken.result is not DecisionResult.DONE:
+                assert taken.result is DecisionResult.WAITED, taken
+                return done
+            done.append(taken.verb)
+        raise AssertionError(done)
+
+
+@pytest.fixture
+def trained(toy: ToyRounds, tmp_path: Path) -> Trained:
+    made = Trained(toy, tmp_path)
+    made.train()
+    return made
+
+
+def demands_of_all_kinds(toy: ToyRounds) -> list[RoundDemand]:
+    """Sources from a claim and from an initial value, and a roster, of ann."""
+    desk, asks = toy.contracts.demands, toy.wallets["challenger"]
+    entries = [toy.made["ann", phase].entry for phase in (MERGE, STEP)]
+    found = [desk.demand_source(asks, toy.plan_id, entry, toy.commitment, 1) for entry in entries]
+    return [*found, desk.demand_roster(asks, toy.plan_id, entries[0])]
+
+
+def test_a_worker_answers_demands_without_the_store(trained: Trained) -> None:
+    """The coordinator's store vanishes; the worker's process was killed before, and answers from its own folder."""
+    toy = trained.toy
+    trained.party("ann")
+    shutil.rmtree(trained.folder / "store")
+    demands_of_all_kinds(toy)
+    before = toy.free("ann")
+    worker = trained.party("ann")
+    assert len(worker.demands()) == 3
+    assert trained.until_idle(worker) == ["answer a demand"] * 3
+    assert worker.demands() == []
+    assert toy.free("ann") >= before + 3 * MONEY.price
+    toy.check_books()
+
+
+def test_a_settlement_ends_and_pays(trained: Trained) -> None:
+    """The keeper opens, workers post and are paid, a counted claim is shown; all is closed, and the workers leave."""
+    toy, shares = trained.toy, trained.contracts.shares
+    before = {name: toy.free(name) for name in (*WORKERS, "submitter")}
+    parties = {name: trained.party(name) for name in ("keeper", *WORKERS)}
+    opens = trained.contracts.bonds.read("registeredAt", toy.plan_id) + MONEY.period
+    assert pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address).state == "not open"
+    toy.connection.wait_until(opens)
+    assert trained.until_idle(parties["ann"]) == []  # the keeper's turn
+    assert trained.until_idle(parties["keeper"]) == ["open a settlement"]
+    assert pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address).state == "not counted"
+    for name in WORKERS:
+        assert trained.until_idle(parties[name]) == ["post a line"]
+    shares.demand_counted(toy.wallets["challenger"], toy.plan_id, 0, toy.wallets["bob"].address, 1)
+    accused = pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["bob"].address)
+    assert (accused.state, len(accused.accusations)) == ("waits", 1)
+    assert trained.until_idle(trained.party("bob")) == ["answer a demand"]
+    closes = shares.line(toy.plan_id, 0, toy.wallets["bob"].address).closes
+    earned = toy.free("bob") - before["bob"]
+    toy.connection.wait_until(closes + 1)
+    assert pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address).state == "due"
+    assert trained.until_idle(parties["ann"]) == ["settle a line"]
+    assert trained.until_idle(parties["keeper"]) == ["settle a line"]
+    expected = settle_work(MONEY.pay, MONEY.work, dict.fromkeys(WORKERS, sum(PHASES.values())))
+    assert toy.free("ann") - before["ann"] == expected.paid["ann"]
+    assert toy.free("bob") - before["bob"] == expected.paid["bob"] + earned
+    state = pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address)
+    assert (state.state, state.paid) == ("paid", expected.paid["ann"])
+    toy.check_books()
+
+
+def test_why_a_worker_is_not_paid(trained: Trained) -> None:
+    """No stake, no line in time, a stake that is lost before the pay and a settlement that there isn't."""
+    toy, contracts = trained.toy, trained.contracts
+    ann, bob, stranger = (toy.wallets[name].address for name in (*WORKERS, "challenger"))
+
+    def why(worker: ChecksumAddress, number: int = 0) -> tuple[str, bool]:
+        state = pay_state(contracts, toy.plan_id, number, worker)
+        assert state.why
+        assert state.next
+        return state.state, state.can_settle
+
+    toy.connection.wait_until(contracts.bonds.read("registeredAt", toy.plan_id) + MONEY.period)
+    assert trained.until_idle(trained.party("keeper")) == ["open a settlement"]
+    assert trained.until_idle(trained.party("ann")) == ["post a line"]
+    assert (why(stranger), why(ann, 1), why(ann, 7)) == (("no stake", False), ("not open", False), ("none", False))
+    entry = toy.made["ann", STEP].entry
+    contracts.evidence.show_two_claims(toy.wallets["bob"], toy.plan_id, entry, toy.signed("ann", entry, end=b"\7" * 32))
+    assert why(ann) == ("void soon", True)
+    # Its own process does nothing for it any more; the keeper's takes the line out.
+    assert trained.until_idle(trained.party("ann")) == []
+    assert trained.until_idle(trained.party("keeper")) == ["settle a line"]
+    assert why(ann) == ("void", False)
+    toy.connection.wait_until(contracts.shares.settlement(toy.plan_id, 0).lines_until + 1)
+    assert why(bob) == ("missed", False)
+    toy.connection.wait_until(contracts.shares.settlement(toy.plan_id, 0).closes + 1)
+    assert trained.until_idle(trained.party("keeper")) == ["close a settlement"]
+    toy.check_books()
+
+
+def test_a_worker_leaves_when_nothing_is_open(trained: Trained) -> None:
+    """Its claims are counted and paid first, an accusation keeps it, and at last the money is in its wallet."""
+    toy, bonds, ann = trained.toy, trained.contracts.bonds, trained.toy.wallets["ann"].address
+    worker = trained.party("ann", leaves=True)
+    assert trained.until_idle(worker) == []
+    toy.connection.wait_until(bonds.read("registeredAt", toy.plan_id) + MONEY.period + DAY)
+    assert trained.until_idle(worker) == ["open a settlement", "post a line"]
+    toy.connection.wait_until(trained.contracts.shares.line(toy.plan_id, 0, ann).closes + 1)
+    demands_of_all_kinds(toy)
+    assert trained.until_idle(worker) == ["answer a demand"] * 3 + ["settle a line", "leave"]
+    assert bonds.bond(toy.plan_id, ann).standing is Standing.LEAVING
+    toy.connection.wait_until(bonds.bond(toy.plan_id, ann).until + 1)
+    assert trained.until_idle(trained.party("ann", leaves=True)) == ["take the stake back", "withdraw"]
+    assert (bonds.bond(toy.plan_id, ann).standing, toy.free("ann")) == (Standing.LEFT, 0)
+
+
+def test_a_worker_defends_its_claim(trained: Trained) -> None:
+    """Every move is of another process: each was killed after the one before."""
+    toy, disputes, game = trained.toy, trained.contracts.disputes, trained.contracts.game
+    entry = toy.made["ann", STEP].entry
+    lie = lying(toy.trace(entry))
+    trained.party("ann")
+    shutil.rmtree(trained.folder / "store")
+    payload = ReplayPlayer(lie).open(replay_claim_of(entry).first(program_header(lie.program)))
+    number = disputes.dispute(toy.wallets["challenger"], toy.plan_id, entry, program_header(lie.program), payload)
+    other = DisputeSession(game, toy.wallets["challenger"], lie.program, number, ReplayPlayer(lie))
+    while game.winner(number) is Side.NONE:
+        trained.turns(trained.party("ann"))
+        other.advance()
+    assert game.winner(number) is Side.ASSERTER
+    assert trained.until_idle(trained.party("ann")) == ["settle the dispute"]
+    assert trained.contracts.bonds.bond(toy.plan_id, toy.wallets["ann"].address).open == 0
+    toy.check_books()
+
+
+def test_a_keeper_answers_for_its_log(trained: Trained) -> None:
+    """An entry behind a receipt, and the way from one head to a longer one."""
+    toy, desk, asks = trained.toy, trained.contracts.demands, trained.toy.wallets["challenger"]
+    first = LogHead.decode(trained.store.read(HEAD))
+    keeper = trained.party("keeper")
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    training.append(trained.signed(toy.rosters[1]), 1)
+    training.publish([])
+    entry = toy.made["ann", MERGE].entry
+    receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, entry.claim.digest)
+    desk.demand_entry(asks, toy.plan_id, receipt, entry)
+    desk.demand_path(asks, toy.plan_id, first, LogHead.decode(trained.store.read(HEAD)))
+    assert trained.until_idle(keeper) == ["answer a demand"] * 2
+    assert trained.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).open == 0
+
+
+def test_lies_of_others_are_shown(trained: Trained) -> None:
+    """A second roster that the worker was shown, and a head that doesn't extend the one before."""
+    toy, bonds, keeper = trained.toy, trained.contracts.bonds, trained.toy.wallets["keeper"].address
+    before = toy.free("ann")
+    worker = trained.party("ann")
+    trained.party("bob")
+    other = replace(toy.rosters[0], members=tuple(replace(each, weight=2) for each in toy.rosters[0].members))
+    journal = WorkerJournal(trained.store, toy.plan.digest, toy.keys["ann"].name)
+    with pytest.raises(ProtocolError, match="two rosters of round 0"):
+        journal.see(other, trained.signed(other).signature)
+    assert trained.until_idle(worker, Mode.RESOLVE) == ["show a lie"]
+    assert bonds.bond(toy.plan_id, keeper).standing is Standing.SLASHED
+    assert toy.free("ann") == before + MONEY.keeper_stake // 16
+
+
+def test_a_forked_log_is_shown(trained: Trained) -> None:
+    toy, bonds, keeper = trained.toy, trained.contracts.bonds, trained.toy.wallets["keeper"].address
+    worker = trained.party("bob")
+    (trained.folder / "store" / HEAD).unlink()
+    forked = LogKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    for roster in toy.rosters:
+        forked.append(trained.signed(roster), 0)
+    forked.publish()
+    worker.refresh()
+    assert trained.until_idle(trained.party("bob"), Mode.RESOLVE) == ["show a forked log"]
+    assert bonds.bond(toy.plan_id, keeper).standing is Standing.SLASHED
+
+
+def test_an_unstaked_member_is_shown_and_its_keeper_warned(trained: Trained) -> None:
+    toy, bonds, keeper = trained.toy, trained.contracts.bonds, trained.toy.wallets["keeper"].address
+    key = toy.keys["challenger"]
+    members = (*toy.rosters[1].members, Member(key.name, 7, 1))
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    training.append(MembershipEntry.signed(key, toy.plan.digest, 1, Change.JOIN), 1)
+    training.append(trained.signed(Roster(toy.plan.digest, 1, members)), 1)
+    training.publish([])
+    (told,) = trained.turns(trained.party("keeper"))
+    assert "never put up a stake: have it join" in told.why
+    assert trained.until_idle(trained.party("ann"), Mode.RESOLVE) == ["show an unstaked member"]
+    assert bonds.bond(toy.plan_id, keeper).standing is Standing.SLASHED
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        ("journal", "has neither|neither the kept log nor the journal has roster"),
+        ("sources", "published no sources|isn't there|read object"),
+    ],
+)
+def test_a_worker_that_could_not_answer_does_not_start(trained: Trained, lost: str, reason: str) -> None:
+    """Before any stake: what is missing is named, and what mends it."""
+    toy = trained.toy
+    (trained.folder / "store" / HEAD).unlink()
+    name = journal_name(toy.plan.digest, toy.keys["ann"].name)
+    file = trained.folder / "store" / name
+    if lost == "journal":
+        document = json.loads(file.read_text())
+        file.write_text(json.dumps({**document, "rosters": []}, sort_keys=True, separators=(",", ":")))
+    else:
+        digest = toy.made["ann", STEP].entry.sources
+        (trained.folder / "store" / digest[:2] / digest).unlink()
+    with pytest.raises(ProtocolError, match=f"would cost the stake: .*({reason}).*Put back") as refusal:
+        trained.party("ann")
+    assert "round 0" in str(refusal.value)
+
+
+def test_a_keeper_without_its_journal_does_not_start(trained: Trained) -> None:
+    (file,) = (trained.folder / "store").glob("keeper-*.json")
+    file.unlink()
+    with pytest.raises(ProtocolError, match="isn't there: put it back"):
+        trained.party("keeper")
+
+
+def test_the_stake_comes_behind_the_check(trained: Trained) -> None:
+    """A new worker: in the mode propose it deposits what is missing, and joins; where the store is gone, it doesn't."""
+    toy, bonds = trained.toy, trained.contracts.bonds
+    role = trained.party("challenger")
+    account = role.wallet.address
+    toy.contracts.vault.withdraw(role.wallet, toy.free("challenger"))
+    trained.store.replace(HEAD, b"{}")
+    (told,) = trained.turns(role)
+    assert told.result is not DecisionResult.DONE
+    assert bonds.bond(toy.plan_id, account).standing is Standing.NONE
+    (trained.folder / "store" / HEAD).unlink()
+    assert trained.until_idle(role) == ["join with the stake"]
+    assert (bonds.bond(toy.plan_id, account).standing, toy.free("challenger")) == (Standing.JOINED, 0)
+    with pytest.raises(ProtocolError, match="is not the coordinator"):
+        RoundParty(
+            toy.connection,
+            trained.contracts,
+            toy.wallets["ann"].signer,
+            trained.store.url,
+            toy.plan_id,
+            trained.folder / "x",
+            PHASES,
+            keeps=True,
+        )
+    with pytest.raises(ProtocolError, match="other units of its phases than step=7"):
+        RoundParty(
+            toy.connection,
+            trained.contracts,
+            toy.wallets["ann"].signer,
+            trained.store.url,
+            toy.plan_id,
+            trained.folder / "x",
+            {"step": 7},
+        )
+
+
+@dataclass
+class Operated:
+    """`pol run` in processes of their own."""
+
+    trained: Trained
+
+    def __post_init__(self) -> None:
+        treasury = self.trained.toy.wallets["treasury"].address
+        deployed = RoundsDeployment(self.trained.toy.connection.chain_id, 0, treasury, self.trained.addresses)
+        self.processes = list[subprocess.Popen[str]]()
+        self.file = self.trained.folder / "rounds.json"
+        self.file.write_text(deployed.to_json())
+
+    def command(self, *words: str, name: str | None = None, store: bool = True) -> list[str]:
+        place = ["--deployment", str(self.file), "--rpc", self.trained.toy.connection.name]
+        place += ["--store", self.trained.store.url] if store else []
+        signer = (
+            [] if name is None else ["--key-env", f"KEY_OF_{name.upper()}", "--data", str(self.trained.folder / name)]
+        )
+        return [sys.executable, "-m", "pol.cli.main", *words, *place, *signer]
+
+    @property
+    def keys(self) -> dict[str, str]:
+        secrets = {
+            f"KEY_OF_{name.upper()}": keccak256(b"rounds " + name.encode()).hex() for name in (*WORKERS, "keeper")
+        }
+        return {**os.environ, **secrets}
+
+    def pol(self, *words: str, code: int = 0, **about: Any) -> str:
+        done = subprocess.run(
+            self.command(*words, **about), capture_output=True, text=True, env=self.keys, timeout=300, check=False
+        )
+        assert done.returncode == code, done.stderr + done.stdout
+        return done.stdout if code == 0 else done.stderr
+
+    def start(self, kind: str, name: str, *words: str) -> subprocess.Popen[str]:
+        units = [word for phase, number in PHASES.items() for word in ("--units", f"{phase}={number}")]
+        command = self.command("run", kind, "--poll", "0.2", "--json", *units, *words, name=name)
+        self.processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self.keys))
+        return self.processes[-1]
+
+
+@pytest.fixture
+def operated(trained: Trained) -> Iterator[Operated]:
+    operator = Operated(trained)
+    yield operator
+    for process in operator.processes:
+        process.send_signal(signal.SIGINT)
+        with process:
+            process.wait(60)
+
+
+def until(process: subprocess.Popen[str], verb: str) -> dict[str, Any]:
+    """The line that says that the process has done something; `start` for its first one."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        told = json.loads(line)
+        if told["event"] == verb or (told.get("verb"), told.get("result")) == (verb, "done"):
+            return dict(told)
+    raise AssertionError(f"the process has ended, and never said: {verb}")
+
+
+@pytest.mark.long
+def test_processes_answer_are_killed_and_go_on(trained: Trained, operated: Operated) -> None:
+    """`pol run worker` and `pol run keeper` on a real node, from the demand to the pay; /health and `pol explain`."""
+    toy, shares = trained.toy, trained.contracts.shares
+    ann, plan = toy.wallets["ann"].address, ("--plan", toy.plan_id.hex())
+
+    def explained() -> dict[str, Any]:
+        return dict(json.loads(operated.pol("explain", ann, "--settlement", "0", "--json", *plan, store=False)))
+
+    assert "is not the coordinator" in operated.pol("run", "keeper", *plan, name="ann", code=1)
+    assert "--units" in operated.pol("run", "worker", *plan, name="ann", code=1)
+    worker = operated.start("worker", "ann")
+    started = until(worker, "start")
+    assert (started["standing"], started["claims"], started["problems"]) == ("joined", 3, [])
+    demands_of_all_kinds(toy)
+    until(worker, "answer a demand")
+    worker.kill()
+    worker.wait()
+    shutil.move(trained.folder / "store", trained.folder / "away")
+    worker = operated.start("worker", "ann", *plan, "--metrics", "127.0.0.1:0")
+    url = until(worker, "start")["metrics"]
+    while trained.contracts.demands.demands(toy.plan_id):
+        time.sleep(0.2)
+    shutil.move(trained.folder / "away", trained.folder / "store")
+    keeper = operated.start("keeper", "keeper", *plan)
+    toy.connection.wait_until(trained.contracts.bonds.read("registeredAt", toy.plan_id) + MONEY.period)
+    until(keeper, "open a settlement")
+    until(worker, "post a line")
+    assert explained()["state"] == "waits"
+    toy.connection.wait_until(shares.line(toy.plan_id, 0, ann).closes + 1)
+    before = time.monotonic()
+    while explained()["state"] != "paid":
+        assert time.monotonic() - before < 300
+    with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:
+        health = json.load(answer)
+    assert (health["plan"], health["standing"], health["settlements"]) == (toy.plan_id.hex(), "joined", 1)
+    assert "paid" in operated.pol("explain", ann, *plan, store=False)
+    assert "no settlement" in operated.pol("explain", ann, "--settlement", "7", *plan, store=False)
