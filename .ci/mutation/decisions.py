@@ -16,13 +16,15 @@ import gc
 import json
 import os
 import random
-import select
+import resource
 import signal
 import sys
+import time
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -35,9 +37,9 @@ SEEN = ROOT / "build" / "audit" / "decisions"
 MODULES = """
     pol/roles/**/*decisions.py pol/roles/process/[sou][cbr]*.py pol/roles/party/due_moves.py pol/claims/*.py
     pol/dispute/rules.py pol/dispute/position.py pol/dispute/agreed_facts.py pol/dispute/moves.py
-    pol/incentives/[afjpsw]*.py pol/verification/verdict/*.py pol/verification/runs/*_comparison.py
+    pol/incentives/a[bu]*.py pol/incentives/[fjpsw]*.py pol/verification/verdict/*.py
     pol/rounds/auditing/*.py pol/rounds/roster.py pol/rounds/admission.py pol/rounds/earlier_claims.py
-    pol/training/state/data_cursor*.py pol/training/state/epoch_lengths.py
+    pol/training/state/data_cursor*.py pol/training/state/epoch_lengths.py pol/verification/runs/*_comparison.py
 """
 TESTS = {"claims": ("verification",), "rounds": ("rounds", "rounds_chain")}
 # Each operator and what is written instead.
@@ -133,22 +135,22 @@ class Attack:
     def __init__(self, file: Path, todo: Sequence[Change], again: bool) -> None:
         self.todo, self.fates, self.file = todo, defaultdict[str, list[Change]](list), file
         self.again = again or not file.exists()
-        self.seconds, self.bad = Counter[str](), dict[str, str]()
+        self.seconds, self.bad = dict[str, float](), dict[str, str]()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keeps what a test took, and how it failed."""
-        self.seconds[report.nodeid] += report.duration
+        """Keeps how a test failed."""
         if report.failed:
             self.bad[report.nodeid] = "".join(str(report.longreprtext).splitlines()[-1:])
 
-    def _forked(self, items: Sequence[pytest.Item], change: Change | None, limit: float) -> str:
-        """Runs tests in another process, the mutant's up to the first that fails; returns what that one wrote."""
+    def _forked(self, items: Sequence[pytest.Item], change: Change | None, limit: int) -> str:
+        """Runs tests in another process of so many seconds on a core, the mutant's up to the first that fails."""
         reading, writing = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             child = os.fork()
         if not child:
             os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             for n in (0, 1, 2):
                 os.dup2(os.open(os.devnull, os.O_RDWR), n)
             result = "broken"
@@ -162,7 +164,7 @@ class Attack:
         os.close(writing)
         with open(reading, "rb") as result:
             try:
-                return result.read().decode() if select.select([result], [], [], limit)[0] else "slow"
+                return result.read().decode() or "slow"
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child, signal.SIGKILL)
@@ -184,7 +186,9 @@ class Attack:
         watch.start()
         for item, following in zip(items, [*items[1:], None], strict=True):
             watch.switch_context(item.nodeid)
+            begin = time.process_time()
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            self.seconds[item.nodeid] = time.process_time() - begin
         watch.stop()
         data = watch.get_data()
         lines = {path: data.contexts_by_lineno(path) for path in data.measured_files()}
@@ -203,10 +207,9 @@ class Attack:
         for change in self.todo:
             names = set(seen["lines"].get(str(ROOT / change.path), {}).get(str(change.number), ())) & items.keys()
             chosen = [items[name] for name in sorted(names, key=lambda name: seen["seconds"][name])]
-            limit = 120 + 10 * sum(seen["seconds"][name] for name in names)
-            result = self._forked(chosen, change, limit) if chosen else "untested"
-            fate = result.partition(" ")[0] or "slow"
-            self.fates[fate].append(change)
+            limit = 20 + 5 * sum(seen["seconds"][name] for name in names)
+            result = self._forked(chosen, change, ceil(limit)) if chosen else "untested"
+            self.fates[result.partition(" ")[0]].append(change)
             print(f"{change.path}:{change.number} {result[:300]}", f"- {change.before[:200]}", sep="\n")
             print(f"+ {change.after[:200]}", flush=True)
         return True
