@@ -41,7 +41,11 @@ MODULES = """
     pol/rounds/auditing/*.py pol/rounds/roster.py pol/rounds/admission.py pol/rounds/earlier_claims.py
     pol/training/state/data_cursor*.py pol/training/state/epoch_lengths.py pol/verification/runs/*_comparison.py
 """
-TESTS = {"claims": ("verification",), "rounds": ("rounds", "rounds_chain")}
+TESTS = {
+    "claims": ("verification", "incentives", "cli/test_sample.py"),
+    "incentives": ("incentives", "rounds_chain/test_round_shares.py"),
+    "rounds": ("rounds", "rounds_chain"),
+}
 # Each operator and what is written instead.
 OPERATORS = """
     Lt LtE GtE, LtE Lt, Gt GtE LtE, GtE Gt, Eq NotEq, NotEq Eq, Is IsNot, IsNot Is, In NotIn, NotIn In, And Or, Or And,
@@ -52,9 +56,10 @@ SWAPS = {name: others for name, *others in map(str.split, OPERATORS.split(","))}
 
 @dataclass(frozen=True)
 class Change(Mutant):
-    """A changed node of a module, and the module with it."""
+    """A changed node of a module, the module with it, and the first line of its statement."""
 
     code: CodeType
+    first: int
 
     def install(self) -> None:
         """Gives each function of the module that there is the changed code."""
@@ -100,8 +105,11 @@ def _instead(node: ast.AST, field: str) -> Iterator[ast.AST]:
             yield ast.UnaryOp(ast.Not(), node)
 
 
-def _places(parent: ast.AST, inside: bool) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Each node of a function and what may stand there, while it stands there. Messages and annotations stay."""
+def _places(parent: ast.AST, first: int = 0, inside: bool = False) -> Iterator[tuple[ast.AST, ast.AST, int]]:
+    """Each node of a function, and what may stand there while it does. Messages and annotations stay as they are.
+
+    Then the first line of its statement: the lines from there up to the node tell which tests come there.
+    """
     if isinstance(parent, ast.Raise | ast.JoinedStr | ast.arguments | ast.AnnAssign):
         return
     for field, value in ast.iter_fields(parent):
@@ -109,23 +117,24 @@ def _places(parent: ast.AST, inside: bool) -> Iterator[tuple[ast.AST, ast.AST]]:
         for n, node in enumerate(nodes):
             if not isinstance(node, ast.AST) or field in {"decorator_list", "returns"}:
                 continue
+            begin = node.lineno if isinstance(node, ast.stmt) else first
             for other in _instead(node, field) if inside else ():
                 ast.copy_location(other, node)
                 nodes[n] = other
                 setattr(parent, field, nodes if value is nodes else other)
-                yield node, other
+                yield node, other, begin
             nodes[n] = node
             setattr(parent, field, value)
-            yield from _places(node, inside or isinstance(node, ast.FunctionDef))
+            yield from _places(node, begin, inside or isinstance(node, ast.FunctionDef))
 
 
 def changes(path: str) -> list[Change]:
     """All mutants of a module."""
     tree = ast.parse((ROOT / path).read_text())
     found = []
-    for node, other in _places(tree, False):
+    for node, other, first in _places(tree):
         code = compile(ast.fix_missing_locations(tree), str(ROOT / path), "exec")
-        found.append(Change(path, node.lineno, ast.unparse(node), ast.unparse(other), code))
+        found.append(Change(path, node.lineno, ast.unparse(node), ast.unparse(other), code, first))
     return found
 
 
@@ -205,7 +214,10 @@ class Attack:
             print(f"fails before any mutation, and is left out: {name}: {line}")
         items = {item.nodeid: item for item in session.items if item.nodeid not in seen["bad"]}
         for change in self.todo:
-            names = set(seen["lines"].get(str(ROOT / change.path), {}).get(str(change.number), ())) & items.keys()
+            lines = seen["lines"].get(str(ROOT / change.path), {})
+            names = {
+                name for n in range(change.first, change.number + 1) for name in lines.get(str(n), ())
+            } & items.keys()
             chosen = [items[name] for name in sorted(names, key=lambda name: seen["seconds"][name])]
             limit = 20 + 5 * sum(seen["seconds"][name] for name in names)
             result = self._forked(chosen, change, ceil(limit)) if chosen else "untested"
