@@ -3,31 +3,28 @@
 
     decisions.py [--sample N] [--again] [MODULE ...]
 
-The tests of a package run once, to see who comes where. Then each mutant has a process of its own, forked behind the
-imports, and runs the tests that come to its line, quickest first, until one fails. A mutant is killed if a test fails;
-slow if a test takes too long, which is no kill on a loaded machine; untested if no test comes there. The others
-survive. Reasons are in mutants.txt beside this file. What a subprocess of a test does is not seen.
+The tests of a package run once, to see who comes where. Then each mutant's code takes the place of the usual one in
+the functions that there are, and the tests that come to its line run, quickest first, until one fails. A mutant is
+killed if that test passes again without it; slow if the tests take a core five times as long as usual, or one says that
+it ran out of time, which is no kill on a loaded machine; untested if no test comes there; broken if a test fails
+without it, too. The others survive. Reasons are in mutants.txt beside this file. What other processes do isn't seen.
 """
 
 import argparse
 import ast
-import contextlib
 import gc
 import json
-import os
 import random
-import resource
 import signal
 import sys
 import time
-import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import inf
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from mutants import ROOT, Mutant, justified
@@ -61,12 +58,14 @@ class Change(Mutant):
     code: CodeType
     first: int
 
-    def install(self) -> None:
-        """Gives each function of the module that there is the changed code."""
-        codes = dict(_codes(self.code))
+    def install(self, codes: Mapping[tuple[str, int], CodeType]) -> dict[tuple[str, int], CodeType]:
+        """Gives each function of the module that there is another code; returns those that they had."""
+        usual = {}
         for each in gc.get_objects():
             if type(each) is FunctionType and each.__code__.co_filename == self.code.co_filename:
-                each.__code__ = codes[each.__code__.co_qualname, each.__code__.co_firstlineno]
+                key = each.__code__.co_qualname, each.__code__.co_firstlineno
+                usual[key], each.__code__ = each.__code__, codes[key]
+        return usual
 
 
 def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
@@ -144,87 +143,84 @@ class Attack:
     def __init__(self, file: Path, todo: Sequence[Change], again: bool) -> None:
         self.todo, self.fates, self.file = todo, defaultdict[str, list[Change]](list), file
         self.again = again or not file.exists()
-        self.seconds, self.bad = dict[str, float](), dict[str, str]()
+        self.bad = dict[str, str]()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keeps how a test failed."""
         if report.failed:
-            self.bad[report.nodeid] = "".join(str(report.longreprtext).splitlines()[-1:])
+            self.bad[report.nodeid] = " ".join(report.longreprtext.splitlines()[-1:])
 
-    def _forked(self, items: Sequence[pytest.Item], change: Change | None, limit: int) -> str:
-        """Runs tests in another process of so many seconds on a core, the mutant's up to the first that fails."""
-        reading, writing = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            child = os.fork()
-        if not child:
-            os.setpgid(0, 0)
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-            for n in (0, 1, 2):
-                os.dup2(os.open(os.devnull, os.O_RDWR), n)
-            result = "broken"
-            try:
-                result = self._mutant(items, change) if change else self._everything(items)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the parent is told
-                result = f"broken {error!r}"
-            finally:
-                os.write(writing, result.encode()[:60_000])
-                os._exit(0)
-        os.close(writing)
-        with open(reading, "rb") as result:
-            try:
-                return result.read().decode() or "slow"
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+    def _first(self, items: Sequence[pytest.Item], limit: float = inf) -> str:
+        """The first of these tests that fails and how, after so many seconds of a core `slow`; else empty."""
+        session = items[0].session
+        self.bad.clear()
+        signal.setitimer(signal.ITIMER_VIRTUAL, min(limit, 1e6))
+        try:
+            for item in items:
+                # What the session shares, such as a node, stays; what a mutant may have made in a module doesn't.
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=session)
+                for name, line in self.bad.items():
+                    return f"{name}: {line}"
+        except KeyboardInterrupt:
+            session._setupstate.teardown_exact(session)
+            return "slow"
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        return ""
 
-    def _mutant(self, items: Sequence[pytest.Item], change: Change) -> str:
-        change.install()
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            for name, line in self.bad.items():
-                item.session._setupstate.teardown_exact(None)
-                return f"{'slow' if 'Timeout' in line else 'killed'} by {name}: {line}"
-        return "survives"
+    def _fate(self, change: Change, items: Sequence[pytest.Item], limit: float) -> str:
+        """A kill counts where the same test passes again without the mutant."""
+        usual = change.install(dict(_codes(change.code)))
+        try:
+            found = self._first(items, limit)
+        finally:
+            change.install(usual)
+        if not found or found == "slow":
+            return found or "survives"
+        killer = [item for item in items if found.startswith(f"{item.nodeid}: ")]
+        return f"{'broken' if self._first(killer) else 'slow' if 'Timeout' in found else 'killed'} by {found}"
 
-    def _everything(self, items: Sequence[pytest.Item]) -> str:
+    def _look(self, items: Sequence[pytest.Item]) -> None:
+        """Runs all tests and keeps which lines each comes to, what it takes, and which fail."""
         from coverage import Coverage
 
         watch = Coverage(data_file=None, include=[str(ROOT / each) for each in {each.path for each in self.todo}])
+        seconds, bad = dict[str, float](), dict[str, str]()
         watch.start()
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items[1:], items[0].session], strict=True):
             watch.switch_context(item.nodeid)
             begin = time.process_time()
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            self.seconds[item.nodeid] = time.process_time() - begin
+            seconds[item.nodeid] = time.process_time() - begin
         watch.stop()
-        data = watch.get_data()
+        bad, data = dict(self.bad), watch.get_data()
         lines = {path: data.contexts_by_lineno(path) for path in data.measured_files()}
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(json.dumps({"lines": lines, "seconds": self.seconds, "bad": self.bad}))
-        return "done"
+        self.file.write_text(json.dumps({"lines": lines, "seconds": seconds, "bad": bad}))
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Runs the tests once, then each mutant."""
-        if self.again and self._forked(session.items, None, 7200) != "done":
-            raise SystemExit("the tests didn't run to their end before any mutation")
+        if self.again:
+            self._look(session.items)
         seen = json.loads(self.file.read_text())
         for name, line in seen["bad"].items():
-            print(f"fails before any mutation, and is left out: {name}: {line}")
+            print(f"\nfails before any mutation, and is left out: {name}: {line}")
         items = {item.nodeid: item for item in session.items if item.nodeid not in seen["bad"]}
         for change in self.todo:
-            lines = seen["lines"].get(str(ROOT / change.path), {})
-            names = {
-                name for n in range(change.first, change.number + 1) for name in lines.get(str(n), ())
-            } & items.keys()
+            lines, there = seen["lines"].get(str(ROOT / change.path), {}), range(change.first, change.number + 1)
+            names = {name for line in there for name in lines.get(str(line), ())} & items.keys()
             chosen = [items[name] for name in sorted(names, key=lambda name: seen["seconds"][name])]
-            limit = 20 + 5 * sum(seen["seconds"][name] for name in names)
-            result = self._forked(chosen, change, ceil(limit)) if chosen else "untested"
+            limit = 5 + 5 * sum(seen["seconds"][name] for name in names)
+            result = self._fate(change, chosen, limit) if chosen else "untested"
             self.fates[result.partition(" ")[0]].append(change)
-            print(f"{change.path}:{change.number} {result[:300]}", f"- {change.before[:200]}", sep="\n")
+            print(f"\n{change.path}:{change.number} {result[:300]}", f"- {change.before[:200]}", sep="\n")
             print(f"+ {change.after[:200]}", flush=True)
+        session._setupstate.teardown_exact(None)
         return True
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def main() -> int:
@@ -242,12 +238,13 @@ def main() -> int:
         found = changes(str(path))
         random.Random(0).shuffle(found)
         packages[path.parts[1]] += found[: options.sample]
+    signal.signal(signal.SIGVTALRM, _interrupt)
     reasons, table, bad = justified(), list[str](), 0
     for package, todo in packages.items():
         tests = options.tests or [f"tests/{each}" for each in TESTS.get(package, (package,))]
         tier = ["-m", options.tier] if options.tier else []
         attack = Attack(SEEN / f"{package}{options.tier}.json", todo, options.again)
-        pytest.main(["-qs", "-p", "no:cacheprovider", *tier, *tests], plugins=[attack])
+        pytest.main(["-q", "--tb=line", "-rN", "-p", "no:cacheprovider", *tier, *tests], plugins=[attack])
         for path in sorted({change.path for change in todo}):
             fates = {fate: [c for c in found if c.path == path] for fate, found in attack.fates.items()}
             alive = [c for fate, found in fates.items() if fate != "killed" for c in found]
