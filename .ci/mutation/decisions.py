@@ -104,36 +104,36 @@ def _instead(node: ast.AST, field: str) -> Iterator[ast.AST]:
             yield ast.UnaryOp(ast.Not(), node)
 
 
-def _places(parent: ast.AST, first: int = 0, inside: bool = False) -> Iterator[tuple[ast.AST, ast.AST, int]]:
-    """Each node of a function, and what may stand there while it does. Messages and annotations stay as they are.
-
-    Then the first line of its statement: the lines from there up to the node tell which tests come there.
-    """
-    if isinstance(parent, ast.Raise | ast.JoinedStr | ast.arguments | ast.AnnAssign):
-        return
-    for field, value in ast.iter_fields(parent):
-        nodes = value if isinstance(value, list) else [value]
-        for n, node in enumerate(nodes):
-            if not isinstance(node, ast.AST) or field in {"decorator_list", "returns"}:
-                continue
-            begin = node.lineno if isinstance(node, ast.stmt) else first
-            for other in _instead(node, field) if inside else ():
-                ast.copy_location(other, node)
-                nodes[n] = other
-                setattr(parent, field, nodes if value is nodes else other)
-                yield node, other, begin
-            nodes[n] = node
-            setattr(parent, field, value)
-            yield from _places(node, begin, inside or isinstance(node, ast.FunctionDef))
+def _line(statement: ast.AST) -> str:
+    return ast.unparse(statement).splitlines()[0]
 
 
 def changes(path: str) -> list[Change]:
-    """All mutants of a module."""
+    """All mutants of a module. Messages and annotations stay as they are."""
     tree = ast.parse((ROOT / path).read_text())
     found = []
-    for node, other, first in _places(tree):
-        code = compile(ast.fix_missing_locations(tree), str(ROOT / path), "exec")
-        found.append(Change(path, node.lineno, ast.unparse(node), ast.unparse(other), code, first))
+
+    def visit(parent: ast.AST, statement: ast.stmt | None) -> None:
+        if isinstance(parent, ast.Raise | ast.JoinedStr | ast.arguments | ast.AnnAssign):
+            return
+        for field, value in ast.iter_fields(parent):
+            nodes = value if isinstance(value, list) else [value]
+            for n, node in enumerate(nodes):
+                if not isinstance(node, ast.AST) or field in {"decorator_list", "returns"}:
+                    continue
+                own = node if isinstance(node, ast.stmt) else statement
+                for other in _instead(node, field) if own and statement else ():
+                    before = _line(own)
+                    nodes[n] = ast.copy_location(other, node)
+                    setattr(parent, field, nodes if value is nodes else other)
+                    code = compile(ast.fix_missing_locations(tree), str(ROOT / path), "exec")
+                    after = _line(other if own is node else own)
+                    found.append(Change(path, node.lineno, before, after, code, own.lineno))
+                    nodes[n] = node
+                    setattr(parent, field, value)
+                visit(node, own if statement or isinstance(node, ast.FunctionDef) else None)
+
+    visit(tree, None)
     return found
 
 
