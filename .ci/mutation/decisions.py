@@ -64,7 +64,7 @@ class Change(Mutant):
         for each in gc.get_objects():
             if type(each) is FunctionType and each.__code__.co_filename == self.code.co_filename:
                 key = each.__code__.co_qualname, each.__code__.co_firstlineno
-                usual[key], each.__code__ = each.__code__, codes[key]
+                usual[key], each.__code__ = each.__code__, codes.get(key, each.__code__)
         return usual
 
 
@@ -108,6 +108,10 @@ def _line(statement: ast.AST) -> str:
     return ast.unparse(statement).splitlines()[0]
 
 
+def _is_strict(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg == "strict"
+
+
 def changes(path: str) -> list[Change]:
     """All mutants of a module. Messages and annotations stay as they are."""
     tree = ast.parse((ROOT / path).read_text())
@@ -119,7 +123,7 @@ def changes(path: str) -> list[Change]:
         for field, value in ast.iter_fields(parent):
             nodes = value if isinstance(value, list) else [value]
             for n, node in enumerate(nodes):
-                if not isinstance(node, ast.AST) or field in {"decorator_list", "returns"}:
+                if not isinstance(node, ast.AST) or field in {"decorator_list", "returns"} or _is_strict(node):
                     continue
                 own = node if isinstance(node, ast.stmt) else statement
                 for other in _instead(node, field) if own and statement else ():
