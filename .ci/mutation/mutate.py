@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """Change a contract in one place after the other and run the tests that should notice; fails if one does not.
 
-    mutate.py [--seconds N] [--workers N] [--batch N] [--sample N] [--check N] [--lines A-B] [--forge] [--list] FILE ...
+    mutate.py [--seconds N] [--workers N] [--sample N] [--check N] [--lines A-B] [--forge] [--list] FILE ...
 
 Files for which there are cases in bulk (`bulk.py`), and those of the court, which its tests deploy by name
 (`deployed.py`), are attacked so first, and what survives without a reason by the forge tests below; all others, and
-everything with --forge, by the forge tests alone. A mutant is killed if a
-result differs, a test fails or the tests take ten times as long as usual, stillborn if it does not compile, and equal
-if the compiler makes the same bytes of it. The others survive. Survivors that have a good reason are listed in
-mutants.txt beside this file, three lines each: `PATH: reason`, the original line after `- ` and the mutant after `+
-`. With --seconds the mutants come in a drawn order (fixed seed), and those for which no time is left are counted and
-not run. With --batch so many mutants, each with its own copy of the tests, are compiled and run at once: it saves
-most of the time where tests are small. With --check so many of the mutants that are killed sixty at a time are run
-alone as well, and have to be killed there too.
+everything with --forge, by the forge tests alone. A mutant is killed if a result differs, a test
+fails or the tests take ten times as long as usual, stillborn if it does not compile, and equal if the compiler makes
+the same bytes of it. The others survive. Survivors that have a good reason are listed in mutants.txt beside this file,
+three lines each: `PATH: reason`, the original line after `- ` and the mutant after `+ `. With --seconds the mutants
+come in a drawn order (fixed seed), and those for which no time is left are counted and not run. With --check so many of
+the mutants that are killed sixty at a time are run alone as well, and have to be killed there too.
 """
 
 import argparse
@@ -22,7 +20,6 @@ import json
 import os
 import queue
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -110,63 +107,6 @@ class Workshop:
         return "equal" if self.compiled() == self.bytes else "survives"
 
 
-def judge(path: str, todo: list[Mutant], workshop: "Workshop") -> dict[Mutant, str]:
-    """What becomes of mutants that are compiled and run together; those that survive are looked at once more alone."""
-    fates: dict[Mutant, str] = {}
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in (".ci/solc", "foundry.toml"):
-            (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, Path(temporary) / name)
-        (Path(temporary) / "node_modules").symlink_to(ROOT / "node_modules")
-        shutil.copytree(ROOT / "fixtures", Path(temporary) / "fixtures")
-        tests = [f"tests/forge/{name}" for name in TESTS[path]]
-        for number, mutant in enumerate(todo):
-            copy = Path(temporary) / "tests" / "forge" / f"m{number}"
-            for name in own([path, *tests]):
-                (copy / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, copy / name)
-            (copy / path).write_text(mutant.applied((ROOT / path).read_text()))
-        while len(fates) < len(todo):
-            command = [FORGE, "test", "--json", "--threads", "1", "--allow-failure"]
-            done = subprocess.run(command, cwd=temporary, capture_output=True, text=True, check=False)
-            output = done.stdout + done.stderr
-            broken = {int(n) for n in re.findall(r"Error[^\n]*\n\s*--> tests/forge/m(\d+)/", output)}
-            for number in broken:
-                fates[todo[number]] = "stillborn"
-                shutil.rmtree(Path(temporary) / "tests" / "forge" / f"m{number}")
-            if broken:
-                continue
-            start = done.stdout.find('{"tests/')
-            if start < 0:
-                sys.exit(f"no results of {path}:\n{output[-3000:]}")
-            suites = json.loads(done.stdout[start:].splitlines()[0])
-            for number, mutant in enumerate(todo):
-                results = [
-                    result["status"]
-                    for suite, content in suites.items()
-                    if suite.startswith(f"tests/forge/m{number}/")
-                    for result in content["test_results"].values()
-                ]
-                if mutant not in fates:
-                    if not results:
-                        sys.exit(f"{path}: no test ran for {mutant}")
-                    fates[mutant] = "killed" if "Failure" in results else workshop.fate(mutant)
-    return fates
-
-
-def attack_together(path: str, todo: list[Mutant], size: int, end: float) -> dict[str, list[Mutant]]:
-    """As `attack`, one batch of `size` mutants after the other."""
-    fates: dict[str, list[Mutant]] = {name: [] for name in ("killed", "stillborn", "equal", "survives", "not run")}
-    with tempfile.TemporaryDirectory() as temporary:
-        workshop = Workshop(Path(temporary), path)
-        for first in range(0, len(todo), size):
-            batch = todo[first : first + size]
-            found = judge(path, batch, workshop) if time.monotonic() < end else dict.fromkeys(batch, "not run")
-            for mutant, fate in found.items():
-                fates[fate].append(mutant)
-    return fates
-
-
 def attack(path: str, todo: list[Mutant], workers: int, end: float) -> dict[str, list[Mutant]]:
     """Run mutants side by side until all have been run or the time is over."""
     fates: dict[str, list[Mutant]] = {name: [] for name in ("killed", "stillborn", "equal", "survives", "not run")}
@@ -194,8 +134,6 @@ def fates_of(path: str, todo: list[Mutant], options: argparse.Namespace, end: fl
     """The mutants by what becomes of them, in bulk or deployed by name, and by the forge tests."""
     special = bulk if path in bulk.FILES else deployed
     if path not in special.FILES or options.forge:
-        if options.batch:
-            return attack_together(path, todo, options.batch, end)
         return attack(path, todo, options.workers, end)
     fates = deployed.attack(path, todo, end, options.check) if special is deployed else bulk.attack(path, todo, end)
     reasons = justified()
@@ -219,7 +157,6 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=sorted({*TESTS, *bulk.FILES, *deployed.FILES}))
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--sample", type=int, default=None, help="only so many of them, drawn by a fixed seed")
     parser.add_argument("--check", type=int, default=0, help="run so many of those killed sixty at a time alone, too")
     parser.add_argument("--lines", default="1-100000", help="only mutants of these lines, as 10-25")

@@ -204,6 +204,7 @@ def test_commitments_differ_in_everything() -> None:
 
 
 def test_numbers_that_no_bid_has() -> None:
+    assert Bid(ME, 0, 1).price < Bid(ME, (1 << 128) - 1, (1 << 32) - 1).price  # the least and the greatest
     for bidder, price, seconds in ((b"", 1, 100), (ME, -1, 100), (ME, 1 << 128, 100), (ME, 1, 0), (ME, 1, 1 << 32)):
         with pytest.raises(ProtocolError):
             Bid(bidder, price, seconds)

@@ -139,6 +139,12 @@ def test_every_wei_in_is_a_wei_out(
     assert min(astuple(payout)) >= 0
 
 
+def test_who_waits_for_a_dead_beacon_behind_a_fallen_proof_loses_its_stake() -> None:
+    """The objector has had its part before."""
+    paid = payouts.abandoned(replace(DEAL, objected=40), decided=True)
+    assert paid == Payout(submitter=1_138 - 31 + 250, holder=303, fund=31 + 501 - 250 - 40)
+
+
 def test_the_escrow_holds_the_fee_of_a_profiler_where_there_is_one() -> None:
     assert DEAL.escrow == 1_001 + 6 + 2 * 100 + 31
     assert EXACT.escrow == DEAL.escrow - 100

@@ -118,6 +118,14 @@ def test_rosters() -> None:
     roster = Roster(b"\1" * 32, 7, members, drawn_partners(beacon, 7, members), beacon=beacon)
     for written in (roster, replace(roster, routes=((0, 1), (2, 3)))):
         assert Roster.decode(written.encode()) == written
+    for name in ("seat", "weight"):
+        widest, wider = (
+            replace(roster, members=(replace(members[0], **{name: value}), *members[1:]))
+            for value in ((1 << 32) - 1, 1 << 32)
+        )
+        assert Roster.decode(widest.encode()) == widest
+        with pytest.raises(ProtocolError, match=name):
+            Roster.decode(wider.encode())
     require_drawn(roster)
     chosen = replace(roster, partners=(0, 1, 2, 3, 4))
     for wrong, before in ((chosen, []), (roster, [beacon]), (replace(roster, beacon=b""), [])):

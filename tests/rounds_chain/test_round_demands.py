@@ -125,6 +125,7 @@ def test_a_roster_is_shown_to_all(toy: ToyRounds) -> None:
     roster, before = toy.rosters[0], {name: toy.free(name) for name in ("ann", "challenger")}
     assert demands.shown_roster(toy.plan_id, roster.document) is None
     demand = demands.demand_roster(challenger, toy.plan_id, entry)
+    assert [event["content"] for event in demands.events("RosterDemanded", id=toy.plan_id)] == [demand.content]
     signature = toy.keys["keeper"].sign(roster.digest)
     with pytest.raises(Reverted, match="OtherDemand"):
         demands.answer_roster(toy.wallets["bob"], demand, toy.made["bob", STEP].entry, roster, signature)

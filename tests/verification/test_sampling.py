@@ -138,11 +138,15 @@ def test_what_no_draw_finds() -> None:
     for segments, cheated in ((10, 11), (10, -1)):
         with pytest.raises(ProtocolError, match="can't be cheated"):
             required_draws(segments, cheated, Fraction(1, 2))
+    for cheated, draws in ((11, 1), (-1, 1), (1, 11), (1, -1)):
+        with pytest.raises(ProtocolError, match="no such draw"):
+            detection_probability(10, cheated, draws)
 
 
 def test_a_share_of_the_segments_is_rounded_up() -> None:
     assert cheated_segments(1000, Fraction("0.05")) == 50
     assert cheated_segments(1001, Fraction("0.05")) == 51
+    assert cheated_segments(1, Fraction(1)) == 1
     assert cheated_segments(7, Fraction(1, 10**9)) == 1
     for segments, fraction in ((0, Fraction(1, 2)), (10, Fraction(0)), (10, Fraction(3, 2))):
         with pytest.raises(ProtocolError, match="no cheating"):

@@ -21,7 +21,7 @@ def in_order(deeds: Iterable[Action], now: int, seconds: Callable[[Action], floa
         timely.append(deed)
         end += seconds(deed)
         while timely and deed.due is not None and end > deed.due:
-            least = min(timely, key=lambda each: (each.due is None or each.due >= now, each.at_stake, -seconds(each)))
+            least = min(timely, key=lambda each: (each.at_stake, -seconds(each)))
             timely.remove(least)
             put_off.append(least)
             end -= seconds(least)

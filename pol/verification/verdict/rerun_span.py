@@ -48,7 +48,7 @@ def is_explained(claim: SegmentClaim, thresholds: Three, outside: Sequence[float
 def are_too_many(outside: int, segments: int) -> bool:
     """Whether so many segments outside of the span of their reruns are more than honest branches explain."""
     below = sum(math.comb(segments, k) * SELDOM**k * (1 - SELDOM) ** (segments - k) for k in range(outside))
-    return outside > 0 and 1 - below <= CHANCE
+    return 1 - below <= CHANCE
 
 
 def _outside(own: Difference, reruns: Sequence[Difference]) -> float:

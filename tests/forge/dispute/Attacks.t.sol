@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
+import {DisputeStorage, Verb} from "../../../contracts/dispute/DisputeStorage.sol";
 import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
 import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
@@ -393,6 +393,8 @@ contract AttacksTest is GameTest {
         _moves(1);
         (bytes memory call,) = _prepare();
         _refuseChanges(call, 4 + 57 + 32, call.length);
+        vm.expectEmit(address(game));
+        emit DisputeStorage.Refuted(number, Verb.PROVE_SUM, abi.encodePacked(leafSums[1][0], leafSums[0][0]));
         _send(challenger, call);
         _expectResult(false);
     }

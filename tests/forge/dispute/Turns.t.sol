@@ -205,6 +205,15 @@ contract TurnsTest is GameTest {
 
     // --- what is logged ---
 
+    function test_a_start_is_logged() public {
+        StartParams memory s = _replay(2);
+        bytes memory payload = abi.encodePacked(_stateRoot(STEP), bytes32(uint256(1)));
+        bytes32 id = keccak256(abi.encode(block.chainid, address(game), uint256(1), s));
+        vm.expectEmit(address(game));
+        emit DisputeGame.Started(1, asserter, challenger, id, s, _header(), payload);
+        resolver.start(game, s, _header(), payload);
+    }
+
     /// @dev The only log of the call is a move's: verb, index and payload.
     function _expectMoved(Verb verb, uint256 index) private {
         vm.recordLogs();

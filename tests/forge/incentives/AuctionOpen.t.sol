@@ -40,6 +40,9 @@ contract AuctionOpenTest is AuctionBase {
     }
 
     function test_one_round_at_a_time() public {
+        bytes32 first = keccak256(abi.encode(block.chainid, address(auction), address(desk), TASK, uint32(1), _terms()));
+        vm.expectEmit(address(auction));
+        emit IAuction.RoundOpened(first, address(desk), TASK, 1, _terms(), uint48(vm.getBlockTimestamp() + WINDOW));
         _open();
         vm.expectRevert(abi.encodeWithSelector(IAuction.RoundNotOver.selector, id));
         desk.open(TASK, _terms());

@@ -157,6 +157,8 @@ contract AuctionRevealTest is AuctionBase {
         vm.assertEq(auction.round(id).secondScore, 10 ether);
         vm.assertEq(auction.round(id).leader, address(0));
         _toEnd();
+        vm.expectEmit(address(auction));
+        emit IAuction.BidForfeited(id, bob, (STAKE + 15) / 16);
         auction.forfeit(id, bob);
         vm.assertEq(vault.free(bob), MONEY - (STAKE + 15) / 16);
     }

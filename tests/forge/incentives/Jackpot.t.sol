@@ -148,6 +148,8 @@ contract JackpotTest is LotteryBase {
         _toClosed(TASK, secret);
         uint64 until = _now() + CATCH_WINDOW;
         vm.warp(until);
+        vm.expectEmit(address(jackpot));
+        emit IJackpot.Caught(TASK, 1, alice, 0, 1 ether);
         _claim(TASK, alice, 0, SALT);
         vm.expectRevert(abi.encodeWithSelector(IJackpot.TooEarly.selector, until));
         jackpot.sweep(TASK);

@@ -55,6 +55,8 @@ contract VaultDutyTest is VaultBase {
     }
 
     function test_the_last_second() public {
+        vm.expectEmit(address(vault));
+        emit IStakeVault.Leaving(address(desk), KEY, alice, 3 ether, until);
         desk.startExit(KEY, alice, 3 ether);
         vm.warp(until - 1);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotYet.selector, until));
@@ -177,6 +179,8 @@ contract VaultDutyTest is VaultBase {
         vm.assertEq(vault.pot(address(otherDesk), OTHER_KEY), 1 ether);
         desk.move(KEY, address(otherDesk), OTHER_KEY, 0.5 ether);
         vm.assertEq(vault.pot(address(otherDesk), OTHER_KEY), 1.5 ether);
+        vm.expectEmit(address(vault));
+        emit IStakeVault.Paid(address(otherDesk), OTHER_KEY, bob, 1.5 ether);
         otherDesk.pay(OTHER_KEY, bob, 1.5 ether);
         _expectFree(bob, BROUGHT + 1.5 ether);
     }
