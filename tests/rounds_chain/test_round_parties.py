@@ -154,7 +154,8 @@ def test_a_settlement_ends_and_pays(trained: Trained) -> None:
     accused = pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["bob"].address)
     assert (accused.state, len(accused.accusations)) == ("waits", 1)
     assert trained.until_idle(trained.party("bob")) == ["answer a demand"]
-    closes = shares.line(toy.plan_id, 0, toy.wallets["bob"].address).closes
+    quiet = trained.contracts.bonds.bond(toy.plan_id, toy.wallets["bob"].address).quiet
+    closes = max(quiet, shares.settlement(toy.plan_id, 0).closes)
     earned = toy.free("bob") - before["bob"]
     toy.connection.wait_until(closes + 1)
     assert pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address).state == "due"
@@ -288,6 +289,23 @@ def test_an_unstaked_member_is_shown_and_its_keeper_warned(trained: Trained) -> 
     assert "never put up a stake: have it join" in told.why
     assert trained.until_idle(trained.party("ann"), Mode.RESOLVE) == ["show an unstaked member"]
     assert bonds.bond(toy.plan_id, keeper).standing is Standing.SLASHED
+
+
+def test_the_keeper_says_how_long_its_log_is_when_a_worker_has_gone(trained: Trained) -> None:
+    """While the newest roster has the worker it waits, for half of its window at most: that round is logged yet."""
+    toy, bonds, bob = trained.toy, trained.contracts.bonds, trained.toy.wallets["bob"]
+    bonds.leave(bob, toy.plan_id)
+    toy.connection.wait_until(bonds.bond(toy.plan_id, bob.address).until + 1)
+    bonds.depart(bob, toy.plan_id)
+    assert "ask for the length of the log" in trained.until_idle(trained.party("ann"), Mode.RESOLVE)
+    (demand,) = trained.contracts.demands.demands(toy.plan_id)
+    keeper = trained.party("keeper")
+    assert "answer a demand" not in trained.until_idle(keeper)
+    toy.connection.wait_until(demand.deadline - MONEY.answer_window // 2 + 1)
+    assert "answer a demand" in trained.until_idle(keeper)
+    assert keeper.kept.head is not None
+    assert bonds.bond(toy.plan_id, bob.address).entries == keeper.kept.head.size
+    assert "ask for the length of the log" not in trained.until_idle(trained.party("ann"), Mode.RESOLVE)
 
 
 @pytest.mark.parametrize(
