@@ -111,42 +111,6 @@ contract ChallengeTest is MarketBase {
         _expectRefused(old, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
     }
 
-    function test_nobody_challenges_before_the_disclosure() public {
-        _toWatched(true, false);
-        _expectRefused(_charge(0), abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
-    }
-
-    function test_the_verifier_does_not_fight_itself() public {
-        _toContested(true);
-        ClaimCharge memory charge = _charge(0);
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
-        challenges.challenge(id, charge, _opening(type(uint128).max));
-        _announceCharge(solver, charge);
-        vm.prank(solver);
-        challenges.challenge(id, charge, _opening(type(uint128).max));
-        vm.assertEq(challenges.contested(id).open, 1);
-    }
-
-    function test_the_last_second_counts() public {
-        _toContested(true);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
-        settlement.settle(id);
-        _challenge();
-    }
-
-    function test_a_second_late_is_late() public {
-        _toContested(true);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline + 1);
-        _expectRefused(_charge(0), abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        settlement.settle(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Closed));
-        settlement.settle(id);
-    }
-
     /// @dev The chain rejects a segment with a zero state whatever the verifier says about it: there is nothing to
     /// disagree with.
     function test_a_claim_about_a_zero_state_is_beyond_challenge() public {

@@ -2,10 +2,8 @@
 pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {IObjections, Segment} from "../../../contracts/market/IObjections.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
 import {Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
@@ -13,72 +11,14 @@ import {ObjectionBase} from "./ObjectionBase.sol";
 
 /// @notice Who sits and isn't served says so: two end the training, and one alone answers for it if a verdict stands.
 contract UnservedTest is ObjectionBase {
-    event Unserved(bytes32 indexed taskId, uint32 indexed seating, address indexed verifier, uint256 bond);
-    event WordEnded(bytes32 indexed taskId, address indexed verifier, uint256 bond, bool lost);
-    event NotServed(bytes32 indexed taskId, address indexed solver, uint256 left, uint256 share, uint256 half);
-
     uint128 private constant STAKE = 20 ether;
     int256 private constant ALL = int256(uint256(STAKE));
     // Seven tenths of that and of a price of 8 ether; and 44 of its hundredths.
-    int256 private constant BOND = 19.6 ether;
     int256 private constant SHARE = 8.624 ether;
 
     function _terms() internal view override returns (Terms memory s) {
         s = super._terms();
         (s.solverStake, s.verifierStake, s.bond) = (STAKE, STAKE, STAKE / 4);
-    }
-
-    /// @dev Noise, served to nobody but an accomplice. Without this verb whoever else is drawn can only lose its stake,
-    /// so it leaves the seat to the accomplice, who accepts.
-    function test_two_that_are_not_served_end_the_training() public {
-        _toExactlyVerifying(false);
-        uint32 seating = registry.task(id).seating;
-        vm.expectEmit(address(settlement));
-        emit Unserved(id, seating, verifier, uint256(BOND));
-        _say(verifier);
-        _expectStatus(Status.Committed);
-        vm.assertEq(registry.task(id).holder, address(0));
-        vm.assertEq(_gain(verifier), -BOND);
-        vm.assertEq(settlement.unservedBy(id)[0], verifier);
-        _seatVerifier(nextVerifier, false);
-        vm.assertEq(registry.task(id).seating, seating + 1);
-        uint256 rest = _rest();
-        vm.expectEmit(address(settlement));
-        emit WordEnded(id, verifier, uint256(BOND), false);
-        vm.expectEmit(address(settlement));
-        emit WordEnded(id, nextVerifier, uint256(BOND), false);
-        vm.expectEmit(address(settlement));
-        emit NotServed(id, solver, STAKE, uint256(SHARE), 0);
-        _say(nextVerifier);
-        _expectStatus(Status.Bidding);
-        vm.assertEq(_gain(solver), -ALL);
-        vm.assertEq(_gain(verifier), SHARE);
-        vm.assertEq(_gain(nextVerifier), SHARE);
-        vm.assertEq(_rest() - rest, uint256(ALL - 2 * SHARE));
-        vm.assertEq(settlement.unservedBy(id)[0], address(0));
-        vm.assertEq(vault.locked(address(settlement), id, submitter), settlement.escrowOf(_terms()));
-        // The next solver begins without a word against it.
-        _award();
-        vm.assertEq(vault.locked(address(settlement), id, solver), STAKE);
-        _commit();
-        _toStood(verifier, true);
-        vm.assertTrue(registry.task(id).outcome == Outcome.Accepted);
-        vm.assertEq(_gain(solver), 8 ether - ALL);
-    }
-
-    function test_a_verdict_that_stands_takes_the_bond_for_the_fund() public {
-        for (uint256 accepts = 0; accepts < 2; ++accepts) {
-            setUp();
-            _toSaid();
-            uint256 rest = _rest();
-            _toStood(nextVerifier, accepts == 1);
-            vm.assertEq(_gain(verifier), -BOND);
-            vm.assertEq(_gain(nextVerifier), 1 ether);
-            vm.assertEq(_gain(solver), accepts == 1 ? int256(8 ether) : -ALL);
-            uint256 paid = accepts == 1 ? 0.04 ether : STAKE / 2;
-            vm.assertEq(_rest() - rest, uint256(BOND) + jackpot.tax(_terms().jackpot) + paid);
-            vm.assertEq(vault.locked(address(settlement), id, verifier), 0);
-        }
     }
 
     /// @dev It has read the states in the end.
@@ -96,32 +36,6 @@ contract UnservedTest is ObjectionBase {
         _say(verifier);
     }
 
-    function test_only_who_sits_says_so_and_in_its_window() public {
-        _toExactlyCommitted();
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
-        _say(verifier);
-        _seatVerifier(verifier, false);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, nextVerifier));
-        _say(nextVerifier);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline + 1);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        _say(verifier);
-        vm.warp(deadline);
-        _say(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotUnserved.selector, id));
-        settlement.claimUnserved(id);
-    }
-
-    /// @dev As with a default: nobody leaves a duty before it is known.
-    function test_nobody_leaves_a_duty_that_is_not_known() public {
-        _toExactlyCommitted();
-        _give(proofs.proof(id).round, "draw");
-        _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyUnknown.selector, id));
-        _say(verifier);
-    }
-
     function test_a_default_costs_what_it_has_cost_and_ends_no_word() public {
         _toSaid();
         _seatVerifier(nextVerifier, false);
@@ -134,23 +48,7 @@ contract UnservedTest is ObjectionBase {
         vm.assertEq(_gain(verifier), SHARE);
     }
 
-    /// @dev By a friend's demand behind the first word that word was worth nothing, or its bond.
-    function test_withheld_data_prove_the_word_and_a_silent_beacon_frees_its_bond() public {
-        for (uint256 stood = 0; stood < 2; ++stood) {
-            setUp();
-            _toSaid();
-            if (stood == 1) _toDisclosed(nextVerifier, true);
-            _pass(stood * _terms().challengeWindow);
-            _withhold(_demand(challenger));
-            _expectStatus(Status.Bidding);
-            vm.assertEq(_gain(verifier), SHARE);
-            vm.assertEq(_gain(challenger), 0);
-            int256 fee = stood == 1 ? int256(1 ether) : int256(0);
-            vm.assertEq(_gain(nextVerifier), fee);
-            vm.assertEq(_gain(submitter), _afterHalf() - fee);
-            _expectAllPaid();
-        }
-        setUp();
+    function test_a_silent_beacon_frees_the_bond() public {
         _toSaid();
         _pass(14 days + 1);
         settlement.abandon(id);
@@ -264,9 +162,5 @@ contract UnservedTest is ObjectionBase {
 
     function _tax() private view returns (int256) {
         return int256(jackpot.tax(_terms().jackpot));
-    }
-
-    function _afterHalf() private view returns (int256) {
-        return int256(uint256(STAKE / 2)) - int256(settlement.escrowOf(_terms()));
     }
 }
