@@ -14,7 +14,6 @@ from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.beacon.beacon_contract import Beacon
 from pol.chain.beacon.drand_relays import Relays
-from pol.chain.contract.binding import deploy_contract
 from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind, Settings
 from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.node.connection import Connection
@@ -119,16 +118,6 @@ def test_drand_is_refused_where_the_chain_has_no_precompiles_for_it() -> None:
         wallet = toy_market.wallets(connection)["deployer"]
         with pytest.raises(Reverted, match="PrecompileMissing"):
             deploy(wallet, Settings(wallet.address, beacon=BeaconKind.DRAND))
-
-
-def test_a_short_delay_is_refused() -> None:
-    with node("osaka") as connection:
-        wallet = toy_market.wallets(connection)["deployer"]
-        with pytest.raises(Reverted, match="DelayTooShort"):
-            deploy_contract(wallet, "DrandBeacon", 23)
-        beacon = Beacon(connection, deploy_contract(wallet, "DrandBeacon", 24), BeaconKind.DRAND)
-        beacon.submit(wallet, ROUNDS["quicknet"][0])
-        assert beacon.seed(1) == ROUNDS["quicknet"][0].seed
 
 
 def test_a_deployment_says_which_beacon_it_has() -> None:

@@ -46,26 +46,16 @@ def results(row: dict[str, str]) -> set[str]:
     return {text for key, text in row.items() if key not in {"status", "call", "by"}}
 
 
-def moves_of_parties() -> Moves:
-    """The moves that calls of parties cause."""
+def moves(by_desks: bool) -> Moves:
+    """The moves that calls of parties cause, one after the other, or those that the registry admits from desks."""
     found: Moves = defaultdict(set)
     for row in rows():
-        for ways in results(row) if row["by"] not in DESKS else ():
+        for ways in results(row) if (row["by"] in DESKS) is by_desks else ():
             begin = row["status"]
             for end in ways.split():
                 if end in STATUSES:
-                    found[begin, end].add(row["call"])
-                begin = end
-    return found
-
-
-def moves_of_desks() -> Moves:
-    """The moves that the registry admits from desks."""
-    found: Moves = defaultdict(set)
-    for row in rows():
-        if row["by"] in DESKS:
-            for end in row["always"].split():
-                found[row["status"], end].add(row["by"])
+                    found[begin, end].add(row["by"] if by_desks else row["call"])
+                begin = begin if by_desks else end
     return found
 
 
@@ -94,14 +84,14 @@ def test_every_call_has_a_row_in_every_status() -> None:
 def test_parties_move_a_task_as_specified() -> None:
     expected = {way: {INSIDE.get(verb, verb) for verb in verbs} for way, verbs in specified().items()}
     assert len(expected) > 20
-    assert moves_of_parties() == expected
+    assert moves(by_desks=False) == expected
 
 
 def test_desks_may_move_a_task_where_a_verb_of_theirs_does() -> None:
     expected = {
         way: {verb.partition(".")[0] for verb in verbs} - {"TaskRegistry"} for way, verbs in specified().items()
     }
-    assert moves_of_desks() == {way: desks for way, desks in expected.items() if desks}
+    assert moves(by_desks=True) == {way: desks for way, desks in expected.items() if desks}
 
 
 def test_the_client_knows_every_refusal() -> None:
