@@ -61,7 +61,6 @@ def groups() -> Iterator[tuple[Terms, str]]:
     yield EXACT, f"reruns !1; rerun_count !1; profiled !1; profile_window !60; second_price {MOST_SECOND}"
     yield replace(EXACT, look_margin=1), "looks !1"
     for name in WINDOWS:
-        # The watch is longer than the window of commitments, a training may be long.
         low, high = COMMIT_WINDOW + 1 if name == "watch" else 60, (365 if name == "training" else 90) * DAY
         yield ORDINARY, f"{name}_window !0 !59 !{low - 1} {low} !{high + 1} {high} !{UINT32}"
     yield ORDINARY, f"clock !0 !599 600 !{14 * DAY + 1} {14 * DAY} !{UINT32}"
@@ -137,7 +136,6 @@ def test_the_client_says_each_bound_before_the_contract_refuses() -> None:
 
 
 def test_a_price_that_no_desk_could_hold_is_refused() -> None:
-    """The settlement's error of its own: `PriceTooHigh`."""
     with pytest.raises(ProtocolError, match="the price is"):
         require(replace(ORDINARY, work_units=MOST, unit_price=MOST), CHANCE.shares, 1, COMMIT_WINDOW)
 

@@ -9,7 +9,6 @@ from lab.incentives.auction_rules import forfeited
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.public_calls import public_call
@@ -119,28 +118,6 @@ def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: To
     deed.act()
     assert verdicts.patient_until(proven) == 0
     assert acts(public_call(watcher, proven)).verb == "open the watch"
-
-
-def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -> None:
-    """The first verifier lies without a duty and gives up; the second posts what the watcher had named."""
-    liar, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
-    market, terms = watcher.market, watcher.market.registry.terms(proven)
-    seated_with_duty(liar, proven, forced=False)
-    (verdict,) = liar.replay(proven)
-    assert verdict.claim is not None
-    liar.post(proven, [replace(verdict, claim=replace(verdict.claim, replay=b"\x07" * 32))])
-    liar.open_watch(proven)
-    (finding,) = watcher.watch(proven)
-    after_watch(liar, proven)
-    assert not liar.disclose(proven)
-    dispute = watcher.challenge(proven, finding)
-    while market.game.winner(dispute) is Side.NONE:
-        liar.session(proven, dispute).advance() or watcher.session(proven, dispute).advance()
-    assert market.game.winner(dispute) is Side.CHALLENGER
-    verified(late, proven)
-    settle(late, proven)
-    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
-    assert gain(watcher, tickets=1) == terms.verifier_stake // 2 + share(watcher, proven)
 
 
 @pytest.mark.parametrize("watched", [False, True])
