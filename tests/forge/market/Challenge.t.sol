@@ -31,28 +31,18 @@ contract ChallengeTest is MarketBase {
         vm.assertEq(keccak256(game.payload()), keccak256(PAYLOAD));
     }
 
-    function test_a_distance_goes_to_court_between_replay_and_end() public {
+    function test_sums_go_to_court_between_replay_and_end_or_start() public {
         _toContested(true);
-        for (uint8 c = 1; c <= 3; ++c) {
+        for (uint8 i = 0; i < 6; ++i) {
             ClaimCharge memory charge = _charge(0);
-            (charge.kind, charge.component) = (2, c);
+            (charge.kind, charge.component) = (2 + i % 2, 1 + i / 2);
             _start(charge);
             (StartParams memory p, Claim memory claim) = (game.started(), charge.claim);
-            vm.assertTrue(p.x == claim.replay && p.y == claim.end && p.component == c && p.kind == 2);
-            vm.assertEq(p.sum, claim.distances[c - 1]);
+            bool isDistance = i % 2 == 0;
+            vm.assertTrue(p.x == claim.replay && p.y == (isDistance ? claim.end : claim.start));
+            vm.assertTrue(p.component == charge.component && p.kind == charge.kind);
+            vm.assertEq(p.sum, (isDistance ? claim.distances : claim.references)[i / 2]);
             vm.assertTrue(p.start == 0 && p.end == 0 && p.steps == 0);
-        }
-    }
-
-    function test_a_reference_goes_to_court_between_replay_and_start() public {
-        _toContested(true);
-        for (uint8 c = 1; c <= 3; ++c) {
-            ClaimCharge memory charge = _charge(0);
-            (charge.kind, charge.component) = (3, c);
-            _start(charge);
-            (StartParams memory p, Claim memory claim) = (game.started(), charge.claim);
-            vm.assertTrue(p.x == claim.replay && p.y == claim.start && p.component == c && p.kind == 3);
-            vm.assertEq(p.sum, claim.references[c - 1]);
         }
     }
 

@@ -130,15 +130,7 @@ contract CounterclaimsTest is CounterclaimBase {
         claim = _bad(free);
         claim.end = "another";
         _refuse(claim, new Rerun[](0), abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(free) + 1));
-        claim = _bad(_one(true));
-        vm.warp(registry.task(id).deadline);
-        _counterclaimOf(challenger, claim, new Rerun[](0));
-        _pass(1);
-        _refuse(
-            claim,
-            new Rerun[](0),
-            abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, registry.task(id).deadline)
-        );
+        _counterclaim(challenger, _one(true));
     }
 
     function test_drawn_segments_are_left_to_the_verdict() public {

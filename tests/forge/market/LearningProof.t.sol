@@ -4,25 +4,11 @@ pragma solidity 0.8.37;
 import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {IProofRegistry, ProofOfTask} from "../../../contracts/market/IProofRegistry.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice The checkpoint log on chain only grows, and ends complete.
 contract LearningProofTest is MarketBase {
-    function test_progress_grows_the_log() public {
-        _toTraining();
-        for (uint64 size = 1; size <= 5; ++size) {
-            vm.expectEmit(address(proofs));
-            emit IProofRegistry.ProgressPosted(id, size, _root(size));
-            _progress(size);
-            vm.assertEq(proofs.proof(id).root, _root(size));
-            vm.assertEq(proofs.proof(id).size, size);
-        }
-        _commit();
-        _expectStatus(Status.Committed);
-    }
-
     function test_a_solver_may_commit_without_progress() public {
         _toTraining();
         uint64 round = toyBeacon.nextRound();
