@@ -5,8 +5,8 @@ import {Status} from "./TaskTypes.sol";
 
 /// @title Lifecycle
 /// @notice Every way of a task from one status to the next, and the desks that may take it there. What is closed stays
-/// closed. docs/spec/market.md, "Transitions", is the same table; `tests/chain/test_lifecycle.py` compares them row by
-/// row.
+/// closed. docs/spec/market.md, "Transitions", is the same table; `tests/chain/test_transitions.py` compares it with what the
+/// desks do.
 library Lifecycle {
     // A bit for each desk that moves tasks.
     uint256 internal constant REGISTRY = 1; // by itself: the verb of a party

@@ -3,16 +3,23 @@
 from typing import Any
 
 import pytest
+from manual_node import COUNTER
 from web3.types import FilterParams, LogReceipt
 
 import toy_market
 from anvil_node import anvil_node
 from misbehaving_nodes import Pass, gateway
+from node_snapshots import order
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.market import Market
 from pol.chain.node.connection import Connection
+from pol.dispute.encoding.move_gas import BLOCK_GAS
 from pol.errors import OperationalError, ProtocolError
+
+LOOP = "0x5f355b60019003806002570000"
+"""Counts its argument down to zero; 26 gas each time."""
+BLOCK = 30_000_000
 
 
 def market_on(connection: Connection) -> tuple[Market, Wallet, Deployment]:
@@ -143,3 +150,20 @@ def test_an_event_that_a_lagging_back_end_leaves_out_is_read_later() -> None:
                 market.vault.deposit(wallet, number)
                 seen = [event["amount"] for event in vault.events("Deposited")]
                 assert seen == {1: [1], 2: [1], 3: [1, 2], 4: [1, 2], 5: [1, 2], 6: [1, 2, 3, 4, 5, 6]}[number]
+
+
+@pytest.mark.parametrize(("hardfork", "most"), [("prague", BLOCK), ("osaka", BLOCK_GAS)])
+def test_a_margin_of_gas_is_as_large_as_there_is_room(hardfork: str, most: int) -> None:
+    """A call whose gas fits into a transaction is sent, also where a quarter more would not fit."""
+    with anvil_node("--gas-limit", str(BLOCK), hardfork=hardfork) as url:
+        connection = Connection.to(url)
+        order(connection, "anvil_setCode", COUNTER, LOOP)
+        wallet = Wallet.create(connection, b"\x07" * 32)
+        order(connection, "anvil_setBalance", wallet.address, hex(10**20))
+        for share in (0.5, 0.9):
+            gas = round(share * most)
+            receipt = wallet.send_data(COUNTER, (gas // 26).to_bytes(32, "big"), "loop")
+            assert receipt["status"] == 1
+            sent = connection.web3.eth.get_transaction(receipt["transactionHash"])["gas"]
+            assert sent <= most
+            assert sent >= 1.05 * receipt["gasUsed"]

@@ -11,10 +11,8 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.desks.data_demands import DataDemand, DataDemands
 from pol.chain.desks.market import Market
 from pol.chain.node.connection import Connection
-from pol.commitments import merkle
 from pol.commitments.checkpoint_log import CheckpointLog, verify_inclusion
 from pol.commitments.state_leaf import StatePiece, prove
-from pol.commitments.tensor import ListTag, list_root_over_tree, root_over_tree
 from pol.graph.tensor_type import LEAF_WORDS
 from shared_chain import SharedChain
 from toy_market import INTERVAL, committed, lent, seat, segment_traces, terms_of
@@ -62,25 +60,6 @@ def asked_of(chain: SharedChain) -> Iterator[Asked]:
         task_id = committed(ground, terms_of(first), roots)
         seat(ground, "verifier", task_id)
         yield Asked(ground.connection, ground.market, ground.wallets, task_id, CheckpointLog(roots), states)
-
-
-def root_of(piece: StatePiece, position: int, leaf: int) -> bytes:
-    """The state root that follows from a piece of a state of the toy's program at a place."""
-    types = [slot.type for slot in PROGRAM.slots]
-    slot, tensor = position % (1 << merkle.depth(len(types))), merkle.PAD
-    if slot < len(types):
-        place = leaf % (1 << merkle.depth(types[slot].leaves))
-        hash_ = merkle.leaf_hash(piece.leaf) if place < types[slot].leaves else merkle.PAD
-        tensor = root_over_tree(types[slot], merkle.climb(hash_, place, piece.branch))
-    return list_root_over_tree(ListTag.STATE, len(types), merkle.climb(tensor, slot, piece.tensor_branch))
-
-
-def test_pieces_lead_to_the_root_of_their_state() -> None:
-    trace = segment_traces()[0]
-    for position in range(5):
-        for leaf in (0, 5, 6, 7, 8):
-            piece = prove(PROGRAM, trace.state(INTERVAL), position, leaf)
-            assert root_of(piece, position, leaf) == trace.state_root(INTERVAL)
 
 
 def test_every_place_is_shown_and_the_chain_agrees(asked_of: Asked) -> None:

@@ -16,10 +16,11 @@ from manual_node import COUNTER, ONCE, Pool, count, pool
 from anvil_node import anvil_node
 from misbehaving_nodes import Pass, Raw, gateway
 from pol.chain.account.gas_fees import GWEI
-from pol.chain.account.outbox_journal import IntentState, SqliteJournal
+from pol.chain.account.outbox_journal import IntentState, OutgoingCall, SqliteJournal
 from pol.chain.account.wallet import Wallet
 from pol.errors import OperationalError, ProtocolError
 
+GENESIS = b"\x01" * 32
 LATE = (0.0, 0.5, 3.0, 30.0)
 """Seconds of a block's age at which a node gives the receipts of its transactions."""
 BLOCKS = (0.0, 2.0, 12.0)
@@ -110,7 +111,7 @@ def play(block: float, late: float, faults: tuple[str, ...], folder: Path) -> tu
     """Calls and transactions after one call through these faults; a killed process is followed by another one."""
     with lagging(block, late, faults) as node:
         for process in range(3):
-            journal = SqliteJournal(folder / "j.sqlite", b"\x01" * 32)
+            journal = SqliteJournal(folder / "j.sqlite", GENESIS)
             wallet = node.wallet(journal=journal)
             node.steps = []
             if process == 0:
@@ -129,7 +130,7 @@ def play(block: float, late: float, faults: tuple[str, ...], folder: Path) -> tu
                 journal.close()
         node.wait(20)
         node.steps = []
-        wallet.keep(SqliteJournal(folder / "j.sqlite", b"\x01" * 32), node.told.append)
+        wallet.keep(SqliteJournal(folder / "j.sqlite", GENESIS), node.told.append)
         wallet.outbox.resume()  # what a reorganization took after it was done
         return node.counted(), node.nonce(wallet)
 
@@ -175,6 +176,35 @@ def test_a_strangers_transaction_has_to_be_deep() -> None:
         count(wallet)
         node.mine()
         assert (node.counted(), node.counted(ONCE), node.nonce(wallet)) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("then", ["again", "careless", "journal lost"])
+def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> None:
+    """The effect happens once, also if the next process doesn't look, or finds no journal."""
+    with pool() as node:
+        journal, send = SqliteJournal(tmp_path / "j.sqlite", GENESIS), node.eth.send_raw_transaction
+        first = node.wallet(journal=journal)
+
+        def dies(raw: HexBytes) -> None:
+            if moment == "after":
+                send(raw)
+            kill()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(node.eth, "send_raw_transaction", dies)
+            with pytest.raises(Killed):
+                count(first)
+        journal.close()
+        path = tmp_path / ("lost.sqlite" if then == "journal lost" else "j.sqlite")
+        again = node.wallet(journal=SqliteJournal(path, GENESIS))
+        if then == "careless":
+            count(again)
+        else:
+            again.outbox.resume()
+            again.outbox.send(OutgoingCall("count", COUNTER, data=b"\x01"), lambda: node.counted() >= 1)
+        node.mine(2)
+        assert (node.counted(), node.nonce(again)) == (1, 1)
 
 
 def killed_after_a_call(wallet: Wallet) -> None:

@@ -7,23 +7,19 @@ from random import Random
 import pytest
 
 import toy_market
-from hostile_players import LyingSums
 from node_snapshots import unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
 from pol.chain.court.dispute_game import resignation
 from pol.chain.desks.task_registry import Status
-from pol.claims.distance import UNEQUAL
 from pol.demo.lying_players import Lie, LyingTrace, draw_lie
 from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.moves import Answer, Describe, DescribeSlot, ProveSlot, ProveStep
 from pol.dispute.one_step import disputed
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
-from pol.dispute.position import ClaimKind, Position, Side
+from pol.dispute.play.honest_players import Player, ReplayPlayer
+from pol.dispute.position import Position, Side
 from pol.errors import ProtocolError
-from pol.graph.step_program import Component
 from pol.roles.party.dispute_session import DisputeSession, MoveMade
 from shared_chain import SharedChain
 from toy_market import ETHER, Ground, ToyMarket
@@ -170,23 +166,6 @@ def test_a_challenger_whose_state_its_own_trace_does_not_yield_gives_up(toy: Toy
     assert toy.game.winner(dispute) is Side.ASSERTER
     assert moves[-1].move is None
     assert isinstance(moves[-1].upheld, ProveSlot)
-
-
-@pytest.mark.parametrize("component", list(Component))
-@pytest.mark.parametrize("kind", [ClaimKind.DISTANCE, ClaimKind.REFERENCE])
-def test_an_honest_distance_stands(toy: ToyMarket, kind: ClaimKind, component: Component) -> None:
-    """Whatever slot the challenger sees an excess in: of this component, or of another one."""
-    honest, segment = toy.honest, toy.claim.segment
-    start, end = honest.state(segment * toy_market.INTERVAL), honest.state((segment + 1) * toy_market.INTERVAL)
-    sums = SumEvidence(honest.program, component, end, end if kind is ClaimKind.DISTANCE else start)
-    slot = next(i for i, s in enumerate(honest.program.slots) if s.component == component)
-    challenger = SumPlayer(LyingSums(sums, slot, 0, 7))
-    if sums.total() == UNEQUAL:
-        # Nothing is more than the largest distance; so the challenger says less.
-        challenger = SumPlayer(LyingSums(sums, slot, 0, -7))
-    dispute = toy.challenge(challenger, kind, component)
-    play(toy, dispute, SumPlayer(sums), challenger)
-    assert toy.game.winner(dispute) is Side.ASSERTER
 
 
 def test_a_move_that_has_been_made_is_not_made_again(toy: ToyMarket) -> None:

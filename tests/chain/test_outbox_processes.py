@@ -1,58 +1,19 @@
-"""Processes that are killed, and journals that are damaged."""
+"""What journals keep, and journals that are damaged."""
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from manual_node import COUNTER, KEY, Pool, count, pool
+from manual_node import COUNTER, count, pool
 
-from anvil_node import anvil_node
 from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, SqliteJournal
-from pol.chain.account.wallet import Wallet
 from pol.errors import OperationalError
 
 pytestmark = pytest.mark.long
 
-CHILD = Path(__file__).parent / "outbox_child.py"
 GENESIS = b"\x01" * 32
 INTENT = Intent(0, 5, "move", COUNTER, 10**20, b"\x01\x02", 100_000)
 ATTEMPT = Attempt(b"\x02" * 32, 2**200, 7, b"raw")
-
-
-def child(url: str, directory: Path, moment: str) -> subprocess.Popen[str]:
-    path = os.pathsep.join([str(CHILD.parent), str(CHILD.parent.parent)])
-    return subprocess.Popen(
-        [sys.executable, str(CHILD), url, str(directory), moment],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-
-
-def ended(process: subprocess.Popen[str], code: int) -> str:
-    out, errors = process.communicate(timeout=300)
-    assert process.returncode == code, errors
-    return out
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("then", ["never", "careless", "journal lost"])
-def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> None:
-    """The effect happens once, also if the next process doesn't look, or finds no journal."""
-    with anvil_node("--block-time", "1") as url:
-        node = Pool(url)
-        node.wallet()
-        ended(child(url, tmp_path, moment), -signal.SIGKILL)
-        if then == "journal lost":
-            for file in tmp_path.iterdir():
-                file.unlink()
-        assert ended(child(url, tmp_path, "careless" if then == "careless" else "never"), 0) == "1\n"
-        node.connection.wait_for_block(node.connection.block_number() + 2)
-        assert (node.counted(), node.eth.get_transaction_count(Wallet.create(node.connection, KEY).address)) == (1, 1)
 
 
 def journals(path: Path) -> list[MemoryJournal]:

@@ -27,6 +27,7 @@ interface Vm {
     function assertEq(bytes calldata left, bytes calldata right) external pure;
     function assertEq(bytes calldata left, bytes calldata right, string calldata message) external pure;
     function assertEq(address left, address right) external pure;
+    function assertEq(string calldata left, string calldata right, string calldata message) external pure;
     function assertEq(bool left, bool right) external pure;
     function assertNotEq(uint256 left, uint256 right) external pure;
     function assertNotEq(bytes32 left, bytes32 right) external pure;
@@ -79,6 +80,7 @@ interface Vm {
     function prank(address sender) external;
     function prevrandao(uint256 value) external;
     function readFile(string calldata path) external view returns (string memory);
+    function readLine(string calldata path) external view returns (string memory line);
     function recordLogs() external;
     function resumeGasMetering() external;
     function revertToState(uint256 snapshot) external returns (bool done);

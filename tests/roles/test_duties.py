@@ -9,13 +9,11 @@ from lab.incentives.auction_rules import forfeited
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
-from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.paid_reports import report_leak
 from pol.roles.whistleblower.whistleblower import Whistleblower
@@ -70,10 +68,6 @@ def test_a_forced_error_is_planted_found_disclosed_and_paid(proven: bytes, town:
     assert watcher.watched(proven) == [0]
     (finding,) = watcher.watch(proven)
     assert finding.charge.kind is ClaimChargeKind.REPLAY
-    with pytest.raises(Reverted, match="WrongStatus"):
-        watcher.challenge(proven, finding)
-    with pytest.raises(Reverted, match="DeadlineNotPassed"):
-        verifier.disclose(proven)
     after_watch(verifier, proven)
     assert verifier.disclose(proven)
     assert market.verdicts.claims(proven, SECOND) == [verdict.claim]
@@ -107,8 +101,6 @@ def test_where_nothing_is_wrong_nobody_commits_and_the_reserve_is_swept(proven: 
     assert not verifier.disclose(proven)
     settle(verifier, proven)
     jackpot = market.registry.terms(proven).jackpot
-    with pytest.raises(Reverted, match="TooEarly"):
-        market.jackpot.sweep(verifier.wallet, proven)
     town.connection.wait_until(market.jackpot.catch_until(market.registry.task(proven).closed))
     market.jackpot.sweep(verifier.wallet, proven)
     assert market.jackpot.available() == reserve + jackpot + market.jackpot.tax(jackpot)
@@ -128,35 +120,11 @@ def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: To
     assert acts(public_call(watcher, proven)).verb == "open the watch"
 
 
-def test_a_lie_is_paid_for_like_an_error_on_purpose(proven: bytes, town: Town) -> None:
-    """The first verifier lies without a duty and gives up; the second posts what the watcher had named."""
-    liar, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
-    market, terms = watcher.market, watcher.market.registry.terms(proven)
-    seated_with_duty(liar, proven, forced=False)
-    (verdict,) = liar.replay(proven)
-    assert verdict.claim is not None
-    liar.post(proven, [replace(verdict, claim=replace(verdict.claim, replay=b"\x07" * 32))])
-    liar.open_watch(proven)
-    (finding,) = watcher.watch(proven)
-    after_watch(liar, proven)
-    assert not liar.disclose(proven)
-    dispute = watcher.challenge(proven, finding)
-    while market.game.winner(dispute) is Side.NONE:
-        liar.session(proven, dispute).advance() or watcher.session(proven, dispute).advance()
-    assert market.game.winner(dispute) is Side.CHALLENGER
-    verified(late, proven)
-    settle(late, proven)
-    assert watcher.collect(proven, SECOND, finding.charge.index) == 1
-    assert gain(watcher, tickets=1) == terms.verifier_stake // 2 + share(watcher, proven)
-
-
 @pytest.mark.parametrize("watched", [False, True])
 def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: Town, watched: bool) -> None:
     verifier, late, watcher = town.join(Verifier, "v"), town.join(Verifier, "late"), town.join(Whistleblower, "w")
     market, terms = watcher.market, watcher.market.registry.terms(proven)
     seated_with_duty(verifier, proven, forced=True)
-    with pytest.raises(Reverted, match="WrongSecret"):
-        market.verdicts.report_leak(watcher.wallet, proven, b"\x01" * 32)
     with pytest.raises(ProtocolError, match="isn't the secret of seat"):
         report_leak(watcher, proven, b"\x01" * 32)
     if watched:
@@ -169,8 +137,6 @@ def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: T
         # Watchers have worked: they go on until their time is over.
         (finding,) = watcher.watch(proven)
         after_watch(verifier, proven)
-        with pytest.raises(Reverted, match="WrongSecret"):
-            market.verdicts.disclose(verifier.wallet, proven, secret)
         with pytest.raises(ProtocolError, match="holds no seat"):
             verifier.disclose(proven)
         market.verdicts.claim_undisclosed(late.wallet, proven)
@@ -207,21 +173,10 @@ def test_the_cheapest_bid_wins_and_is_paid_the_next_score(final: bytes, town: To
     offers = {cheap: 20, dear: 10, silent: 5}
     bids = {solver: solver.bid(final, discount_percent=discount) for solver, discount in offers.items()}
     assert all(gain(solver) == -terms.solver_stake for solver in offers)
-    with pytest.raises(Reverted, match="AlreadyBid"):
-        cheap.bid(final)
-    submitter = town.join(Submitter, "s")
-    with pytest.raises(Reverted, match="BidderIsParty"):
-        market.auction.bid(submitter.wallet, round_id, b"\x01" * 32)
     dear.reveal(final, discount_percent=10)
-    with pytest.raises(Reverted, match="WrongOpening"):
-        cheap.reveal(final, discount_percent=21)
     cheap.reveal(final, discount_percent=20)
     assert (gain(cheap), gain(dear)) == (-terms.solver_stake, 0)
-    with pytest.raises(Reverted, match="TooEarly"):
-        market.registry.award(cheap.wallet, final)
     town.connection.wait_until(market.auction.bid_until(round_id) + terms.bid_window)
-    with pytest.raises(Reverted, match="TooLate"):
-        silent.reveal(final, discount_percent=5)
     market.registry.award(dear.wallet, final)
     state = market.registry.task(final)
     assert (state.status, state.solver, state.price) == (Status.TRAINING, cheap.wallet.address, bids[dear].price)

@@ -9,8 +9,6 @@ import pytest
 from role_market import OFFER, Town, awarded, conclude, gain, seated, settle, submitted, verified
 
 from hostile_players import LyingSums
-from node_snapshots import unchanged
-from pol.chain.account.wallet import Reverted
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.demo.lying_players import LyingTrace, draw_lie
@@ -167,12 +165,6 @@ def test_whatever_is_false_is_convicted_in_a_dispute(town: Town, charge: Profile
     assert whistleblower.check_profile(task_id)[0] == charge
     dispute = whistleblower.challenge_profile(task_id, charge)
     assert market.profiles.charge(dispute) == charge
-    with pytest.raises(Reverted, match="Contestable"):
-        market.profiles.conclude(liar.wallet, task_id)
-    with unchanged(town.connection):
-        town.connection.wait_until(market.profiles.standing(task_id).deadline)
-        with pytest.raises(Reverted, match="DisputesOpen"):
-            market.profiles.conclude(liar.wallet, task_id)
     (defence,) = liar.sessions(task_id)
     moves = play((defence, whistleblower.session(task_id, dispute, Matter.PROFILE)))
     assert moves > 1

@@ -1,6 +1,7 @@
 """Kinds of trouble, for a solver, a verifier and a whistleblower each: none of them loses what is its own.
 
-The party speaks to its node through a server that misbehaves, or its node, its disk, its clock or its rivals do.
+The party's node, its disk, its clock or its rivals misbehave. Transactions that are dropped, replaced, too cheap or
+stuck are the outbox's trouble: tests/chain/test_outbox.py.
 """
 
 from __future__ import annotations
@@ -267,69 +268,6 @@ def test_reorganisations(kind: str, depth: int, tmp_path: Path) -> None:
 
         scene.play(scene.join(), between=reorganise)
         assert left[0] < 3
-
-
-def test_dropped_transactions(scene: Scene) -> None:
-    """Every second transaction is taken and never passed on."""
-    count = [0]
-
-    def drops(method: str, params: list[Any], node: Pass) -> Any:
-        if method == "eth_sendRawTransaction":
-            count[0] += 1
-            if count[0] % 2:
-                return "0x" + bytes(Account.recover_transaction(params[0]).encode()).hex().ljust(64, "0")[:64]
-        return node(method, params)
-
-    with behind(scene, drops) as node:
-        scene.play(scene.join(node.url))
-    assert count[0] > 1
-
-
-def test_replaced_transactions(scene: Scene) -> None:
-    """Somebody with the same key takes the nonce of every third transaction with one that does nothing."""
-    account, count = Account.from_key(key(scene.kind)), [0]
-
-    def replaces(method: str, params: list[Any], node: Pass) -> Any:
-        if method == "eth_sendRawTransaction":
-            count[0] += 1
-            if count[0] % 3 == 1:
-                fields = sent(params)
-                other = {name: fields[name] for name in ("chainId", "nonce", "maxFeePerGas", "maxPriorityFeePerGas")}
-                taken = account.sign_transaction({**other, "to": account.address, "value": 0, "gas": 21_000})
-                node(method, [taken.raw_transaction.to_0x_hex()])
-        return node(method, params)
-
-    with behind(scene, replaces) as node:
-        scene.play(scene.join(node.url))
-    assert any("has taken nonce" in told for told in scene.told)
-
-
-def test_a_fee_spike(scene: Scene) -> None:
-    """From the second turn on gas costs a hundred times as much."""
-
-    def spike(turn: int) -> None:
-        if turn == 1:
-            base = scene.place.connection.web3.eth.get_block("latest")["baseFeePerGas"]
-            order(scene.place.connection, "anvil_setNextBlockBaseFeePerGas", hex(100 * max(base, 10**9)))
-            order(scene.place.connection, "evm_mine")
-
-    scene.play(scene.join(), between=spike)
-
-
-def test_a_stuck_nonce(scene: Scene) -> None:
-    """Before it starts, a transaction of its key that pays too little is in the pool, and in no journal."""
-    account, connection = Account.from_key(key(scene.kind)), scene.place.connection
-    order(connection, "evm_setAutomine", False)
-    cheap = {"maxFeePerGas": 1, "maxPriorityFeePerGas": 1, "gas": 21_000, "value": 0, "chainId": connection.chain_id}
-    nonce = connection.web3.eth.get_transaction_count(account.address)
-    stuck = account.sign_transaction({**cheap, "to": account.address, "nonce": nonce})
-    with suppress(AssertionError):
-        order(connection, "eth_sendRawTransaction", stuck.raw_transaction.to_0x_hex())
-    order(connection, "evm_setIntervalMining", 1)
-    try:
-        scene.play(scene.join())
-    finally:
-        order(connection, "evm_setIntervalMining", 0)
 
 
 # --- the machine ------------------------------------------------------------------------------------------------------

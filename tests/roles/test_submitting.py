@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,6 @@ from torch.nn import functional
 
 from lab.attacks.noisy_slots import Attention
 from pol.chain.account.wallet import Reverted
-from pol.chain.desks.task_registry import Terms
-from pol.chain.desks.terms_rules import require
 from pol.chain.node.networks import ROLLUP_OUTAGE
 from pol.chain.times import duration, utc
 from pol.demo import digits
@@ -23,12 +20,11 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.capture import capture
 from pol.graph.capture.optimizers.lion import Lion
 from pol.graph.work_estimate import step_work
-from pol.incentives.payouts import look_fee
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.public_calls import public_call
 from pol.roles.process import defence
 from pol.roles.process.party_process import DecisionResult, Process
-from pol.roles.submitter.submitter import Submitter, terms_of
+from pol.roles.submitter.submitter import Submitter
 from toy_market import fund
 
 
@@ -49,79 +45,6 @@ def test_a_submitter_on_a_rollup_is_told_that_nobody_stakes_on_terms_that_a_halt
     submitter.submit(captured(), OFFER)
     (said,) = told
     assert "besides a halt of the chain of 21600 s" in said
-
-
-def offered() -> Terms:
-    terms = terms_of(step_work(captured().program), OFFER)
-    # Enough for the most second looks that terms may ask for.
-    return replace(terms, solver_stake=100 * terms.verifier_fee)
-
-
-def around() -> Iterator[tuple[str, dict[str, int]]]:
-    """Terms on both sides of every bound: the field, and what differs from an ordinary offer."""
-    terms = offered()
-    for field, low, high in (
-        ("bid_window", 60, 90 * 86_400),
-        ("seat_window", 60, 90 * 86_400),
-        ("profile_window", 60, 90 * 86_400),
-        ("verification_window", 60, 90 * 86_400),
-        ("watch_window", 61, 90 * 86_400),
-        ("disclosure_window", 60, 90 * 86_400),
-        ("challenge_window", 60, 90 * 86_400),
-        ("training_window", 60, 365 * 86_400),
-        ("clock", 600, 14 * 86_400),
-        ("draws", 1, 2),
-        ("profiled", 1, 2),
-        ("margin", 1, (1 << 16) - 1),
-        ("rerun_count", 1, 1 << 16),
-        ("bond", -(-terms.verifier_stake // 16), terms.verifier_stake // 2),
-        ("look_margin", 1, (1 << 16) - 1),
-        ("looks", 1, 64),
-        ("jackpot", 8, terms.verifier_stake // 2),
-        ("second_price", 0, terms.maximum_price // 60),
-    ):
-        for value in (low - 1, low, high, high + 1):
-            if value >= 0:
-                yield field, {field: value}
-    yield "looks", {"looks": 0, "look_margin": 0}
-    # Half of what the second looks of all drawn segments leave covers the fee, and the looks of one are not free.
-    looked = terms.draws * look_fee(terms.verifier_fee, terms.looks, terms.draws)
-    for stake in (looked - 1, looked, looked + 2 * terms.verifier_fee - 1, looked + 2 * terms.verifier_fee):
-        yield "solver_stake", {"solver_stake": stake}
-    # Shares of two words and the tax: 88 hundredths of a bond that ends at the verifier's stake.
-    for stake in (2 * terms.solver_stake, 4 * terms.solver_stake):
-        yield "solver_stake", {"verifier_stake": stake, "bond": stake // 2}
-    yield "steps", {"steps": 7}
-    yield "steps", {"steps": 0}
-    yield "interval", {"interval": 0}
-    yield "work_units", {"work_units": 0}
-    yield "unit_price", {"unit_price": (1 << 112) + 1}
-    yield "margin", {"margin": 0}
-
-
-@pytest.mark.long
-def test_bounds_are_those_of_the_contract_and_are_said(submitter: Submitter) -> None:
-    """Every term on either side of its bound: the contract refuses it if and only if this party is told the bound."""
-    shares = submitter.market.jackpot.shares()
-    commit_window = submitter.market.jackpot.commit_window()
-    ordinary, told = offered(), 0
-    for field, change in around():
-        terms = replace(ordinary, **change)  # type: ignore[arg-type]
-        tax = submitter.market.jackpot.tax(terms.jackpot)
-        try:
-            submitter.market.registry.submit(submitter.wallet, terms)
-            refused = ""
-        except Reverted as error:
-            refused = error.error
-        if not refused:
-            require(terms, shares, tax, commit_window)
-            continue
-        assert refused in {"InvalidTerms", "PriceTooHigh"}, (field, change)
-        with pytest.raises(ProtocolError, match=field) as said:
-            require(terms, shares, tax, commit_window)
-        assert str(next(iter(change.values()))) in str(said.value)
-        told += 1
-    assert told > 30
 
 
 def test_a_price_is_known_before_and_nothing_is_published_without_the_money(

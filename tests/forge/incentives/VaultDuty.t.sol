@@ -15,30 +15,6 @@ contract VaultDutyTest is VaultBase {
         until = uint64(vm.getBlockTimestamp()) + EXIT_DELAY;
     }
 
-    function test_locked_money_is_not_free() public {
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Locked(address(desk), KEY, bob, 3 ether);
-        desk.lock(KEY, bob, 3 ether);
-        _expectFree(bob, BROUGHT - 3 ether);
-        _expectLocked(bob, 3 ether);
-        desk.lock(KEY, bob, 1 ether);
-        _expectLocked(bob, 4 ether);
-        _expectLocked(alice, 3 ether);
-    }
-
-    function test_unlocked_money_is_free() public {
-        desk.lock(KEY, bob, 3 ether);
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Unlocked(address(desk), KEY, bob, 2 ether);
-        desk.unlock(KEY, bob, 2 ether);
-        _expectFree(bob, BROUGHT - 1 ether);
-        _expectLocked(bob, 1 ether);
-        _expectShort(bob, 1 ether, 1 ether + 1);
-        desk.unlock(KEY, bob, 1 ether + 1);
-        desk.unlock(KEY, bob, 1 ether);
-        _expectFree(bob, BROUGHT);
-    }
-
     /// @dev A fee of zero or an empty refund must not stop a desk.
     function test_nothing_changes_nothing() public {
         vm.recordLogs();
@@ -102,18 +78,6 @@ contract VaultDutyTest is VaultBase {
         _expectFree(alice, BROUGHT - 3 ether + 1);
     }
 
-    function test_locked_money_goes_to_the_pot() public {
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Forfeited(address(desk), KEY, alice, 1 ether);
-        desk.forfeit(KEY, alice, 1 ether);
-        _expectLocked(alice, 2 ether);
-        _expectPot(1 ether);
-        desk.forfeit(KEY, alice, 2 ether);
-        _expectLocked(alice, 0);
-        _expectPot(3 ether);
-        _expectFree(alice, BROUGHT - 3 ether);
-    }
-
     function test_no_more_than_answers_for_the_duty() public {
         _expectShort(alice, 3 ether, 3 ether + 1);
         desk.forfeit(KEY, alice, 3 ether + 1);
@@ -122,14 +86,6 @@ contract VaultDutyTest is VaultBase {
         desk.forfeit(KEY, alice, 3 ether + 1);
         _expectShort(bob, 0, 1);
         desk.forfeit(KEY, bob, 1);
-    }
-
-    function test_locked_money_goes_first() public {
-        desk.startExit(KEY, alice, 2 ether);
-        desk.forfeit(KEY, alice, 1 ether);
-        _expectLocked(alice, 0);
-        _expectLeaving(alice, 2 ether, until);
-        _expectPot(1 ether);
     }
 
     function test_all_of_both() public {

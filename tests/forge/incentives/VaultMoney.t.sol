@@ -45,19 +45,6 @@ contract VaultMoneyTest is VaultBase {
         vm.assertFalse(taken);
     }
 
-    function test_free_money_goes_out_at_once() public {
-        vm.expectEmit(address(vault));
-        emit IStakeVault.Withdrawn(alice, mallory, 4 ether);
-        vm.prank(alice);
-        vault.withdraw(mallory, 4 ether);
-        vm.assertEq(mallory.balance, 104 ether);
-        _expectFree(alice, BROUGHT - 4 ether);
-        vm.assertEq(address(vault).balance, 2 * BROUGHT - 4 ether);
-        vm.prank(alice);
-        vault.withdraw(alice, BROUGHT - 4 ether);
-        _expectFree(alice, 0);
-    }
-
     function test_nothing_goes_out_and_nobody_takes_it() public {
         vm.startPrank(alice);
         vm.expectRevert(IStakeVault.Zero.selector);

@@ -167,14 +167,6 @@ contract AnnouncementsTest is ProfileBase {
         vm.assertEq(_gain(challenger), 2 ether);
     }
 
-    function test_nobody_reports_without_an_announcement() public {
-        Witness memory hidden = _understate();
-        _expectNoConviction(challenger, hidden, 2);
-        setUp();
-        _toSeated();
-        _expectNoReport(challenger);
-    }
-
     function _toChallenged() private {
         _verdict(verifier, true);
         _openWatch();

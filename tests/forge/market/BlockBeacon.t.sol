@@ -5,7 +5,6 @@ import {BlockBeacon} from "../../../contracts/market/BlockBeacon.sol";
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
 import {Base} from "../Base.sol";
-import {BlockBeaconBase} from "./BlockBeaconBase.sol";
 
 contract BlockBeaconTest is Base {
     BlockBeacon private beacon = new BlockBeacon();
@@ -111,43 +110,5 @@ contract SegmentDrawTest is Base {
                 vm.assertNotEq(uint256(drawn[i]), drawn[k]);
             }
         }
-    }
-}
-
-/// @notice A task whose every draw is of a block.
-contract BlockMarketTest is BlockBeaconBase {
-    function _newBeacon() internal override returns (IBeacon) {
-        return new BlockBeacon();
-    }
-
-    function test_a_task_from_its_fee_to_its_settlement() public {
-        _live();
-    }
-
-    function test_the_block_of_the_commitment_draws() public {
-        _toCommitted();
-        uint64 round = proofs.proof(id).round;
-        vm.assertEq(round, block.number + 2);
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, round));
-        proofs.drawnSegments(id);
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
-        seats.openClaims(id);
-        vm.roll(round + 1);
-        // Whoever needs the seed records it.
-        vm.prank(challenger);
-        seats.openClaims(id);
-        vm.assertEq(beacon.seed(round), blockhash(round));
-        vm.assertEq(abi.encode(proofs.drawnSegments(id)), abi.encode(SegmentDraw.draw(blockhash(round), 4, 2)));
-    }
-
-    function test_the_market_takes_a_round_that_somebody_recorded() public {
-        _toCommitted();
-        uint64 round = proofs.proof(id).round;
-        vm.roll(round + 1);
-        bytes32 seed = blockhash(round);
-        beacon.record(round);
-        vm.roll(round + 1_000);
-        seats.openClaims(id);
-        vm.assertEq(seats.seating(id).seed, seed);
     }
 }

@@ -31,28 +31,18 @@ contract ChallengeTest is MarketBase {
         vm.assertEq(keccak256(game.payload()), keccak256(PAYLOAD));
     }
 
-    function test_a_distance_goes_to_court_between_replay_and_end() public {
+    function test_sums_go_to_court_between_replay_and_end_or_start() public {
         _toContested(true);
-        for (uint8 c = 1; c <= 3; ++c) {
+        for (uint8 i = 0; i < 6; ++i) {
             ClaimCharge memory charge = _charge(0);
-            (charge.kind, charge.component) = (2, c);
+            (charge.kind, charge.component) = (2 + i % 2, 1 + i / 2);
             _start(charge);
             (StartParams memory p, Claim memory claim) = (game.started(), charge.claim);
-            vm.assertTrue(p.x == claim.replay && p.y == claim.end && p.component == c && p.kind == 2);
-            vm.assertEq(p.sum, claim.distances[c - 1]);
+            bool isDistance = i % 2 == 0;
+            vm.assertTrue(p.x == claim.replay && p.y == (isDistance ? claim.end : claim.start));
+            vm.assertTrue(p.component == charge.component && p.kind == charge.kind);
+            vm.assertEq(p.sum, (isDistance ? claim.distances : claim.references)[i / 2]);
             vm.assertTrue(p.start == 0 && p.end == 0 && p.steps == 0);
-        }
-    }
-
-    function test_a_reference_goes_to_court_between_replay_and_start() public {
-        _toContested(true);
-        for (uint8 c = 1; c <= 3; ++c) {
-            ClaimCharge memory charge = _charge(0);
-            (charge.kind, charge.component) = (3, c);
-            _start(charge);
-            (StartParams memory p, Claim memory claim) = (game.started(), charge.claim);
-            vm.assertTrue(p.x == claim.replay && p.y == claim.start && p.component == c && p.kind == 3);
-            vm.assertEq(p.sum, claim.references[c - 1]);
         }
     }
 
@@ -109,42 +99,6 @@ contract ChallengeTest is MarketBase {
         _openWatch();
         _disclose(nextVerifier, false);
         _expectRefused(old, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
-    }
-
-    function test_nobody_challenges_before_the_disclosure() public {
-        _toWatched(true, false);
-        _expectRefused(_charge(0), abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
-    }
-
-    function test_the_verifier_does_not_fight_itself() public {
-        _toContested(true);
-        ClaimCharge memory charge = _charge(0);
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
-        challenges.challenge(id, charge, _opening(type(uint128).max));
-        _announceCharge(solver, charge);
-        vm.prank(solver);
-        challenges.challenge(id, charge, _opening(type(uint128).max));
-        vm.assertEq(challenges.contested(id).open, 1);
-    }
-
-    function test_the_last_second_counts() public {
-        _toContested(true);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
-        settlement.settle(id);
-        _challenge();
-    }
-
-    function test_a_second_late_is_late() public {
-        _toContested(true);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline + 1);
-        _expectRefused(_charge(0), abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        settlement.settle(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Closed));
-        settlement.settle(id);
     }
 
     /// @dev The chain rejects a segment with a zero state whatever the verifier says about it: there is nothing to

@@ -1,35 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {ClaimCharge, Contested, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {ClaimCharge, Contested, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
-import {Claim, Ending, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Several disputes about one verdict at the same time: stakes 5 and 3, bond 1, so bonds are 1, 1.5, 1.5, ...
 contract ConcurrentTest is MarketBase {
-    function test_everybody_challenges_at_once() public {
-        _toContested(true);
-        uint64 deadline = registry.task(id).deadline;
-        uint256 first = _challenge(challenger);
-        uint256 second = _challenge(solver);
-        uint256 third = _challenge(challenger);
-        Contested memory c = challenges.contested(id);
-        vm.assertTrue(c.challenges == 3 && c.open == 3 && c.seating == 2);
-        vm.assertEq(registry.task(id).deadline, deadline);
-        Dispute memory d = challenges.dispute(second);
-        vm.assertTrue(d.taskId == id && d.challenger == solver && d.seating == 2 && d.index == 0);
-        vm.assertTrue(d.ending == Ending.None);
-        vm.assertEq(d.bond, 2 ether);
-        vm.assertTrue(first != second && second != third);
-        vm.assertEq(_bondsOf(challenger), 3 ether);
-        vm.assertEq(_bondsOf(solver), 2 ether);
-    }
-
     /// @dev A verifier executes one segment after the other, however many are charged at once.
     function test_each_open_challenge_adds_a_clock() public {
         _toContested(true);
@@ -59,50 +40,6 @@ contract ConcurrentTest is MarketBase {
         _expectRefused(10 ether, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
         settlement.settle(id);
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
-    }
-
-    function test_the_first_defeat_makes_the_others_moot() public {
-        _toContested(true);
-        uint256 first = _challenge(challenger);
-        uint256 second = _challenge(solver);
-        uint256 third = _challenge(nextVerifier);
-        game.report(second, false);
-        vm.expectEmit(address(challenges));
-        emit IChallenges.DisputeSettled(id, 2, second, false);
-        challenges.settleDispute(second);
-        _expectStatus(Status.Committed);
-        vm.assertEq(registry.task(id).holder, address(0));
-        vm.assertEq(_bondsOf(solver), 0);
-        vm.assertEq(_gain(solver), -5 ether + 2 ether);
-        // Without waiting for the game, or after it, whoever wins there.
-        vm.expectEmit(address(challenges));
-        emit IChallenges.DisputeMoot(id, 2, first);
-        challenges.settleDispute(first);
-        game.report(first, false);
-        game.report(third, true);
-        vm.expectEmit(address(challenges));
-        emit IChallenges.DisputeMoot(id, 2, third);
-        challenges.settleDispute(third);
-        vm.assertEq(_gain(challenger), 0);
-        vm.assertEq(_gain(nextVerifier), 0);
-        vm.assertEq(_gain(verifier), -3 ether);
-        vm.assertEq(_rest(), 2 ether);
-    }
-
-    function test_a_failed_challenge_ends_nothing_but_itself() public {
-        _toContested(true);
-        uint256 first = _challenge(challenger);
-        uint256 second = _challenge(solver);
-        game.report(first, true);
-        vm.expectEmit(address(challenges));
-        emit IChallenges.DisputeSettled(id, 2, first, true);
-        challenges.settleDispute(first);
-        Contested memory c = challenges.contested(id);
-        vm.assertTrue(c.open == 1 && c.challenges == 2);
-        vm.assertEq(_gain(verifier), -3 ether + 0.5 ether);
-        _end(second, false);
-        vm.assertEq(_gain(solver), -5 ether + 2 ether);
-        vm.assertEq(_gain(verifier), -3 ether + 0.5 ether);
     }
 
     function test_a_bond_in_a_dispute_that_counts_stays() public {
@@ -170,17 +107,6 @@ contract ConcurrentTest is MarketBase {
             // Open or lost makes no difference.
             if (i % 2 == 0) _finish(true);
         }
-    }
-
-    function test_who_cannot_pay_the_bond_does_not_challenge() public {
-        _toContested(true);
-        _announceCharge(challenger, _charge());
-        vm.startPrank(challenger);
-        vault.withdraw(challenger, vault.free(challenger) - 1 ether + 1);
-        vm.stopPrank();
-        _expectRefused(10 ether, abi.encodeWithSelector(IStakeVault.Short.selector, challenger, 1 ether - 1, 1 ether));
-        vm.assertEq(challenges.contested(id).challenges, 0);
-        vm.assertEq(game.disputes(), 0);
     }
 
     function test_a_new_verdict_starts_with_the_bond_of_the_terms() public {

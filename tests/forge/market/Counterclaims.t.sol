@@ -130,15 +130,7 @@ contract CounterclaimsTest is CounterclaimBase {
         claim = _bad(free);
         claim.end = "another";
         _refuse(claim, new Rerun[](0), abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(free) + 1));
-        claim = _bad(_one(true));
-        vm.warp(registry.task(id).deadline);
-        _counterclaimOf(challenger, claim, new Rerun[](0));
-        _pass(1);
-        _refuse(
-            claim,
-            new Rerun[](0),
-            abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, registry.task(id).deadline)
-        );
+        _counterclaim(challenger, _one(true));
     }
 
     function test_drawn_segments_are_left_to_the_verdict() public {
@@ -242,10 +234,6 @@ contract CounterclaimsTest is CounterclaimBase {
         vm.prank(watcher);
         vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         counterclaims.counterclaim(id, claim, logProof, new Rerun[](0), type(uint128).max);
-        _announceCounterclaim(solver, _hash(claim));
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, solver));
-        counterclaims.counterclaim(id, claim, logProof, new Rerun[](0), type(uint128).max);
         _announceCounterclaim(challenger, _hash(claim));
         vm.prank(challenger);
         vm.expectRevert(abi.encodeWithSelector(IObjections.BondTooHigh.selector, uint128(uint256(BOND))));
@@ -269,30 +257,13 @@ contract CounterclaimsTest is CounterclaimBase {
         bytes memory late =
             abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, counterclaims.counterclaimed(number).until);
         _refuseContest(solver, number, charge, late);
-        vm.expectRevert(abi.encodeWithSelector(ICounterclaims.UnknownDispute.selector, uint256(1)));
-        counterclaims.settleDispute(1);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        counterclaims.onResolved(1, true);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        objections.conclude(id, challenger, 0);
     }
 
-    function test_exact_tasks_have_other_objections() public {
-        _isExact = true;
-        id = registry.computeTaskId(submitter, 0, _terms());
-        _submit();
-        _award();
-        _commit();
-        _refuse(_bad(0), new Rerun[](0), abi.encodeWithSelector(ICounterclaims.NotTolerant.selector, id));
-    }
-
-    bool private _isExact;
     uint128 private _stake;
     uint32 private _clock;
 
     function _terms() internal view override returns (Terms memory s) {
         s = super._terms();
-        if (_isExact) _exact(s);
         if (_stake != 0) s.solverStake = _stake;
         if (_clock != 0) s.clock = _clock;
     }

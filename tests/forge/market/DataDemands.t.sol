@@ -22,14 +22,6 @@ contract DataDemandsTest is DataDemandsBase {
         bytes32[] logPath
     );
     event Expired(bytes32 indexed taskId, bytes32 indexed key, bool withheld);
-    event Withheld(
-        bytes32 indexed taskId,
-        address indexed solver,
-        address indexed demander,
-        uint256 bounty,
-        uint256 share,
-        uint256 fee
-    );
 
     int256 private constant BOND = 0.01 ether;
 
@@ -82,23 +74,6 @@ contract DataDemandsTest is DataDemandsBase {
         vm.assertEq(_gain(watcher), BOND);
     }
 
-    function test_in_time_is_in_the_last_second() public {
-        _toCommitted();
-        DataDemand memory d = _demand(challenger);
-        DataDemand memory later = _demand(watcher);
-        vm.warp(d.deadline);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, d.deadline));
-        demands.expire(d);
-        _answer(solver, d);
-        vm.warp(d.deadline + 1);
-        Piece memory piece = _piece(1, 0, 1);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, d.deadline));
-        vm.prank(solver);
-        demands.answer(later, piece);
-        demands.expire(later);
-        _expectStatus(Status.Bidding);
-    }
-
     function test_an_answer_is_what_the_log_says() public {
         _toCommitted();
         DataDemand memory d = _demand(challenger, 1, 0, 1);
@@ -117,37 +92,6 @@ contract DataDemandsTest is DataDemandsBase {
     }
 
     // Demands
-
-    function test_demands_from_the_commitment_to_the_deadline_of_challenges() public {
-        _expectNoDemand(id, Status.None);
-        _submit();
-        _expectNoDemand(id, Status.Profiling);
-        _seat(verifier);
-        _profile();
-        _conclude();
-        _expectNoDemand(id, Status.Bidding);
-        _award();
-        _progress(3);
-        _expectNoDemand(id, Status.Training);
-        _commit();
-        _demandAnswered();
-        _seatVerifier(verifier, false);
-        _demandAnswered();
-        _verdict(verifier, true);
-        _demandAnswered();
-        _openWatch();
-        vm.warp(registry.task(id).deadline);
-        _demandAnswered();
-        vm.warp(registry.task(id).deadline + 1);
-        _expectTooLate();
-        _disclose(verifier, true);
-        vm.warp(registry.task(id).deadline);
-        _demandAnswered();
-        vm.warp(registry.task(id).deadline + 1);
-        _expectTooLate();
-        settlement.settle(id);
-        _expectNoDemand(id, Status.Closed);
-    }
 
     function test_an_entry_that_the_log_has() public {
         _toCommitted();
@@ -196,21 +140,6 @@ contract DataDemandsTest is DataDemandsBase {
 
     // Data withheld
 
-    function test_withheld_before_a_verifier_sits() public {
-        _toCommitted();
-        DataDemand memory d = _demand(challenger);
-        vm.warp(d.deadline + 1);
-        vm.expectEmit(address(demands));
-        emit Expired(id, _key(d), true);
-        vm.expectEmit(address(settlement));
-        emit Withheld(id, solver, challenger, 0.3125 ether, 2.5 ether, 0);
-        demands.expire(d);
-        _expectNextSolver();
-        vm.assertEq(_gain(challenger), 0.3125 ether);
-        vm.assertEq(_gain(submitter), 2.5 ether - 10.3525 ether);
-        vm.assertEq(_rest(), 2.1875 ether);
-    }
-
     /// @dev Whoever has claimed the seat has its stake back.
     function test_withheld_while_the_seat_is_claimed() public {
         _toCommitted();
@@ -232,34 +161,6 @@ contract DataDemandsTest is DataDemandsBase {
         // The next solver has to find it in the fund anew.
         vm.assertEq(jackpot.reserved(), 0);
         _expectNextSolver();
-    }
-
-    function test_withheld_after_a_verdict_waits_until_it_stands_and_pays_its_verifier() public {
-        _toVerifying(false);
-        DataDemand memory d = _demand(challenger);
-        _verdict(verifier, true);
-        vm.warp(d.deadline + 1);
-        _expectUndecided(d, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
-        _openWatch();
-        _expectUndecided(d, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
-        _disclose(verifier, true);
-        uint64 end = registry.task(id).deadline;
-        _expectUndecided(d, abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, end));
-        _challenge(watcher);
-        vm.warp(end + 1);
-        _expectUndecided(d, abi.encodeWithSelector(ISettlement.DisputesOpen.selector, uint32(1)));
-        _finish(true);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.DemandsOpen.selector, uint32(1)));
-        settlement.settle(id);
-        vm.expectEmit(address(settlement));
-        emit Withheld(id, solver, challenger, 0.3125 ether, 1.5 ether, 1 ether);
-        demands.expire(d);
-        _expectNextSolver();
-        // Fees of profile and verdict, half of a bond.
-        vm.assertEq(_gain(verifier), 2.5 ether);
-        vm.assertEq(_gain(submitter), 1.5 ether - 10.3525 ether);
-        vm.assertEq(_gain(challenger), 0.3125 ether);
-        vm.assertEq(_rest(), 2.1875 ether + 0.5 ether);
     }
 
     /// @dev A verifier that lies loses its stake, whether data are withheld or not.
@@ -321,38 +222,6 @@ contract DataDemandsTest is DataDemandsBase {
         vm.assertEq(_gain(donor), 0);
         vm.assertEq(demands.open(id), 0);
         _expectStatus(Status.Committed);
-    }
-
-    function test_the_next_solver_is_paid_and_its_verifier_too() public {
-        _toContested(true);
-        DataDemand memory d = _demand(challenger);
-        vm.warp(registry.task(id).deadline + 1);
-        _pass(WINDOW);
-        demands.expire(d);
-        _award();
-        _commit();
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, true);
-        _openWatch();
-        _disclose(nextVerifier, true);
-        _answer(solver, _demand(challenger));
-        _settle();
-        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
-        vm.assertEq(_gain(solver), BOND + 8 ether - 5 ether);
-        vm.assertEq(_gain(verifier), 2 ether);
-        vm.assertEq(_gain(nextVerifier), 1 ether);
-        vm.assertEq(_gain(submitter), 1.5 ether - 10.3525 ether);
-        vm.assertEq(jackpot.reserved(), 2 ether);
-    }
-
-    function test_the_submitter_may_cancel_after_it() public {
-        _toVerifying(false);
-        _withhold(_demand(verifier));
-        vm.prank(submitter);
-        registry.cancel(id);
-        vm.assertEq(_gain(submitter), 1.5 ether);
-        vm.assertEq(jackpot.reserved(), 0);
-        vm.assertEq(vault.locked(address(settlement), id, submitter), 0);
     }
 
     /// @dev What watchers have found in the verdict about a log that is gone says nothing about the next one: a
@@ -423,48 +292,10 @@ contract DataDemandsTest is DataDemandsBase {
         vm.assertEq(registry.task(id).deadline, deadline + WINDOW);
     }
 
-    function test_a_settlement_waits_for_answers_one_window_and_no_longer() public {
-        _toContested(true);
-        vm.warp(registry.task(id).deadline);
-        DataDemand memory d = _demand(challenger);
-        _pass(1);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.DemandsOpen.selector, uint32(1)));
-        settlement.settle(id);
-        _expectTooLate();
-        vm.warp(d.deadline);
-        _answer(solver, d);
-        settlement.settle(id);
-        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
-    }
-
-    function test_a_profiler_defaults_without_a_look_at_demands() public {
-        _submit();
-        _seat(verifier);
-        _pass(_terms().verificationWindow + 1);
-        settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -4 ether);
-    }
-
     function _lie(uint32 index, bytes32 wrong) private view returns (Claim memory claim) {
         (Claim[] memory claims,) = _claims(true);
         claim = claims[index];
         claim.replay = wrong;
-    }
-
-    function _demandAnswered() private {
-        _answer(solver, _demand(challenger));
-    }
-
-    function _expectNoDemand(bytes32 taskId, Status status) private {
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, taskId, status));
-        vm.prank(challenger);
-        demands.demand(taskId, 1, 0, 0, 1 ether);
-    }
-
-    function _expectTooLate() private {
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, registry.task(id).deadline));
-        vm.prank(challenger);
-        demands.demand(id, 1, 0, 0, 1 ether);
     }
 
     function _expectUndecided(DataDemand memory d, bytes memory reason) private {

@@ -3,7 +3,6 @@ pragma solidity 0.8.37;
 
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Disclosure, IVerdicts, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Claim, LogProof, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
@@ -38,68 +37,6 @@ contract DisclosureTest is MarketBase {
         vm.assertEq(verdicts.verdict(id).claims, keccak256(abi.encodePacked(_entries(false, false))));
         vm.assertTrue(verdicts.holds(id, index, claims[index], 0, _entries(false, false)));
         vm.assertEq(verdicts.verdict(id).rejecting, 1);
-    }
-
-    /// @dev Whoever knows the secret by now: the verifier may send it through anybody.
-    function test_anybody_carries_a_disclosure() public {
-        _toWatched(true, true);
-        _disclose(challenger, true);
-        _expectStatus(Status.Contested);
-        vm.assertEq(registry.task(id).holder, verifier);
-    }
-
-    function test_a_disclosure_comes_once() public {
-        _toContested(true);
-        Disclosure memory d = _disclosure(true);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
-        verdicts.disclose(id, d);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
-        verdicts.claimUndisclosed(id);
-    }
-
-    function test_a_disclosure_comes_after_the_watch_and_within_its_window() public {
-        _toVerifying(true);
-        _verdict(verifier, true);
-        Disclosure memory d = _disclosure(true);
-        bytes memory unknown = abi.encodeWithSelector(IVerdicts.DutyUnknown.selector, verdicts.verdict(id).watchRound);
-        vm.expectRevert(unknown);
-        verdicts.disclose(id, d);
-        vm.expectRevert(unknown);
-        verdicts.claimUndisclosed(id);
-        _openWatch();
-        uint64 until = verdicts.verdict(id).watchUntil;
-        vm.warp(until);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
-        verdicts.disclose(id, d);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
-        verdicts.claimUndisclosed(id);
-        until += 5 minutes;
-        vm.warp(until + 1);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, until));
-        verdicts.disclose(id, d);
-        vm.warp(until);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
-        verdicts.claimUndisclosed(id);
-        verdicts.disclose(id, d);
-    }
-
-    function test_nothing_disclosed_costs_the_stake_and_nobody_gains() public {
-        for (uint256 forced = 0; forced < 2; ++forced) {
-            setUp();
-            _toWatched(true, forced == 1);
-            vm.warp(verdicts.verdict(id).watchUntil + 5 minutes + 1);
-            vm.expectEmit(address(verdicts));
-            emit IVerdicts.DutyBroken(id, 2, verifier, address(0));
-            vm.prank(challenger);
-            verdicts.claimUndisclosed(id);
-            vm.assertEq(_gain(challenger), 0);
-            vm.assertEq(_gain(verifier), -3 ether);
-            _expectStatus(Status.Committed);
-            vm.assertEq(verdicts.verdict(id).seating, 0);
-            vm.assertEq(seats.seating(id).number, 3);
-            vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
-            verdicts.claimUndisclosed(id);
-        }
     }
 
     /// @dev Who has to err and doesn't, to spare itself the risk or to starve the watchers, can't disclose any more.
@@ -218,14 +155,6 @@ contract DisclosureTest is MarketBase {
         _row("accepted", abi.encodeCall(this.repeated, (0)));
     }
 
-    function test_another_secret_is_none() public {
-        _toWatched(true, false);
-        _toDisclosure();
-        Disclosure memory d = _disclosure(true);
-        d.secret = "another";
-        _expectRefused(d, abi.encodeWithSelector(IVerdicts.WrongSecret.selector));
-    }
-
     function test_a_leak_before_the_verdict_empties_the_seat() public {
         _toVerifying(true);
         vm.prank(challenger);
@@ -240,8 +169,6 @@ contract DisclosureTest is MarketBase {
         vm.assertEq(_gain(verifier), -3 ether);
         _expectStatus(Status.Committed);
         vm.assertEq(registry.task(id).holder, address(0));
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
-        verdicts.reportLeak(id, secret);
         // The next one has a secret of its own.
         bytes32 leaked = secret;
         secret = "another secret";
@@ -259,9 +186,6 @@ contract DisclosureTest is MarketBase {
         vm.assertTrue(verdicts.verdict(id).leaked);
         vm.expectRevert(IVerdicts.WrongSecret.selector);
         verdicts.reportLeak(id, secret);
-        uint64 until = verdicts.verdict(id).watchUntil;
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
-        verdicts.claimUndisclosed(id);
         _watch(watcher, index, true);
         _toDisclosure();
         _expectRefused(_disclosure(true), abi.encodeWithSelector(IVerdicts.WrongSecret.selector));
@@ -270,34 +194,6 @@ contract DisclosureTest is MarketBase {
         _expectStatus(Status.Committed);
         vm.assertEq(_gain(verifier), -3 ether);
         vm.assertEq(seats.seating(id).number, 3);
-    }
-
-    function test_a_leak_before_the_watchers_are_drawn() public {
-        _toVerifying(false);
-        _verdict(verifier, true);
-        _reportLeak(challenger);
-        vm.assertEq(_gain(challenger), 2 ether);
-        _openWatch();
-        _toDisclosure();
-        verdicts.claimUndisclosed(id);
-        _expectStatus(Status.Committed);
-    }
-
-    function test_a_leak_is_one_until_the_last_second_of_the_watch() public {
-        _toWatched(true, false);
-        uint64 until = verdicts.verdict(id).watchUntil;
-        vm.warp(until + 1);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, until));
-        verdicts.reportLeak(id, secret);
-        vm.warp(until);
-        _reportLeak(challenger);
-        vm.assertTrue(verdicts.verdict(id).leaked);
-    }
-
-    function test_a_secret_that_is_disclosed_leaks_no_more() public {
-        _toContested(true);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Contested));
-        verdicts.reportLeak(id, secret);
     }
 
     /// @dev It has left its seat, but what it planted is still watched.
@@ -412,23 +308,6 @@ contract DisclosureTest is MarketBase {
         vm.assertEq(verdicts.closedAt(id), 0);
         Placed memory nothing;
         _expectNotRefuted(0, 0, nothing, nothing);
-    }
-
-    function test_what_is_left_of_the_jackpot_is_swept() public {
-        _toWatched(true, true);
-        (, uint32 index,) = _duty();
-        _watch(watcher, index, true);
-        _disclose(verifier, true);
-        _settle();
-        vm.assertEq(verdicts.closedAt(id), vm.getBlockTimestamp());
-        _catch(watcher, index, true);
-        vm.assertEq(jackpot.reserved(), 1.5 ether);
-        uint64 until = verdicts.closedAt(id) + CATCH_WINDOW;
-        vm.expectRevert(abi.encodeWithSelector(IJackpot.TooEarly.selector, until));
-        jackpot.sweep(id);
-        vm.warp(until + 1);
-        jackpot.sweep(id);
-        vm.assertEq(jackpot.reserved(), 0);
     }
 
     function test_a_seating_tells_the_watchers_what_counts() public {

@@ -5,11 +5,8 @@ import {DrandBeacon} from "../../../contracts/market/DrandBeacon.sol";
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {PrevrandaoBeacon} from "../../../contracts/market/PrevrandaoBeacon.sol";
 import {G1Point, Quicknet} from "../../../contracts/market/Quicknet.sol";
-import {SegmentDraw} from "../../../contracts/market/SegmentDraw.sol";
-import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Drand} from "./Drand.sol";
 import {BlockBeaconBase} from "./BlockBeaconBase.sol";
-import {MarketBase} from "./MarketBase.sol";
 
 contract DrandBeaconTest is Drand {
     uint64 private constant DELAY = 60;
@@ -141,84 +138,6 @@ contract DrandBeaconTest is Drand {
         // A precompile that refuses its input takes all the gas that it is given.
         drand.submit{gas: 1_000_000}(round, signature);
         vm.assertFalse(drand.recorded(round));
-    }
-}
-
-/// @notice A task whose segments and seats are drawn by drand: its solver commits a minute before round 30662990 is
-/// bound to it.
-contract DrandMarketTest is MarketBase, Drand {
-    uint64 private constant ROUND = 30_662_990;
-    DrandBeacon private drand;
-
-    function setUp() public override {
-        super.setUp();
-        vm.warp(drand.timeOf(ROUND) - 20 minutes);
-        _submit();
-        _award();
-        vm.warp(drand.timeOf(ROUND) - 61);
-        _commit();
-        vm.assertEq(uint256(proofs.proof(id).round), ROUND);
-        vm.assertEq(uint256(seats.seating(id).round), ROUND);
-    }
-
-    function _newBeacon() internal override returns (IBeacon) {
-        drand = new DrandBeacon(60);
-        return drand;
-    }
-
-    /// @dev No profiler: its seat would need a round of an hour before.
-    function _terms() internal view override returns (Terms memory) {
-        return _exact(super._terms());
-    }
-
-    function test_the_round_of_the_commitment_draws() public {
-        vm.warp(drand.timeOf(ROUND));
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, ROUND));
-        seats.openClaims(id);
-        drand.submit(ROUND, signatureOf(ROUND));
-        uint32[] memory expected = SegmentDraw.draw(randomnessOf(ROUND), 4, 2);
-        vm.assertEq(abi.encode(proofs.drawnSegments(id)), abi.encode(expected));
-        seats.openClaims(id);
-        vm.assertEq(seats.seating(id).seed, randomnessOf(ROUND));
-        _seatNow();
-        vm.assertGt(drand.timeOf(seats.seating(id).dutyRound), vm.getBlockTimestamp() + 60);
-    }
-
-    function test_no_round_that_the_caller_likes_better_draws() public {
-        // Rounds that were known when the solver committed, one after the next, and one that comes later.
-        drand.submit(1_000, signatureOf(1_000));
-        vm.warp(drand.timeOf(30_662_982));
-        drand.submit(30_662_982, signatureOf(30_662_982));
-        vm.warp(drand.timeOf(30_663_002));
-        drand.submit(30_662_992, signatureOf(30_662_992));
-        drand.submit(30_663_002, signatureOf(30_663_002));
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, ROUND));
-        proofs.drawnSegments(id);
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, ROUND));
-        seats.openClaims(id);
-        G1Point memory later = signatureOf(30_663_002);
-        vm.expectRevert(abi.encodeWithSelector(Quicknet.InvalidSignature.selector, ROUND));
-        drand.submit(ROUND, later);
-        vm.warp(drand.timeOf(ROUND) + 300 days);
-        drand.submit(ROUND, signatureOf(ROUND));
-        seats.openClaims(id);
-        vm.assertEq(seats.seating(id).seed, randomnessOf(ROUND));
-    }
-
-    function test_nobody_draws_before_the_round() public {
-        vm.warp(drand.timeOf(ROUND) - 1);
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, ROUND));
-        seats.openClaims(id);
-        G1Point memory signature = signatureOf(ROUND);
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, ROUND));
-        drand.submit(ROUND, signature);
-    }
-
-    function _seatNow() private {
-        vm.prank(verifier);
-        seats.claim(id, 0, "commitment");
-        _pass(_terms().seatWindow + 1);
-        seats.decide(id);
     }
 }
 

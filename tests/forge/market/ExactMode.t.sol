@@ -2,35 +2,15 @@
 pragma solidity 0.8.37;
 
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ISeats} from "../../../contracts/market/ISeats.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Disclosure, IVerdicts, Look} from "../../../contracts/market/IVerdicts.sol";
-import {Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, LogProof, Outcome, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice A task whose training is canonical, bit for bit: no profile, and ends are equal and finite or rejected.
 contract ExactModeTest is MarketBase {
-    function test_nobody_profiles() public {
-        _submit();
-        _expectStatus(Status.Bidding);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
-        seats.openClaims(id);
-        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Bidding));
-        profiles.post(id, portions, root, witnesses, "profile");
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
-        profiles.thresholds(id);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, solver));
-        vm.prank(solver);
-        registry.cancel(id);
-    }
-
     /// @dev The wrong one is a receipt, which nobody can tell from a true one without an execution.
     function test_a_planted_error_does_not_show_itself() public {
         _toExactlyVerifying(true);

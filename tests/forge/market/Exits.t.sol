@@ -2,11 +2,7 @@
 pragma solidity 0.8.37;
 
 import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
-import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
-import {ISeats} from "../../../contracts/market/ISeats.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {IVerdicts} from "../../../contracts/market/IVerdicts.sol";
-import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {ExitHandler} from "./ExitHandler.sol";
 import {MarketBase} from "./MarketBase.sol";
 
@@ -60,34 +56,6 @@ contract ExitsTest is MarketBase {
         else handler.advance(dice >> 8, dice >> 16);
     }
 
-    function test_a_beacon_that_dies_before_the_watch() public {
-        _toVerifying(false);
-        _verdict(verifier, true);
-        vm.warp(verdicts.patientUntil(id));
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
-        settlement.abandon(id);
-        _pass(1);
-        uint256 tax = jackpot.tax(_terms().jackpot);
-        vm.expectEmit(address(settlement));
-        emit ISettlement.Abandoned(id, tax);
-        settlement.abandon(id);
-        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Abandoned));
-        vm.assertEq(_gain(solver), 0);
-        // The fee for the profile is earned.
-        vm.assertEq(_gain(verifier), 1 ether);
-        vm.assertEq(_gain(submitter), -1 ether - int256(tax));
-        vm.assertEq(jackpot.reserved(), 0);
-    }
-
-    function test_a_beacon_that_dies_before_the_draw() public {
-        _toCommitted();
-        vm.warp(seats.patientUntil(id) + 1);
-        settlement.abandon(id);
-        vm.assertEq(_gain(solver), 0);
-        vm.assertEq(_gain(submitter), -1 ether);
-        vm.assertEq(jackpot.reserved(), 0);
-    }
-
     /// @dev Whose secret leaked has paid already, and has no seat to leave.
     function test_a_beacon_that_dies_after_a_leak() public {
         _toVerifying(false);
@@ -97,47 +65,5 @@ contract ExitsTest is MarketBase {
         settlement.abandon(id);
         vm.assertEq(_gain(submitter), -1 ether);
         vm.assertEq(_gain(solver), 0);
-    }
-
-    /// @dev The other round is the last: nobody keeps a task waiting by replacing again and again.
-    function test_a_round_is_replaced_once() public {
-        _toCommitted();
-        _pass(PATIENCE + 1);
-        seats.replaceRound(id);
-        proofs.replaceRound(id);
-        _pass(PATIENCE);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
-        settlement.abandon(id);
-        _pass(1);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.AlreadyReplaced.selector, id));
-        seats.replaceRound(id);
-        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.AlreadyReplaced.selector, id));
-        proofs.replaceRound(id);
-        settlement.abandon(id);
-        vm.assertEq(_gain(solver), 0);
-    }
-
-    function test_a_watch_is_replaced_once() public {
-        _toVerifying(false);
-        _verdict(verifier, true);
-        _pass(PATIENCE + 1);
-        verdicts.replaceRound(id);
-        _pass(PATIENCE + 1);
-        vm.expectRevert(abi.encodeWithSelector(IVerdicts.AlreadyReplaced.selector, id));
-        verdicts.replaceRound(id);
-        settlement.abandon(id);
-        vm.assertEq(_gain(solver), 0);
-    }
-
-    function test_nothing_that_waits_for_no_round_is_abandoned() public {
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
-        settlement.abandon(id);
-        _toContested(true);
-        _pass(100 days);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
-        settlement.abandon(id);
-        settlement.settle(id);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
-        settlement.abandon(id);
     }
 }

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {IProofRegistry, ProofOfTask} from "../../../contracts/market/IProofRegistry.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice The checkpoint log on chain only grows, and ends complete.
 contract LearningProofTest is MarketBase {
-    function test_progress_grows_the_log() public {
-        _toTraining();
-        for (uint64 size = 1; size <= 5; ++size) {
-            vm.expectEmit(address(proofs));
-            emit IProofRegistry.ProgressPosted(id, size, _root(size));
-            _progress(size);
-            vm.assertEq(proofs.proof(id).root, _root(size));
-            vm.assertEq(proofs.proof(id).size, size);
-        }
-        _commit();
-        _expectStatus(Status.Committed);
-    }
-
     function test_a_solver_may_commit_without_progress() public {
         _toTraining();
         uint64 round = toyBeacon.nextRound();
@@ -33,16 +18,6 @@ contract LearningProofTest is MarketBase {
         vm.assertEq(registry.task(id).deadline, 0);
         ProofOfTask memory p = proofs.proof(id);
         vm.assertTrue(p.size == 5 && p.round == round && p.committed == block.timestamp && p.root == _root(5));
-    }
-
-    function test_only_the_solver_writes_the_log() public {
-        _toTraining();
-        (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
-        vm.startPrank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
-        proofs.post(id, 5, root, none);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
-        proofs.commit(id, 5, root, none, "proof", first);
     }
 
     function test_progress_is_strictly_longer_and_not_too_long() public {
@@ -117,42 +92,6 @@ contract LearningProofTest is MarketBase {
         proofs.commit(id, 5, root, none, 0, first);
     }
 
-    function test_a_proof_is_committed_once() public {
-        _toTraining();
-        _commit();
-        (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
-        bytes memory reason = abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed);
-        vm.startPrank(solver);
-        vm.expectRevert(reason);
-        proofs.commit(id, 5, root, none, "proof", first);
-        vm.expectRevert(reason);
-        proofs.post(id, 5, root, none);
-    }
-
-    function test_the_last_second_counts() public {
-        _toTraining();
-        _pass(_promise);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp()));
-        settlement.claimSolverDefault(id);
-        _progress(2);
-        _commit();
-    }
-
-    function test_a_second_late_is_late() public {
-        _toTraining();
-        uint64 deadline = registry.task(id).deadline;
-        _pass(_promise + 1);
-        (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
-        vm.startPrank(solver);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        proofs.post(id, 5, root, none);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        proofs.commit(id, 5, root, none, "proof", first);
-        settlement.claimSolverDefault(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Bidding));
-        settlement.claimSolverDefault(id);
-    }
-
     /// @dev The next one does not have to extend what somebody else has trained.
     function test_the_log_of_a_solver_that_is_gone_is_forgotten() public {
         _toTraining();
@@ -187,17 +126,6 @@ contract LearningProofTest is MarketBase {
         vm.assertEq(proofs.proof(id).committed, vm.getBlockTimestamp());
         // There is one: a wait ends.
         vm.expectRevert(abi.encodeWithSelector(IProofRegistry.AlreadyReplaced.selector, id));
-        proofs.replaceRound(id);
-    }
-
-    /// @dev Whoever dislikes a draw can't have another.
-    function test_a_round_that_is_recorded_stands() public {
-        _toTraining();
-        _commit();
-        uint64 round = proofs.proof(id).round;
-        toyBeacon.give(round, "draw");
-        _pass(PATIENCE + 1);
-        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.RoundStands.selector, round));
         proofs.replaceRound(id);
     }
 }

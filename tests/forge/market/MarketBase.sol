@@ -171,6 +171,10 @@ abstract contract MarketBase is MarketDeployment {
     function _seatVerifier(address who, bool forced) internal {
         _give(proofs.proof(id).round, "draw");
         _seat(who, ForcedErrors.commitment(who, id, secret));
+        _giveDuty(forced);
+    }
+
+    function _giveDuty(bool forced) internal {
         uint32 number = registry.task(id).seating;
         uint256 seed = 1;
         while (ForcedErrors.isForced(RATE, bytes32(seed), id, number, secret) != forced) ++seed;
@@ -204,13 +208,16 @@ abstract contract MarketBase is MarketDeployment {
         );
     }
 
-    /// @dev With a seed that draws the watcher.
     function _openWatch() internal {
+        _drawWatcher();
+        verdicts.openWatch(id);
+    }
+
+    function _drawWatcher() internal {
         Verdict memory v = verdicts.verdict(id);
         uint256 seed = 1;
         while (!sortition.isWatcher(watcher, 0, id, v.seating, v.watchFixedAt, bytes32(seed))) ++seed;
         _give(v.watchRound, bytes32(seed));
-        verdicts.openWatch(id);
     }
 
     function _disclose(address who, bool accepts) internal {

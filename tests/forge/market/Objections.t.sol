@@ -2,17 +2,14 @@
 pragma solidity 0.8.37;
 
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
 import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {IObjections, Segment} from "../../../contracts/market/IObjections.sol";
 import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
 import {ObjectionBase} from "./ObjectionBase.sol";
 
 /// @notice Anybody disputes any segment of an exact training, between its commitment and its settlement.
@@ -63,35 +60,6 @@ contract ObjectionsTest is ObjectionBase {
         _settle();
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
         vm.assertEq(_gain(solver), 8 ether + BOND / 2);
-    }
-
-    function test_from_the_commitment_to_the_end_of_the_challenge_window() public {
-        _submit();
-        _award();
-        _refuse(0, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Training));
-        _commit();
-        _object(challenger, 0);
-        _seatVerifier(verifier, false);
-        uint32 free = _one(false);
-        _object(challenger, free);
-        _verdict(verifier, true);
-        _object(challenger, free);
-        _openWatch();
-        _object(challenger, free);
-        _disclose(verifier, true);
-        vm.warp(registry.task(id).deadline);
-        _object(challenger, free);
-        _pass(1);
-        bytes memory late = abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, registry.task(id).deadline);
-        _refuse(free, late);
-        vm.assertEq(uint256(objections.objected(id).open), 5);
-        for (uint256 number = 1; number <= 5; ++number) {
-            vm.expectRevert(abi.encodeWithSelector(ISettlement.DisputesOpen.selector, uint32(6 - number)));
-            settlement.settle(id);
-            _endObjection(number, true);
-        }
-        settlement.settle(id);
-        _refuse(free, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Closed));
     }
 
     /// @dev What is drawn is the verdict's, until it is known who had to err; afterwards it is anybody's.
@@ -159,15 +127,6 @@ contract ObjectionsTest is ObjectionBase {
         _settle();
     }
 
-    function test_nothing_is_settled_before_the_game_has_ended_it() public {
-        _toExactlyContested(true);
-        uint256 number = _object(challenger, _one(false));
-        vm.expectRevert(abi.encodeWithSelector(IObjections.NothingToSettle.selector, number));
-        objections.settleDispute(number);
-        vm.expectRevert(abi.encodeWithSelector(IObjections.UnknownDispute.selector, number + 1));
-        objections.settleDispute(number + 1);
-    }
-
     /// @dev Where the first bond is below the reward it doubles until it isn't.
     function test_each_further_objection_costs_twice_as_much_up_to_the_reward() public {
         _price = 0;
@@ -218,22 +177,14 @@ contract ObjectionsTest is ObjectionBase {
         vm.assertEq(uint256(objectionGame.started().clock), type(uint24).max);
     }
 
-    function test_who_may_not() public {
+    function test_an_objection_is_announced() public {
         _toExactlyContested(true);
         uint32 free = _one(false);
         Segment memory segment = _segment(free);
-        _announceObjection(solver, free);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, solver));
-        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
         bytes32 digest = keccak256(abi.encode(watcher, id, keccak256(abi.encode(free, keccak256(PAYLOAD)))));
         vm.prank(watcher);
         vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        objections.onResolved(1, true);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        settlement.payObjector(id, challenger, 0);
     }
 
     function test_only_what_the_log_says_is_disputed() public {
@@ -319,19 +270,11 @@ contract ObjectionsTest is ObjectionBase {
         vm.assertEq(_gain(submitter), 2.5 ether);
     }
 
-    function test_tolerant_tasks_have_other_objections() public {
-        _tolerant = true;
-        id = registry.computeTaskId(submitter, 0, _terms());
-        _toCommitted();
-        _refuse(0, abi.encodeWithSelector(IObjections.NotExact.selector, id));
-    }
-
     bool private _cheap;
-    bool private _tolerant;
     uint32 private _slow;
 
     function _terms() internal view override returns (Terms memory s) {
-        s = _tolerant ? MarketBase._terms() : super._terms();
+        s = super._terms();
         if (_cheap) (s.verifierFee, s.unitPrice) = (0.0001 ether, 1);
         if (_slow > 0) s.clock = _slow;
     }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ISeats} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {
     Charge,
@@ -40,24 +37,6 @@ contract ProfilesTest is ProfileBase {
         vm.expectEmit(address(profiles));
         emit IProfiles.ProfilePosted(id, 1, verifier, portions, root, witnesses, _thresholds(), "profile", deadline);
         _profile();
-    }
-
-    function test_only_the_seated_verifier_of_an_open_task_posts_and_only_once() public {
-        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
-        vm.prank(verifier);
-        vm.expectRevert(IProfiles.ProfileAlreadyPosted.selector);
-        profiles.post(id, portions, root, witnesses, "profile");
-        vm.prank(nextVerifier);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, nextVerifier));
-        profiles.post(id, portions, root, witnesses, "profile");
-        _conclude();
-        _award();
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Training));
-        profiles.post(id, portions, root, witnesses, "profile");
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, bytes32(0), Status.None));
-        profiles.post(0, portions, root, witnesses, "profile");
     }
 
     function test_what_nobody_could_dispute_is_not_posted() public {
@@ -140,24 +119,6 @@ contract ProfilesTest is ProfileBase {
         vm.assertEq(_gain(verifier), 1 ether + 1.5 ether);
         vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Bidding));
         profiles.conclude(id);
-    }
-
-    function test_there_is_nothing_to_conclude_without_a_profile() public {
-        _fresh();
-        _pass(1_000 days);
-        _expectNotFinal(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
-    }
-
-    function test_a_profile_is_posted_in_time() public {
-        _fresh();
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline + 1);
-        (Portion[] memory portions, bytes32 root, Witness[3] memory witnesses) = _measured();
-        bytes memory late = abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline);
-        _expectRefused(portions, root, witnesses, "profile", late);
-        vm.warp(deadline);
-        _profile();
-        vm.assertEq(registry.task(id).deadline, 0);
     }
 
     function test_a_portion_is_replayed_from_the_one_before() public {
@@ -273,23 +234,6 @@ contract ProfilesTest is ProfileBase {
         profiles.challengeRerun(id, _portions(), rerun, reordered, _opening());
     }
 
-    function test_a_challenge_comes_within_the_window_and_not_from_the_verifier() public {
-        Portion[] memory portions = _portions();
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
-        profiles.challengePortion(id, portions, 0, _opening());
-        uint64 deadline = profiles.profile(id).deadline;
-        _pass(10 minutes);
-        _chargePortion(submitter);
-        _pass(1);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        profiles.challengePortion(id, portions, 0, _opening());
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, bytes32(0)));
-        profiles.challengePortion(0, portions, 0, _opening());
-    }
-
     function test_bonds_grow_up_to_what_a_challenger_is_willing_to_lock() public {
         Portion[] memory portions = _portions();
         vm.prank(challenger);
@@ -310,45 +254,6 @@ contract ProfilesTest is ProfileBase {
         _chargePortion(solver);
         vm.assertEq(profiles.dispute(2).bond, 2 ether);
         vm.assertTrue(profiles.profile(id).challenges == 2 && profiles.profile(id).open == 2);
-    }
-
-    function test_who_cannot_pay_the_bond_does_not_challenge() public {
-        Portion[] memory portions = _portions();
-        _announceProfileCharge(treasury, Charge.Portion, 0, 0);
-        vm.prank(treasury);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, treasury, 0, 1 ether));
-        profiles.challengePortion(id, portions, 0, _opening());
-        vm.assertEq(profileGame.disputes(), 0);
-    }
-
-    function test_who_challenges_without_a_ground_loses_its_bond() public {
-        _chargePortion(challenger);
-        profileGame.finish(true);
-        vm.expectEmit(address(profiles));
-        emit IProfiles.ProfileDisputeSettled(id, 1, 1, true);
-        profiles.settleDispute(1);
-        vm.assertEq(_gain(verifier), -4 ether + 0.5 ether);
-        vm.assertEq(_gain(challenger), -1 ether);
-        vm.assertEq(_rest(), 0.5 ether);
-        vm.assertEq(profiles.profile(id).open, 0);
-    }
-
-    function test_who_is_right_takes_half_of_the_stake_and_the_task_is_profiled_anew() public {
-        _chargePortion(challenger);
-        profileGame.finish(false);
-        vm.expectEmit(address(profiles));
-        emit IProfiles.ProfileGone(id, 1);
-        vm.expectEmit(address(seats));
-        emit ISeats.SeatLeft(id, 1, verifier, true);
-        profiles.settleDispute(1);
-        _expectVoid(challenger);
-        _seat(nextVerifier);
-        _profile(nextVerifier);
-        vm.assertEq(profiles.profile(id).number, 2);
-        _conclude();
-        vm.assertEq(_gain(nextVerifier), 1 ether);
-        _award();
-        _expectStatus(Status.Training);
     }
 
     function test_an_understated_threshold_convicts_at_once() public {

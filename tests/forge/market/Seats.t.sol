@@ -2,15 +2,10 @@
 pragma solidity 0.8.37;
 
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
 import {ISortition} from "../../../contracts/incentives/ISortition.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {IBeacon, PATIENCE} from "../../../contracts/market/IBeacon.sol";
+import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Who sits: the ticket of smallest rank that claims.
@@ -23,34 +18,6 @@ contract SeatsTest is MarketBase {
         Seating memory s = seats.seating(id);
         vm.assertTrue(s.number == 1 && !s.verifies && s.round == round && s.until == 0 && s.holder == address(0));
         vm.assertFalse(toyBeacon.recorded(round));
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
-        seats.openClaims(id);
-    }
-
-    /// @dev So nobody has to ask who bids: but for the solver, who has claimed a seat can't win the task any more.
-    function test_no_seat_takes_claims_while_somebody_may_bid() public {
-        _toBidding();
-        _expectNoSeat();
-        _award();
-        _expectNoSeat();
-        _pass(_promise + 1);
-        settlement.claimSolverDefault(id);
-        _expectNoSeat();
-    }
-
-    function test_claims_begin_with_the_seed_and_once() public {
-        _submit();
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
-        seats.claim(id, 0, 0);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
-        seats.decide(id);
-        _give(seats.seating(id).round, "seat");
-        vm.expectEmit(address(seats));
-        emit ISeats.ClaimsOpened(id, 1, "seat", uint64(block.timestamp) + 5 minutes);
-        seats.openClaims(id);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
-        seats.openClaims(id);
     }
 
     function test_the_smallest_rank_sits_whoever_comes_first() public {
@@ -124,21 +91,6 @@ contract SeatsTest is MarketBase {
         _expectClaimRefused(verifier, 0, abi.encodeWithSelector(ISortition.TooFewTickets.selector, verifier, 0, 1));
     }
 
-    function test_a_claim_comes_within_the_window_and_nobody_sits_before() public {
-        _open(false);
-        uint64 until = seats.seating(id).until;
-        _pass(5 minutes);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, until));
-        seats.decide(id);
-        _claim(verifier, 0);
-        _pass(1);
-        _expectClaimRefused(nextVerifier, 0, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, until));
-        seats.decide(id);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
-        seats.decide(id);
-        _expectClaimRefused(nextVerifier, 0, abi.encodeWithSelector(ISeats.NoSeat.selector, id));
-    }
-
     function test_nobody_claims_and_another_round_is_drawn() public {
         _open(false);
         uint64 round = seats.seating(id).round;
@@ -152,31 +104,6 @@ contract SeatsTest is MarketBase {
         _pass(1);
         _seat(nextVerifier);
         vm.assertEq(registry.task(id).holder, nextVerifier);
-    }
-
-    function test_a_claim_locks_the_whole_stake() public {
-        _open(false);
-        vm.startPrank(verifier);
-        vault.withdraw(verifier, vault.free(verifier) - 4 ether + 1);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, verifier, 4 ether - 1, 4 ether));
-        seats.claim(id, 0, 0);
-    }
-
-    function test_the_submitter_has_no_seat_in_its_own_task() public {
-        _enrol(submitter, 1);
-        _pass(1);
-        _open(false);
-        _expectClaimRefused(submitter, 0, abi.encodeWithSelector(Desk.NotAllowed.selector, submitter));
-    }
-
-    function test_the_solver_does_not_verify_itself() public {
-        _enrol(solver, 1);
-        _pass(1);
-        _toCommitted();
-        _openVerifying();
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, solver));
-        seats.claim(id, 0, "commitment");
     }
 
     function test_a_profiler_has_no_secret_and_a_verifier_has_one() public {
@@ -215,89 +142,6 @@ contract SeatsTest is MarketBase {
         vm.assertEq(seats.seating(id).holder, better);
     }
 
-    function test_a_silent_beacon_is_replaced_after_long() public {
-        _submit();
-        uint64 round = seats.seating(id).round;
-        _pass(PATIENCE);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp()));
-        seats.replaceRound(id);
-        _pass(1);
-        toyBeacon.give(round + 5, "later");
-        vm.expectEmit(address(seats));
-        emit ISeats.SeatOpened(id, 1, false, round + 6, uint64(vm.getBlockTimestamp()), 4 ether);
-        seats.replaceRound(id);
-        Seating memory s = seats.seating(id);
-        vm.assertTrue(s.round == round + 6 && s.fixedAt == vm.getBlockTimestamp() && s.number == 1);
-        _pass(1);
-        _seat(verifier);
-        vm.assertEq(registry.task(id).holder, verifier);
-    }
-
-    /// @dev Whoever dislikes the ranks can't have others.
-    function test_a_round_that_is_recorded_stands() public {
-        _submit();
-        uint64 round = seats.seating(id).round;
-        _give(round, "seat");
-        _pass(PATIENCE + 1);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.RoundStands.selector, round));
-        seats.replaceRound(id);
-        seats.openClaims(id);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.RoundStands.selector, round));
-        seats.replaceRound(id);
-        _claim(verifier, 0);
-        _pass(5 minutes + 1);
-        seats.decide(id);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
-        seats.replaceRound(id);
-    }
-
-    /// @dev A verifier can't know whether it has to err: nobody may hold it to its deadline.
-    function test_a_silent_beacon_never_slashes_a_verifier() public {
-        _toCommitted();
-        _openVerifying();
-        _claimSecretly(verifier);
-        _pass(5 minutes + 1);
-        seats.decide(id);
-        _pass(20 minutes);
-        settlement.extend(id);
-        _pass(20 minutes);
-        settlement.extend(id);
-        _pass(30 minutes + 1);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyUnknown.selector, id));
-        settlement.claimSeatDefault(id);
-        vm.warp(seats.patientUntil(id));
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.NotSilent.selector, id));
-        settlement.abandon(id);
-        _pass(1);
-        vm.expectEmit(address(seats));
-        emit ISeats.SeatLeft(id, 2, verifier, false);
-        settlement.abandon(id);
-        // Fee for the profile, and the stake is back.
-        vm.assertEq(_gain(verifier), 1 ether);
-        vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Abandoned));
-    }
-
-    /// @dev It has seen its duty elsewhere and lets the seat lapse before anybody records the round: that isn't free.
-    function test_a_duty_that_is_recorded_late_is_a_duty() public {
-        _toCommitted();
-        _openVerifying();
-        _claimSecretly(verifier);
-        _pass(5 minutes + 1);
-        seats.decide(id);
-        _pass(30 minutes + 1);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyUnknown.selector, id));
-        settlement.claimSeatDefault(id);
-        _give(seats.seating(id).dutyRound, "duty");
-        _give(proofs.proof(id).round, "draw");
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.DutyKnown.selector, id));
-        settlement.extend(id);
-        vm.prank(challenger);
-        settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -3 ether);
-        vm.assertEq(_gain(challenger), 0.25 ether);
-        _expectStatus(Status.Committed);
-    }
-
     /// @dev The same if the round that draws segments is missing: it was replaced behind the back of a seated verifier,
     /// which has its whole window then.
     function test_a_draw_that_is_replaced_too_late_slashes_no_verifier() public {
@@ -323,22 +167,6 @@ contract SeatsTest is MarketBase {
         settlement.claimSeatDefault(id);
     }
 
-    function test_a_verifier_that_knows_its_duty_defaults() public {
-        _toVerifying(false);
-        uint64 deadline = registry.task(id).deadline;
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
-        settlement.claimSeatDefault(id);
-        vm.warp(deadline + 1);
-        vm.expectEmit(address(seats));
-        emit ISeats.SeatLeft(id, 2, verifier, true);
-        settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -3 ether);
-        vm.assertEq(registry.task(id).deadline, 0);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
-        settlement.claimSeatDefault(id);
-        vm.assertEq(seats.seating(id).number, 3);
-    }
-
     function test_no_clock_runs_over_an_empty_seat() public {
         _toVerifying(false);
         _pass(30 minutes + 1);
@@ -347,38 +175,6 @@ contract SeatsTest is MarketBase {
         _pass(1_000 days);
         _seatVerifier(nextVerifier, false);
         vm.assertEq(registry.task(id).deadline, vm.getBlockTimestamp() + 30 minutes);
-    }
-
-    function test_a_profiler_that_posts_nothing_defaults() public {
-        _submit();
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        settlement.claimSeatDefault(id);
-        _seat(verifier);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
-        settlement.claimSeatDefault(id);
-        vm.warp(deadline + 1);
-        settlement.claimSeatDefault(id);
-        vm.assertEq(_gain(verifier), -4 ether);
-        // Its terms may be such that there is no profile.
-        vm.assertEq(_gain(submitter), -10.3525 ether);
-        _expectStatus(Status.Profiling);
-        _seat(nextVerifier);
-        _profile(nextVerifier);
-        // Its work is there: nobody waits for it any more.
-        _pass(1_000 days);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        settlement.claimSeatDefault(id);
-    }
-
-    function _expectNoSeat() private {
-        bytes memory reason = abi.encodeWithSelector(ISeats.NoSeat.selector, id);
-        vm.expectRevert(reason);
-        seats.openClaims(id);
-        vm.prank(nextVerifier);
-        vm.expectRevert(reason);
-        seats.claim(id, 0, 0);
     }
 
     function _open(bool verifies) private {

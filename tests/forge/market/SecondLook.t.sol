@@ -248,15 +248,6 @@ contract SecondLookTest is MarketBase {
         vm.assertEq(_gain(watcher), 0.5 ether);
     }
 
-    /// @dev Of two drawn segments one needed two reruns: their verifier is paid as much again by the solver that has
-    /// caused it.
-    function test_who_causes_a_look_pays_for_it() public {
-        _contest();
-        _settle();
-        vm.assertEq(_gain(solver), 8 ether - 1 ether);
-        vm.assertEq(_gain(verifier), 2 ether + 1 ether);
-    }
-
     /// @dev The claim itself is charged like any other, with its look.
     function test_a_claim_with_a_look_goes_to_court() public {
         ClaimCharge memory charge = _contest();

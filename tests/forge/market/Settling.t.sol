@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Ending, Status} from "../../../contracts/market/TaskTypes.sol";
 import {ProfileBase} from "./ProfileBase.sol";
 import {MarketBase} from "./MarketBase.sol";
@@ -53,18 +51,6 @@ contract SettlingTest is MarketBase {
         vm.assertEq(_gain(verifier), -3 ether);
     }
 
-    function test_a_task_waits_for_a_bond_that_nobody_has_settled() public {
-        _toContested(true);
-        uint256 number = _challenge();
-        game.report(number, true);
-        _pass(_terms().challengeWindow + 1);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.DisputesOpen.selector, uint32(1)));
-        settlement.settle(id);
-        challenges.settleDispute(number);
-        settlement.settle(id);
-        vm.assertEq(_gain(verifier), 2 ether + 0.5 ether);
-    }
-
     /// @dev Who wins first is paid, though others win later and settle earlier.
     function test_the_first_to_win_is_paid_whoever_settles_first() public {
         _toContested(true);
@@ -99,42 +85,6 @@ contract SettlingTest is MarketBase {
         vm.assertEq(_gain(solver), -5 ether + 2 ether);
     }
 
-    function test_nobody_puts_up_a_bond_against_what_has_fallen() public {
-        _toContested(true);
-        uint256 number = _challenge();
-        game.report(number, false);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.VerdictFell.selector, id));
-        this.challengeAgain();
-        challenges.settleDispute(number);
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, true);
-        _openWatch();
-        _disclose(nextVerifier, true);
-        vm.assertFalse(challenges.contested(id).fell);
-        _challenge();
-    }
-
-    /// @dev A result of the last verdict that comes, or is settled, when the next one is contested.
-    function test_a_late_result_does_not_touch_the_next_verdict() public {
-        _toContested(true);
-        uint256 unsettled = _challenge();
-        uint256 late = _challenge();
-        uint256 lost = _challenge(solver);
-        game.report(unsettled, true);
-        _end(lost, false);
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, true);
-        _openWatch();
-        _disclose(nextVerifier, true);
-        _challenge(solver);
-        game.report(late, false);
-        challenges.settleDispute(late);
-        challenges.settleDispute(unsettled);
-        vm.assertTrue(challenges.contested(id).open == 1 && !challenges.contested(id).fell);
-        vm.assertEq(_gain(challenger), 0);
-        _expectStatus(Status.Contested);
-    }
-
     function test_what_the_game_costs_to_end_is_little() public {
         _toContested(true);
         uint256 number = _challenge();
@@ -142,10 +92,6 @@ contract SettlingTest is MarketBase {
         vm.startPrank(address(game));
         challenges.onResolved(number, false);
         vm.assertLt(vm.lastCallGas().gasTotalUsed, 20_000);
-    }
-
-    function challengeAgain() external {
-        _challenge(challenger);
     }
 
     function _balances() private view returns (bytes memory) {
@@ -167,23 +113,6 @@ contract SettlingProfilesTest is ProfileBase {
         vm.prank(account("stranger"));
         profiles.settleDispute(1);
         _expectVoid(challenger);
-    }
-
-    function test_nobody_convicts_or_charges_what_has_fallen() public {
-        Witness memory hidden = _understate();
-        Portion[] memory portions = _portions();
-        _chargePortion(solver);
-        profileGame.report(1, false);
-        vm.startPrank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.ProfileFell.selector, id));
-        profiles.convict(id, portions, hidden, 2);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.ProfileFell.selector, id));
-        profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, type(uint128).max));
-        vm.stopPrank();
-        profiles.settleDispute(1);
-        vm.assertEq(_gain(solver), 2 ether);
-        vm.assertEq(_gain(challenger), 0);
-        vm.assertEq(registry.task(id).holder, address(0));
     }
 
     function test_the_first_to_win_is_paid_whoever_settles_first() public {

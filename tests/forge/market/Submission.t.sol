@@ -4,9 +4,6 @@ pragma solidity 0.8.37;
 import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {IAuction} from "../../../contracts/incentives/IAuction.sol";
 import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {IBeacon} from "../../../contracts/market/IBeacon.sol";
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ISeats} from "../../../contracts/market/ISeats.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Market} from "../../../contracts/market/MarketDesk.sol";
@@ -52,24 +49,6 @@ contract SubmissionTest is MarketBase {
         vm.assertEq(settlement.escrowOf(_exact(s)), escrow - 11);
     }
 
-    function test_who_cannot_pay_the_escrow_submits_nothing() public {
-        Terms memory s = _terms();
-        uint256 escrow = settlement.escrowOf(s);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, treasury, 0, escrow));
-        vm.prank(treasury);
-        registry.submit(s);
-        vm.assertEq(registry.nonces(treasury), 0);
-    }
-
-    function test_only_the_submitter_cancels_and_only_once() public {
-        _submit();
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, solver));
-        registry.cancel(id);
-        _cancel();
-        _expectNoCancel(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Closed));
-    }
-
     function test_a_cancelled_task_gives_back_the_stake_of_a_claim() public {
         _submit();
         _give(seats.seating(id).round, "seat");
@@ -82,35 +61,6 @@ contract SubmissionTest is MarketBase {
         _pass(1 hours);
         vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, id));
         seats.decide(id);
-    }
-
-    function test_a_cancelled_task_gives_back_the_stake_of_a_profiler() public {
-        _submit();
-        _seat(verifier);
-        _cancel();
-        vm.assertEq(_gain(verifier), 0);
-        vm.assertEq(_gain(submitter), 0);
-        vm.assertEq(registry.task(id).holder, address(0));
-    }
-
-    /// @dev A cancelled task would be the exit of a profiler that lied.
-    function test_no_cancelling_behind_a_profile() public {
-        _toProfiled();
-        uint64 deadline = profiles.profile(id).deadline;
-        bytes memory reason = abi.encodeWithSelector(IProfiles.Contestable.selector, deadline);
-        _expectNoCancel(reason);
-        _pass(_terms().profileWindow + 1);
-        _expectNoCancel(reason);
-        profiles.conclude(id);
-        _cancel();
-    }
-
-    function test_a_void_profile_can_be_cancelled() public {
-        _toProfiled();
-        _challengeProfile();
-        _finishProfile(false);
-        _cancel();
-        vm.assertEq(_gain(submitter), 0);
     }
 
     /// @dev Thresholds too low would keep all others away. In every round of the task.
@@ -127,39 +77,6 @@ contract SubmissionTest is MarketBase {
             _pass(2 * _terms().bidWindow + 1);
             registry.award(id);
         }
-    }
-
-    function test_no_cancelling_behind_a_bid() public {
-        _toBidding();
-        bytes32 roundId = auction.lastRound(address(registry), id);
-        vm.prank(solver);
-        auction.bid(roundId, "bid");
-        _expectNoCancel(abi.encodeWithSelector(IAuction.HasBids.selector, 1));
-    }
-
-    function test_no_cancelling_from_the_award_on() public {
-        _toTraining();
-        _expectNoCancelIn(Status.Training);
-        _commit();
-        _expectNoCancelIn(Status.Committed);
-        _seatVerifier(verifier, false);
-        _expectNoCancelIn(Status.Verifying);
-        _verdict(verifier, true);
-        _expectNoCancelIn(Status.Watched);
-        _openWatch();
-        _disclose(verifier, true);
-        _expectNoCancelIn(Status.Contested);
-        _settle();
-        _expectNoCancelIn(Status.Closed);
-    }
-
-    function test_a_task_without_a_solver_can_be_cancelled_after_a_default() public {
-        _toTraining();
-        _pass(_promise + 1);
-        settlement.claimSolverDefault(id);
-        _cancel();
-        // The fee of the profiler is gone, half of the solver's stake came.
-        vm.assertEq(_gain(submitter), 1.5 ether);
     }
 
     /// @dev A solver that is gone gives it back: nobody keeps the fund from others with a task that nobody works on.
@@ -199,59 +116,6 @@ contract SubmissionTest is MarketBase {
         _expectStatus(Status.Training);
     }
 
-    /// @dev Anybody may expire a round that nobody concluded: the task must go on, or its escrow would stay.
-    function test_a_round_that_expired_is_followed_by_another() public {
-        _toBidding();
-        bytes32 first = _expire();
-        vm.assertEq(_gain(solver), 0);
-        registry.award(id);
-        _expectStatus(Status.Bidding);
-        vm.assertNotEq(first, auction.lastRound(address(registry), id));
-        _award();
-        _expectStatus(Status.Training);
-    }
-
-    function test_a_task_whose_round_expired_can_be_cancelled() public {
-        _toBidding();
-        _expire();
-        _cancel();
-        vm.assertEq(_gain(submitter), -1 ether);
-    }
-
-    function test_a_round_without_bids_is_followed_by_another() public {
-        _toBidding();
-        bytes32 first = auction.lastRound(address(registry), id);
-        uint256 until = auction.round(first).bidUntil;
-        vm.expectRevert(abi.encodeWithSelector(IAuction.TooEarly.selector, until));
-        registry.award(id);
-        _pass(_terms().bidWindow + 1);
-        registry.award(id);
-        _expectStatus(Status.Bidding);
-        vm.assertNotEq(first, auction.lastRound(address(registry), id));
-    }
-
-    function test_a_task_that_does_not_exist_allows_nothing() public {
-        bytes memory none = abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, bytes32(0), Status.None);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
-        registry.cancel(0);
-        vm.expectRevert(none);
-        registry.award(0);
-        vm.expectRevert(none);
-        settlement.settle(0);
-        vm.expectRevert(none);
-        settlement.claimSolverDefault(0);
-        vm.expectRevert(none);
-        settlement.claimSeatDefault(0);
-        vm.expectRevert(none);
-        verdicts.openWatch(0);
-        vm.expectRevert(none);
-        profiles.conclude(0);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.NoSeat.selector, bytes32(0)));
-        seats.openClaims(0);
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotRecorded.selector, uint64(0)));
-        proofs.drawnSegments(0);
-    }
-
     function test_desks_are_named_once_and_by_the_deployer() public {
         Market memory m;
         Settlement fresh = new Settlement(vault, treasury);
@@ -265,59 +129,9 @@ contract SubmissionTest is MarketBase {
         registry.wire(m);
     }
 
-    function test_verbs_of_desks_are_for_desks() public {
-        _submit();
-        bytes memory reason = abi.encodeWithSelector(Desk.NotAllowed.selector, address(this));
-        Terms memory s = _terms();
-        bytes[18] memory calls = [
-            abi.encodeCall(registry.openBidding, (id)),
-            abi.encodeCall(registry.advance, (id, Status.Profiling, Status.Training, 0)),
-            abi.encodeCall(registry.seat, (id, 1, verifier)),
-            abi.encodeCall(registry.close, (id, Outcome.Accepted)),
-            abi.encodeCall(seats.open, (id, true)),
-            abi.encodeCall(seats.release, (id)),
-            abi.encodeCall(seats.slash, (id, verifier, 1)),
-            abi.encodeCall(settlement.hold, (id, submitter, s)),
-            abi.encodeCall(settlement.holdStake, (id, solver, 1)),
-            abi.encodeCall(settlement.refund, (id)),
-            abi.encodeCall(settlement.payProfiler, (id, verifier)),
-            abi.encodeCall(settlement.split, (id, 1, verifier, 1)),
-            abi.encodeCall(profiles.cancel, (id)),
-            abi.encodeCall(verdicts.void, (id)),
-            abi.encodeCall(profiles.onResolved, (1, true)),
-            abi.encodeCall(challenges.onResolved, (1, true)),
-            abi.encodeCall(settlement.claimWithheld, (id, verifier, false)),
-            abi.encodeCall(verdicts.forget, (id))
-        ];
-        for (uint256 i = 0; i < calls.length; ++i) {
-            address desk = i < 4 ? address(registry) : i < 7 ? address(seats) : address(settlement);
-            if (i == 12 || i == 14) desk = address(profiles);
-            else if (i == 13 || i == 17) desk = address(verdicts);
-            else if (i == 15) desk = address(challenges);
-            (bool worked, bytes memory answer) = desk.call(calls[i]);
-            vm.assertFalse(worked);
-            vm.assertEq(answer, reason);
-        }
-    }
-
     function test_the_treasury_is_somebody() public {
         vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(0)));
         this.newSettlement(address(0));
-    }
-
-    function test_an_exact_task_goes_to_its_auction_at_once() public {
-        Terms memory s = _exact(_terms());
-        vm.prank(submitter);
-        bytes32 taskId = registry.submit(s);
-        vm.assertEq(uint256(registry.task(taskId).status), uint256(Status.Bidding));
-        vm.assertNotEq(auction.lastRound(address(registry), taskId), 0);
-    }
-
-    /// @dev The leader's stake comes back.
-    function _expire() private returns (bytes32 roundId) {
-        roundId = _revealed();
-        _pass(2 * _terms().bidWindow + 1);
-        auction.expire(roundId);
     }
 
     function _cancel() private {
@@ -326,16 +140,6 @@ contract SubmissionTest is MarketBase {
         _expectStatus(Status.Closed);
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Cancelled));
         vm.assertEq(vault.locked(address(settlement), id, submitter), 0);
-    }
-
-    function _expectNoCancelIn(Status status) private {
-        _expectNoCancel(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, status));
-    }
-
-    function _expectNoCancel(bytes memory reason) private {
-        vm.prank(submitter);
-        vm.expectRevert(reason);
-        registry.cancel(id);
     }
 
     /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {IBeacon, PATIENCE} from "../../../contracts/market/IBeacon.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {IVerdicts, Look, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Claim, LogProof, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
@@ -68,31 +66,6 @@ contract VerdictTest is MarketBase {
         claims[0].references[2] = type(uint256).max;
         _post(claims, logProofs);
         vm.assertEq(verdicts.verdict(id).rejecting, 2);
-    }
-
-    function test_only_the_verifier_in_the_seat_and_only_once() public {
-        _toVerifying(false);
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        address[3] memory others = [submitter, solver, nextVerifier];
-        for (uint256 i = 0; i < 3; ++i) {
-            vm.prank(others[i]);
-            vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, others[i]));
-            verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
-        }
-        _post(claims, logProofs);
-        bytes memory reason = abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched);
-        _expectRefused(claims, logProofs, reason);
-    }
-
-    function test_no_verdict_before_the_beacon_has_said_whether_it_has_to_err() public {
-        _toCommitted();
-        _give(proofs.proof(id).round, "draw");
-        _seat(verifier, keccak256(abi.encode(verifier, id, secret)));
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        uint64 round = seats.seating(id).dutyRound;
-        _expectRefused(claims, logProofs, abi.encodeWithSelector(IVerdicts.DutyUnknown.selector, round));
-        _give(round, "duty");
-        _post(claims, logProofs);
     }
 
     function test_something_is_sealed_always() public {
@@ -164,38 +137,10 @@ contract VerdictTest is MarketBase {
         _expectRefused(claims, logProofs, abi.encodeWithSelector(ITaskRegistry.ZeroHash.selector));
     }
 
-    function test_the_last_second_counts() public {
-        _toVerifying(false);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, deadline));
-        settlement.claimSeatDefault(id);
-        _verdict(verifier, true);
-        // Nothing to default on any more.
-        vm.warp(deadline + 1);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
-        settlement.claimSeatDefault(id);
-    }
-
-    function test_a_second_late_is_late() public {
-        _toVerifying(false);
-        uint64 deadline = registry.task(id).deadline;
-        vm.warp(deadline + 1);
-        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        _expectRefused(claims, logProofs, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        settlement.claimSeatDefault(id);
-        bytes memory gone = abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed);
-        _expectRefused(claims, logProofs, gone);
-        _seatVerifier(nextVerifier, false);
-        _expectRefused(claims, logProofs, abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
-    }
-
     function test_the_watch_begins_with_the_seed_of_its_round_and_once() public {
         _toVerifying(false);
         _verdict(verifier, true);
         uint64 round = verdicts.verdict(id).watchRound;
-        vm.expectRevert(abi.encodeWithSelector(IBeacon.RoundNotReached.selector, round));
-        verdicts.openWatch(id);
         _pass(3 days);
         _give(round, "watch");
         uint64 until = uint64(vm.getBlockTimestamp()) + 15 minutes;
@@ -204,29 +149,6 @@ contract VerdictTest is MarketBase {
         vm.prank(challenger);
         verdicts.openWatch(id);
         vm.assertEq(registry.task(id).deadline, until);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Watched));
-        verdicts.openWatch(id);
-    }
-
-    function test_the_round_of_the_watchers_is_replaced_only_if_the_beacon_is_silent_for_long() public {
-        _toVerifying(false);
-        _verdict(verifier, true);
-        uint64 round = verdicts.verdict(id).watchRound;
-        _pass(PATIENCE);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlineNotPassed.selector, vm.getBlockTimestamp()));
-        verdicts.replaceRound(id);
-        _pass(1);
-        toyBeacon.give(round + 3, "later");
-        vm.expectEmit(address(verdicts));
-        emit IVerdicts.WatchFixed(id, 2, round + 4, uint64(vm.getBlockTimestamp()));
-        verdicts.replaceRound(id);
-        vm.assertEq(verdicts.verdict(id).watchRound, round + 4);
-        vm.assertEq(verdicts.verdict(id).watchFixedAt, vm.getBlockTimestamp());
-        _pass(PATIENCE + 1);
-        _give(round + 4, "watch");
-        vm.expectRevert(abi.encodeWithSelector(IVerdicts.RoundStands.selector, round + 4));
-        verdicts.replaceRound(id);
-        verdicts.openWatch(id);
     }
 
     function _post(Claim[] memory claims, LogProof[] memory logProofs) private {

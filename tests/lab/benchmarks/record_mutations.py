@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from lab.benchmarks.figure import Figure
 from pol import Recorder, exact
 from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, ElementType
@@ -17,7 +16,7 @@ from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training.record import learning_record, proof_of_record
-from pol.training.record.learning_record import LearningRecord, RecordedCheckpoint, load_record
+from pol.training.record.learning_record import LearningRecord, RecordedCheckpoint
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage import checkpoint_tensors, stored_checkpoint
 from pol.training.storage.store import Store
@@ -174,18 +173,3 @@ def _changed(form: Any, where: str) -> Iterator[tuple[str, Any]]:
         yield where, form + 1
     else:
         yield where, 1
-
-
-def record_mutation_figures() -> dict[str, Figure]:
-    """Changes of a record that an auditor misses, without those of parts that every report lists as unchecked."""
-    made = missed = 0
-    for step in range(0, STEPS + 1, INTERVAL):
-        store = Store(f"memory://record-mutations-{step}")
-        recorded(store)
-        for where, forged in changes(RecordedRun(store, load_record(store)), step):
-            made += 1
-            missed += bool(accepted_by(where, forged))
-    return {
-        "record_mutations": Figure(made, "changes"),
-        "record_mutations_missed": Figure(missed, "changes"),
-    }
