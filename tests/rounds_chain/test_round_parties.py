@@ -205,7 +205,7 @@ def test_a_worker_leaves_when_nothing_is_open(trained: Trained) -> None:
     assert trained.until_idle(worker) == []
     toy.connection.wait_until(bonds.read("registeredAt", toy.plan_id) + MONEY.period + DAY)
     assert trained.until_idle(worker) == ["open a settlement", "post a line"]
-    toy.connection.wait_until(trained.contracts.shares.line(toy.plan_id, 0, ann).closes + 1)
+    toy.connection.wait_until(trained.contracts.shares.settlement(toy.plan_id, 0).closes + 1)
     demands_of_all_kinds(toy)
     assert trained.until_idle(worker) == ["answer a demand"] * 3 + ["settle a line", "leave"]
     assert bonds.bond(toy.plan_id, ann).standing is Standing.LEAVING

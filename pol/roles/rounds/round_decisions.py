@@ -263,7 +263,8 @@ def _evidence(role: RoundParty) -> Iterator[Decision]:
         elif _can_lose(role, kept.plan.coordinator):
             act = partial(evidence.show_unstaked_member, *about, roster, signature, found[0])
             yield Action(role.plan_id, "show an unstaked member", why, Mode.RESOLVE, act)
-    if kept.head is not None and not role.keeps and _can_lose(role, kept.plan.coordinator):
+    staked = not role.keeps and role.bond().standing in _STAKED
+    if kept.head is not None and staked and _can_lose(role, kept.plan.coordinator):
         for is_shown, why, call in role.accuser.member_calls(kept.logged, kept.head):
             verb = "show an unstaked member" if is_shown else "ask for the length of the log"
             yield Action(role.plan_id, verb, why, Mode.RESOLVE, call)
