@@ -207,7 +207,9 @@ def test_a_worker_leaves_when_nothing_is_open(trained: Trained) -> None:
     assert trained.until_idle(worker) == ["open a settlement", "post a line"]
     toy.connection.wait_until(trained.contracts.shares.settlement(toy.plan_id, 0).closes + 1)
     demands_of_all_kinds(toy)
-    assert trained.until_idle(worker) == ["answer a demand"] * 3 + ["settle a line", "leave"]
+    assert trained.until_idle(worker) == ["answer a demand"] * 3
+    toy.connection.wait_until(bonds.bond(toy.plan_id, ann).quiet + 1)
+    assert trained.until_idle(worker) == ["settle a line", "leave"]
     assert bonds.bond(toy.plan_id, ann).standing is Standing.LEAVING
     toy.connection.wait_until(bonds.bond(toy.plan_id, ann).until + 1)
     assert trained.until_idle(trained.party("ann", leaves=True)) == ["take the stake back", "withdraw"]
@@ -466,7 +468,7 @@ def test_processes_answer_are_killed_and_go_on(trained: Trained, operated: Opera
     until(keeper, "open a settlement")
     until(worker, "post a line")
     assert explained()["state"] == "waits"
-    toy.connection.wait_until(shares.line(toy.plan_id, 0, ann).closes + 1)
+    toy.connection.wait_until(shares.settlement(toy.plan_id, 0).closes + 1)
     before = time.monotonic()
     while explained()["state"] != "paid":
         assert time.monotonic() - before < 300
