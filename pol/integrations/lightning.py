@@ -228,8 +228,8 @@ class _Schedulers:
         schedulers = [config.scheduler for config in self._trainer.lr_scheduler_configs]
         if len(schedulers) != len(states):
             raise ProtocolError(
-                f"{len(states)} schedulers were recorded, now there are {len(schedulers)}: configure the same ones. A run "
-                "can't be resumed inside of StochasticWeightAveraging's last pass, for running statistics"
+                f"{len(states)} schedulers were recorded, now there are {len(schedulers)}: configure the same ones. A "
+                "run can't be resumed inside of StochasticWeightAveraging's last pass, for running statistics"
             )
         for scheduler, state in zip(schedulers, states, strict=True):
             scheduler.load_state_dict(state)
