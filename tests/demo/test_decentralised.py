@@ -27,7 +27,7 @@ LIAR, LYING_ROUND = 1, 3
 def test_patience_grows_with_what_an_import_takes(
     imported: float, expected: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_processes.time, "process_time", lambda: imported)
+    monkeypatch.setattr("time.process_time", lambda: imported)
     found = worker_processes.patience()
     assert (found.members, found.limit) == expected
 
