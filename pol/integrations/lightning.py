@@ -12,6 +12,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pol.integrations.exchanged_state import RANKS
 from pol.training.record import newest_checkpoint
 from pol.training.recorder.doctor_control import store_of
 from pol.training.recorder.recorder import Recorder
+from pol.training.recorder.recorder_options import Checkpoints
 from pol.training.state.trainer_state import module_state
 from pol.training.storage.store import Store
 
@@ -143,10 +145,14 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
         trainer = self._trainer
         if trainer is None:
             raise ProtocolError("give the recording to the trainer too: Trainer(callbacks=[recording])")
+        options = self._options
         for callback in trainer.callbacks:
+            if all(base.__name__ != "StochasticWeightAveraging" for base in type(callback).__mro__):
+                continue
+            # Its last pass, which has no backward(), ends with a step by the gradients of the step before.
+            options = options | {"checkpoints": replace(options.get("checkpoints", Checkpoints()), gradients=True)}
             # It takes over the scheduler when an epoch begins, and Lightning resumes in the middle of one.
-            averages = any(base.__name__ == "StochasticWeightAveraging" for base in type(callback).__mro__)
-            if averages and callback._scheduler_state is not None and not callback._initialized:
+            if callback._scheduler_state is not None and not callback._initialized:
                 callback.on_train_epoch_start(trainer, trainer.lightning_module)
         parts: dict[str, Any] = {"lightning": _LightningState(trainer), **self._parts}
         parts |= {f"optimizer_{i}": optimizer for i, optimizer in enumerate(trainer.optimizers)}
@@ -160,7 +166,7 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
             trainer.lightning_module,
             every=self._every,
             parts=parts,
-            **self._options,
+            **options,
         )
         recorder.resume(self._allow)
         self._global_step = trainer.global_step
@@ -221,7 +227,10 @@ class _Schedulers:
         """Restore them; ProtocolError for another number."""
         schedulers = [config.scheduler for config in self._trainer.lr_scheduler_configs]
         if len(schedulers) != len(states):
-            raise ProtocolError(f"{len(states)} schedulers were recorded, now there are {len(schedulers)}")
+            raise ProtocolError(
+                f"{len(states)} schedulers were recorded, now there are {len(schedulers)}: configure the same ones. A "
+                "run can't be resumed inside of StochasticWeightAveraging's last pass, for running statistics"
+            )
         for scheduler, state in zip(schedulers, states, strict=True):
             scheduler.load_state_dict(state)
 

@@ -15,11 +15,21 @@ from test_demo import report_of
 from cli_runner import DOCS, Said, pol, run_line, shell_lines
 from lab.rounds.public_run import packed
 from pol.decentralised.processes.local_processes import local_key
+from pol.demo import worker_processes
 from pol.rounds import audit
 from pol.training.storage.store import Store
 
 pytestmark = pytest.mark.long
 LIAR, LYING_ROUND = 1, 3
+
+
+@pytest.mark.parametrize(("imported", "expected"), [(0.5, (90.0, 180.0)), (20.0, (1000.0, 2000.0))])
+def test_patience_grows_with_what_an_import_takes(
+    imported: float, expected: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.process_time", lambda: imported)
+    found = worker_processes.patience()
+    assert (found.members, found.limit) == expected
 
 
 @pytest.fixture(scope="module")

@@ -429,6 +429,48 @@ def test_tokens_are_checked_against_the_table() -> None:
         attempt(Model(), loss=picked, dataset=(INPUTS, LABELS + 1))
 
 
+PLACES: dict[str, tuple[int, Callable[[Tensor, Tensor], Tensor]]] = {
+    "take": (25, lambda out, at: out.take(at).sum()),
+    "put": (25, lambda out, at: out.put(at, out[:, 0]).sum()),
+    "max_unpool1d": (5, lambda out, at: functional.max_unpool1d(out[:, None, :1], at[:, None, None], 5).sum()),
+    "max_unpool3d": (
+        5,
+        lambda out, at: functional.max_unpool3d(
+            out[:, :1, None, None, None], at[:, None, None, None, None], (5, 1, 1)
+        ).sum(),
+    ),
+    "ctc_loss": (
+        5,
+        lambda out, at: functional.ctc_loss(
+            out.log_softmax(1)[:, None], at[None, :1], torch.full((1,), 5), torch.full((1,), 1)
+        ),
+    ),
+}
+"""How many places there are, and an operation that a program has in other words, of which torch would look some up."""
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_torch_never_looks_up_a_place_that_does_not_exist(name: str) -> None:
+    size, loss = PLACES[name]
+    for wrong in (size, -size - 1, 2**31 - 1):
+        with pytest.raises(UnsupportedError, match=rf"(holds|reads label) {wrong}, but there are .*Renumber it"):
+            attempt(Model(), dataset=(INPUTS, torch.where(LABELS == 0, wrong, 1)), loss=loss)
+
+
+def filled(model: Model, output: Tensor) -> Tensor:
+    """A cache that the first forward makes, as `src_mask` and the cosines of rotary embeddings."""
+    model.ema = torch.arange(5.0) if model.ema.dim() == 0 else model.ema
+    return output * model.ema
+
+
+def test_a_cache_is_captured_once_a_first_forward_has_filled_it() -> None:
+    model = Model(filled)
+    with pytest.raises(UnsupportedError, match=r"ema.*run the model once on a batch before you capture it"):
+        attempt(model)
+    model(INPUTS[:5])
+    assert attempt(model, check=False).program
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -138,7 +138,7 @@ class Two(Module):
             optimizer.step()
 
     def configure_optimizers(self) -> Any:
-        first, last = self.body[0].parameters(), self.body[3].parameters()
+        first, last = self.body[:3].parameters(), self.body[3].parameters()
         return [torch.optim.Adam(first, lr=1e-2), torch.optim.SGD(last, lr=1e-3, momentum=0.9)]
 
 
@@ -195,6 +195,10 @@ def test_what_hooks_add_to_checkpoints_comes_back(tmp_path: Path, module: type[M
     assert whole is not None
     assert cut is not None
     assert [c.root for c in cut.checkpoints] == [c.root for c in whole.checkpoints]
+    if module is Daily:
+        train(tmp_path, "late", 12, module, more())
+        with pytest.raises(ProtocolError, match="can't be resumed inside of StochasticWeightAveraging's last pass"):
+            train(tmp_path, "late", None, module, more())
 
 
 class Averaging(Module):

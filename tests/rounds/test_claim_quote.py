@@ -180,17 +180,18 @@ def test_the_firmware_is_that_of_the_chip_s_key(firmware: dict[int, int]) -> Non
 
 def test_quotes_in_a_log(vendor: Vendor, tmp_path: Path) -> None:
     store = Store(f"file://{tmp_path}/store")
-    claims = [claim(round_) for round_ in range(4)]
+    claims = [claim(round_) for round_ in range(5)]
     digests = [entry.claim.digest for entry in claims]
     documents = [quote(vendor, 0).encode(), replace(quote(vendor, 0), claim=digests[1]).encode(), b"{}"]
-    objects = [*map(store.put, documents), "00" * 32]
+    odd = replace(quote(vendor, 4), certificates=(_other_version(vendor.chain[0]), vendor.chain[1]))
+    objects = [*map(store.put, documents), "00" * 32, store.put(odd.encode())]
     quotes = [
         QuoteEntry(PLAN, round_, digest, object_)
         for round_, (digest, object_) in enumerate(zip(digests, objects, strict=True))
     ]
     assert [decode_entry(encode_entry(entry)) for entry in quotes] == quotes
     plan = RoundsPlan("quoted", bytes(32), KEY.name, (), (), "aa" * 32, 3, {})
-    rosters = {round_: [roster(round_)] for round_ in range(4)}
+    rosters = {round_: [roster(round_)] for round_ in range(5)}
     known = dict(zip(digests, claims, strict=True))
     rounds = LoggedRounds(plan, store, [*claims, *quotes], rosters, known, {})
     problems = [problem for _, problem in quoted_claims(rounds, vendor.trusted, NOW)]
@@ -198,3 +199,4 @@ def test_quotes_in_a_log(vendor: Vendor, tmp_path: Path) -> None:
     assert "stale" in problems[1]
     assert "quote" in problems[2]
     assert "isn't there" in problems[3]
+    assert "don't lead to the root" in problems[4]

@@ -1,9 +1,10 @@
-"""What torch leaves open or gets wrong: the order among equal numbers, and products of int8 on some processors.
+"""What torch leaves open or gets wrong: the order among equal numbers, products of int8, and labels of no class.
 
 Training with torch's own kernels takes these results, so that neither parts it from the canonical one. Of equal numbers
 topk and sort take the order of places: on processors torch partitions (nth_element), which shuffles equal numbers where
 there are more than three, and sorts long rows with vectors, which does, too; on GPUs it selects by radix, with other
 results. Products of int8 are exact: on processors with AVX2 but without VNNI, sums of two of them saturate at 16 bits.
+For a label of no class torch's ctc_loss reads and writes outside of its memory: it is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from pol.errors import UnsupportedError
 
 _TOPK = torch.ops.aten.topk.default
 _SORT = torch.ops.aten.sort.default
@@ -63,8 +66,29 @@ def exact_int_mm(left: Tensor, right: Tensor) -> Tensor:
     return (left.double() @ right.double()).long().int()
 
 
+def _checked_ctc(own: Any) -> Callable[..., Any]:
+    def ctc_loss(scores: Tensor, targets: Tensor, inputs: Any, texts: Any, *options: Any, **named: Any) -> Any:
+        """The loss; UnsupportedError for a label of no class. What is behind a text's length is no label."""
+        counts, classes = torch.as_tensor(texts).cpu(), scores.shape[-1]
+        is_label = torch.arange(targets.shape[-1]) < (counts[:, None] if targets.dim() > 1 else counts.sum())
+        wrong = [label for label in targets.cpu()[is_label].tolist() if not 0 <= label < classes]
+        if wrong:
+            raise UnsupportedError(
+                f"ctc_loss reads label {wrong[0]}, but there are {classes} classes: 0 .. {classes - 1}. Renumber it, "
+                "or change the size of the layer"
+            )
+        return own(scores, targets, inputs, texts, *options, **named)
+
+    return ctc_loss
+
+
 exact_int_mm._schema = _INT_MM._schema  # type: ignore[attr-defined]  # as operations of torch have one
-REPLACED: Mapping[Any, Callable[..., Any]] = {_TOPK: stable_topk, _SORT: stable_sort, _INT_MM: exact_int_mm}
+REPLACED: Mapping[Any, Callable[..., Any]] = {
+    _TOPK: stable_topk,
+    _SORT: stable_sort,
+    _INT_MM: exact_int_mm,
+    **{own: _checked_ctc(own) for own in (torch.ops.aten._ctc_loss.default, torch.ops.aten._ctc_loss.Tensor)},
+}
 
 
 class DefinedResults(TorchDispatchMode):

@@ -19,6 +19,9 @@ CURE = (
     "or let steps end with it; or give the recorder checkpoints=Checkpoints(gradients=True)"
 )
 
+_LOOK = 1024
+"""Numbers of a gradient that are looked at before all of them."""
+
 
 class Gradients:
     """Which parameters have gradients, and whether the loop clears those that aren't zeros before it uses them.
@@ -192,6 +195,8 @@ def _is_zero(gradient: Tensor) -> bool:
         return gradient._nnz() == 0
     values = gradient.to_local() if isinstance(gradient, DTensor) else gradient
     values = torch.view_as_real(values) if values.is_complex() else values
+    if values.is_contiguous() and bool(values.view(-1)[:_LOOK].any()):
+        return False  # as almost all that aren't, at no time
     return not bool(values.any()) and not bool(values.signbit().any())
 
 

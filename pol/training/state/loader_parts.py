@@ -168,8 +168,8 @@ class ChangedData:
         if filled and before is not None and digest(as_plain(before)) != digest(random.state()):
             self._tell(
                 filled,
-                "drawing at random fills {}, which is in no checkpoint: behind a resumption a cache is filled with "
-                "other draws. Fill it before the training, or keep in it what isn't drawn",
+                "drawing at random fills {}: behind a resumption it's filled with other draws, unless a part of the "
+                "recorder holds it. Make the data set such a part (state_dict), or fill it before the training",
             )
 
     def _tell(self, paths: set[str], said: str) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training.state import plain_data
@@ -123,7 +125,9 @@ def _as_held(held: Any, value: Any) -> Any:
 
 
 def _memory(tensor: Tensor) -> int:
-    return 0 if tensor.is_meta or tensor.layout != torch.strided else tensor.untyped_storage().data_ptr()
+    tensor = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    has_own = not (tensor.is_meta or tensor.layout != torch.strided or is_traceable_wrapper_subclass(tensor))
+    return tensor.untyped_storage().data_ptr() if has_own else 0
 
 
 def in_order(value: Any, keys: Mapping[str, list[Any]], path: str = "") -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ _SCHEDULED = re.compile(
     r"optimizer/(ranks/\d+/)?state/param_groups/\d+/(lr|initial_lr|momentum|betas/\d+|weight_decay)"
 )
 _PLACE = re.compile(r"/(epoch|batch)$")
+_ITEM = re.compile(r"(\[[^]]*\])+(?= \(|$)")
 SEEDS = {
     "python": "import random; random.seed(0)",
     "numpy": "import numpy; numpy.random.seed(0)",
@@ -118,8 +120,7 @@ def explain_lost(beside: Sequence[UnrecordedState]) -> list[Advice]:
 def note_on_variables(beside: Sequence[UnrecordedState]) -> list[str]:
     """Plain values that a resumption has lost, all of them; nobody can know whether anything depends on them."""
     plain = [item for item in beside if item.kind in (VALUE, TENSOR, PLAIN)]
-    read = [item.name + item.where for item in plain if item.read >= 0]
-    unread = [item.name + item.where for item in plain if item.read < 0]
+    read, unread = (_named([item for item in plain if (item.read >= 0) is is_read]) for is_read in (True, False))
     notes = []
     if read:
         notes.append(
@@ -136,7 +137,7 @@ def note_on_variables(beside: Sequence[UnrecordedState]) -> list[str]:
 
 def doubts(beside: Sequence[UnrecordedState]) -> list[str]:
     """What equal records leave open: variables that are lost and that the loop reads next, without effect so far."""
-    names = [item.name + item.where for item in beside if item.kind in (VALUE, TENSOR) and item.read > 0]
+    names = _named([item for item in beside if item.kind in (VALUE, TENSOR) and item.read > 0])
     if not names:
         return []
     return [
@@ -258,12 +259,12 @@ def _unseen(facts: RunDifference, variables: Sequence[UnrecordedState]) -> Itera
             "ahead as parts={'ahead': object} (docs/guides/record.md, \"Batches drawn by hand\")",
         )
     elif variables:
-        first, *others = variables
+        first, (name, *others) = variables[0], _named(variables)
         is_short = max(len(first.value), len(first.now)) < len(bytes(32).hex()) and "values, " not in first.value
         values = f": it is {first.now or 'not there'} then, and {first.value} uninterrupted" if is_short else ""
-        then = f". Then it reads {', '.join(item.name for item in others)}, which differ too" if others else ""
+        then = f". Then it reads {', '.join(others)}, which differ too" if others else ""
         yield Advice(
-            f"{first.name}{first.where} isn't recorded, and the loop reads it next{values}{then}",
+            f"{name} isn't recorded, and the loop reads it next{values}{then}",
             _record_variable(first, facts),
         )
     elif counted := [item for item in facts.beside if item.read < 0 and _counts(item, facts, "batch")]:
@@ -294,6 +295,13 @@ def _unseen(facts: RunDifference, variables: Sequence[UnrecordedState]) -> Itera
 
 def _record_variable(item: UnrecordedState, facts: RunDifference) -> str:
     """How a loop says a variable to the recorder."""
+    holder = item.expression.partition("[")[0].rpartition(".")[0]
+    if holder:
+        part = f"parts={{'{holder.rpartition('.')[2]}': {holder}}}"
+        return (
+            f"give the class of {holder} state_dict and load_state_dict that hold it, and the recorder {part}. A cache "
+            "may be filled before the training instead, or keep nothing that is drawn at random"
+        )
     ways = []
     if _counts(item, facts, "batch"):
         ways.append(f"if it counts the batches of an epoch: for {item.key}, batch in recorder.enumerate(loader)")
@@ -347,6 +355,13 @@ def _environment(facts: RunDifference) -> Advice:
 
 def _has_other_batches(facts: RunDifference) -> bool:
     return any(path.endswith("/seen") for path in facts.paths.get("cursor", ()))
+
+
+def _named(items: Sequence[UnrecordedState]) -> list[str]:
+    """Names of variables; items of one container, if there are several, by the container's."""
+    held = Counter(_ITEM.sub("", item.name) for item in items)
+    stems = ((_ITEM.sub("", item.name), item) for item in items)
+    return list(dict.fromkeys((stem if held[stem] > 1 else item.name) + item.where for stem, item in stems))
 
 
 def some(paths: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from forked_programs import PROCESSES
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.resumed_loops import EPOCHS, LOOPS, REFUSED, Loop, Points, Training, launch, loader, outcomes, own
+from lab.benchmarks.resumed_loops import EPOCHS, LOOPS, REFUSED, Caching, Loop, Training, launch, loader, outcomes, own
 from pol.errors import OperationalError
 from pol.verification.runs.resume_check import EXACT, NOT_EXACT, SEEN, ProgramExit, ResumeReport, check_resumption
 
@@ -154,20 +154,8 @@ def ordered_by_hand(t: Training) -> None:
     recorder.close()
 
 
-class Caching(Points):
-    """Keeps what it has drawn at random."""
-
-    def __init__(self) -> None:
-        super().__init__(random.random)
-        self.cache: dict[int, Tensor] = {}
-
-    def __getitem__(self, index: int) -> Tensor:
-        return (
-            self.cache.setdefault(index, super().__getitem__(index)) if index not in self.cache else self.cache[index]
-        )
-
-
 def caching(t: Training) -> None:
+    """A cache that the recorder doesn't hold."""
     made = loader(Caching())
     t.loop(lambda epoch: t.recorder.batches(made))
 

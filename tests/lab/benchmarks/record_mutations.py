@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Container, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -20,7 +23,7 @@ from pol.training.record.learning_record import LearningRecord, RecordedCheckpoi
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage import checkpoint_tensors, stored_checkpoint
 from pol.training.storage.store import Store
-from pol.training.task.published_task import load, publish
+from pol.training.task import published_task
 from pol.verification.runs.record_check import CheckOutcome, check_record
 
 STEPS, INTERVAL = 6, 2
@@ -35,7 +38,8 @@ def recorded(store: Store, *, is_exact: bool = False) -> None:
     x, order = torch.randn(40, 6), torch.randint(0, 40, (STEPS, 8))
     y = (x.sum(1) > 0).long()
     step = capture(model, nn.functional.cross_entropy, optimizer, (x, y), order, check=False)
-    task = load(store, publish(store, step, steps=STEPS, interval=INTERVAL)[0])
+    digest, _ = published_task.publish(store, step, steps=STEPS, interval=INTERVAL)
+    task = published_task.load(store, digest)
     exact_step = exact(model, nn.functional.cross_entropy, optimizer, steps=STEPS, check=False)
     recorder = Recorder(store, model, optimizer, task=task, parts={"exact": exact_step} if is_exact else {})
     recorder.resume()
@@ -51,20 +55,28 @@ def recorded(store: Store, *, is_exact: bool = False) -> None:
     recorder.close()
 
 
-def accepted_by(where: str, forged: RecordedRun) -> set[str]:
-    """The verbs that take a record with a change at a place for good without saying that they don't look there."""
+def accepted_by(where: str, forged: RecordedRun, step: int) -> set[str]:
+    """The verbs that take a record with a change at a place for good without saying that they don't look there.
+
+    ``step`` is the changed checkpoint's: each verb looks there first, and at the whole record if that seems good.
+    """
     learning_record.publish(forged.store, forged.record)
-    unseen, component = _uncompared(forged), where.partition(":")[0].partition("/")[0]
+    unseen, component = _uncompared(forged, step), where.partition(":")[0].partition("/")[0]
     if unseen is not None and component in unseen:
         return set()
-    is_fine = {finding.outcome for finding in check_record(forged.store)} <= {CheckOutcome.GOOD, CheckOutcome.SKIPPED}
+    is_fine = (step not in forged.steps or _is_fine(forged.store, step)) and _is_fine(forged.store)
     return {name for name, is_taken in (("verify", unseen is not None), ("check", is_fine)) if is_taken}
 
 
-def _uncompared(run: RecordedRun) -> list[str] | None:
+def _is_fine(store: Store, step: int | None = None) -> bool:
+    return {found.outcome for found in check_record(store, step=step)} <= {CheckOutcome.GOOD, CheckOutcome.SKIPPED}
+
+
+def _uncompared(run: RecordedRun, step: int) -> list[str] | None:
     """The components that an auditor lists as unchecked if it accepts a record; the proof's states are as they were."""
     try:
         task, proof = proof_of_record.proof_of(run)
+        proof_of_record.require_recorded(run, task, proof, [step // INTERVAL])
         return proof_of_record.require_recorded(run, task, proof, range(len(proof.checkpoints)))
     except (ProtocolError, OperationalError):
         return None  # bad evidence, or an object that isn't there
@@ -173,3 +185,29 @@ def _changed(form: Any, where: str) -> Iterator[tuple[str, Any]]:
         yield where, form + 1
     else:
         yield where, 1
+
+
+def missed(steps: Iterable[int]) -> tuple[int, list[str]]:
+    """How many changes of the checkpoints of these steps are made, and those that a verb misses."""
+    made, found = 0, []
+    # No change is one of the task, whose objects are named by their digests: it is loaded and lowered once.
+    once = cache(published_task.load)
+    folder = tempfile.TemporaryDirectory()  # a store in memory looks through all of its objects for each
+    with folder, patch.object(published_task, "load", once), patch.object(proof_of_record, "load", once):
+        store = Store(f"file://{folder.name}")
+        recorded(store)
+        run = RecordedRun(store, load_record(store))
+        for step in steps:
+            for where, forged in changes(run, step):
+                made += 1
+                found += [f"step {step}, {where}: {verb}" for verb in accepted_by(where, forged, step)]
+    return made, found
+
+
+def record_mutation_figures() -> dict[str, Figure]:
+    """Changes of a record that an auditor misses, without those of parts that every report lists as unchecked."""
+    made, found = missed(range(0, STEPS + 1, INTERVAL))
+    return {
+        "record_mutations": Figure(made, "changes"),
+        "record_mutations_missed": Figure(len(found), "changes"),
+    }

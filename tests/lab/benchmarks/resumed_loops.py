@@ -119,6 +119,29 @@ class Points(Dataset[Tensor]):
         return self.x[index] + self.move()
 
 
+class Caching(Points):
+    """Keeps what it has drawn at random."""
+
+    def __init__(self) -> None:
+        super().__init__(random.random)
+        self.cache: dict[int, Tensor] = {}
+
+    def __getitem__(self, index: int) -> Tensor:
+        return (
+            self.cache.setdefault(index, super().__getitem__(index)) if index not in self.cache else self.cache[index]
+        )
+
+
+class CachingAsAPart(Caching):
+    """As doctor advises where a cache is lost."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"cache": dict(self.cache)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.cache = dict(state["cache"])
+
+
 class CountsEpochs(Sampler[int]):
     """An order that the sampler varies by epochs it counts itself, or is told."""
 
@@ -432,6 +455,12 @@ def begun_anew(t: Training) -> None:
     t.loop(batches)
 
 
+def cached(t: Training) -> None:
+    """A cache of random draws that is a part."""
+    made = loader(CachingAsAPart())
+    t.loop(lambda epoch: t.recorder.batches(made), parts={"dataset": made.dataset})
+
+
 Loop = Callable[[Training], None]
 LOOPS: dict[str, Loop] = {
     "plain": through(),
@@ -484,6 +513,7 @@ LOOPS: dict[str, Loop] = {
     "heads, zeros": heads,
     "shared values": shared,
     "optimizer begun anew": begun_anew,
+    "cache as a part": cached,
 }
 
 
