@@ -12,6 +12,7 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
+from lab.benchmarks.figure import Figure
 from pol import Recorder, exact
 from pol.commitments import canonical_json
 from pol.commitments.array import Array, ArrayType, ElementType
@@ -19,7 +20,7 @@ from pol.commitments.complete_state import CompleteState
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.capture import capture
 from pol.training.record import learning_record, proof_of_record
-from pol.training.record.learning_record import LearningRecord, RecordedCheckpoint
+from pol.training.record.learning_record import LearningRecord, RecordedCheckpoint, load_record
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage import checkpoint_tensors, stored_checkpoint
 from pol.training.storage.store import Store
