@@ -1,4 +1,7 @@
-"""Which optimizers update the model: one that the recorder doesn't have loses its state in a resumption."""
+"""Which optimizers update the model: one that the recorder doesn't have loses its state in a resumption.
+
+One that is made anew for each step, as for an inner loop, has nothing to lose.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -26,13 +30,14 @@ class OptimizerSteps:
 
     def __init__(self, state: TrainerState) -> None:
         self._state = state
-        self._stepped: dict[int, Optimizer] = {}
+        self._stepped: WeakSet[Optimizer] = WeakSet()
+        self._before: WeakSet[Optimizer] = WeakSet()
         self._is_told = False
         own = weakref.ref(self)
 
         def note(optimizer: Optimizer, given: Any, named: Any) -> None:
             if (steps := own()) is not None:
-                steps._stepped[id(optimizer)] = optimizer
+                steps._stepped.add(optimizer)
 
         self._hook = register_optimizer_step_post_hook(note)
         weakref.finalize(self, self._hook.remove)
@@ -43,19 +48,21 @@ class OptimizerSteps:
         Raises:
             ProtocolError: parameters were updated by an optimizer with a state that no part gives, alone.
         """
-        stepped, self._stepped = self._stepped, {}
+        stepped, self._stepped = list(self._stepped), WeakSet()
         recorded = {id(part) for part in self._state.parts.values()}
-        if stepped.keys() <= recorded:
+        if all(id(one) in recorded for one in stepped):
             return
         known = list(_optimizers(list(self._state.parts.values()), 0))
         groups = {id(optimizer.param_groups) for optimizer in known}
-        covered = {id(tensor) for one in known if id(one) in stepped for tensor in _updated(one)}
+        covered = {id(tensor) for one in known if any(one is other for other in stepped) for tensor in _updated(one)}
         names = {id(tensor): name for name, tensor in self._state.trainable().items() if id(tensor) not in covered}
-        for one in stepped.values():
+        for one in stepped:
             if id(one.param_groups) in groups or any(one is other for other in known):
                 continue
             if name := next((names[id(tensor)] for tensor in _updated(one) if id(tensor) in names), ""):
-                self._tell(one, name)
+                if one in self._before:
+                    self._tell(one, name)
+                self._before.add(one)
 
     def _tell(self, optimizer: Optimizer, name: str) -> None:
         kind = type(optimizer).__name__
@@ -69,7 +76,7 @@ class OptimizerSteps:
     def release(self) -> None:
         """Look no more."""
         self._hook.remove()
-        self._stepped = {}
+        self._stepped = WeakSet()
 
 
 def _updated(optimizer: Optimizer) -> Iterator[Tensor]:
