@@ -429,9 +429,14 @@ def test_a_loader_that_is_cycled_beside_another_one_is_named(tmp_path: Path) -> 
         _ = [t.step(torch.cat(batches)) for batches in both]
 
 
-def branched(clears: str, none: bool = False, sparse: bool = False, clip: bool = False) -> resumed_loops.Loop:
-    """Steps without a loader that use one of two heads, and clear gradients at the top, before the recorder's step, at
-    the end of a step, those of this head alone, or never; or they set them, or clear them behind autograd's back."""
+def branched(
+    clears: str, none: bool = False, sparse: bool = False, clip: bool = False, drawn: bool = False
+) -> resumed_loops.Loop:
+    """Steps without a loader, or with one that they only draw from, that use one of two heads.
+
+    They clear gradients at the top, before the recorder's step, at the end of a step, those of this head alone, or
+    never; or they set them, or clear them behind autograd's back.
+    """
 
     def run(t: Training) -> None:
         heads = nn.ModuleList(nn.Embedding(5, 3, sparse=sparse) for _ in range(2))
@@ -440,8 +445,9 @@ def branched(clears: str, none: bool = False, sparse: bool = False, clip: bool =
             heads.parameters(), 0.1, momentum=0 if sparse else 0.9, weight_decay=0 if sparse else 0.1
         )
         recorder = t.record()
-        recorder.resume()
-        while recorder.steps < 12:
+        made, first = loader(), recorder.resume()
+        batches = (batch for _ in range(first, 2) for batch in recorder.batches(made))
+        for _ in batches if drawn else iter(lambda: recorder.steps < 12, False):
             head = heads[recorder._steps % 5 == 2]
             if clears == "top":
                 t.optimizer.zero_grad(none)
@@ -502,9 +508,9 @@ def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(option
 
 
 def test_gradients_left_from_before_a_checkpoint_that_clipping_scales_are_refused_behind_a_resumption() -> None:
-    loop = branched("own", clip=True)
+    loop = branched("own", clip=True, drawn=True)
     whole = resumed_loops.launch(loop, "memory://own")
-    assert resumed_loops.outcome(loop, [Kill(6)], "memory://own-6", whole) == "equal"
+    assert resumed_loops.outcome(loop, [Kill(3)], "memory://own-3", whole) == "equal"
     found = resumed_loops.outcome(loop, [Kill(7)], "memory://own-7", whole)
     assert found.startswith("refused: the gradient of 1.weight at the checkpoint is used in the step behind it"), found
 
@@ -603,15 +609,15 @@ def test_an_optimizer_that_the_recorder_lacks_is_refused_or_told(remembers: bool
 def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
     """And nothing is said, as warnings are errors."""
 
-    class Both:
+    class Both(dict[int, Any]):
         def __init__(self, model: nn.Module) -> None:
-            self.inner = [torch.optim.AdamW([parameter]) for parameter in model.parameters()]
+            super().__init__(enumerate(torch.optim.AdamW([parameter]) for parameter in model.parameters()))
 
         def state_dict(self) -> list[Any]:
-            return [one.state_dict() for one in self.inner]
+            return [one.state_dict() for one in self.values()]
 
         def load_state_dict(self, state: list[Any]) -> None:
-            for one, held in zip(self.inner, state, strict=True):
+            for one, held in zip(self.values(), state, strict=True):
                 one.load_state_dict(held)
 
     def run(t: Training) -> None:
@@ -620,7 +626,7 @@ def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
         def batches(epoch: int) -> Iterator[Any]:
             for batch in t.recorder.batches(data):
                 yield batch
-                for one in both.inner:
+                for one in both.values():
                     one.step()
 
         t.loop(batches, parts={"both": both})

@@ -89,7 +89,7 @@ def _optimizers(value: Any, depth: int) -> Iterator[Optimizer]:
         yield value
     if depth > MAX_DEPTH:
         return
-    inner = value if isinstance(value, list | tuple) else getattr(value, "__dict__", value)
-    for item in inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list | tuple) else ():
+    inner = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else []
+    for item in [*inner, *getattr(value, "__dict__", {}).values()]:
         if not isinstance(item, Tensor):
             yield from _optimizers(item, depth + 1)

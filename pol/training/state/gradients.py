@@ -44,6 +44,7 @@ class Gradients:
         self._followed: dict[int, _Followed] = {}
         self._hooks: list[Any] = []
         self._nodes: list[Node] = []
+        self._is_told = False
         self._placed: dict[str, _Followed] = {}
         self._loaded: Mapping[str, Any] = {}
         self._kept = frozenset(kept)
@@ -132,7 +133,8 @@ class Gradients:
         elif one.is_updated:
             one.was_added = True
             return
-        else:
+        elif not self._is_told:
+            self._is_told = True
             warnings.warn(
                 f"gradients of {one.name}, which no recorded optimizer has, are added up and never cleared. No "
                 "checkpoint holds them, so a resumption isn't exact if anything reads them, as clip_grad_norm_ over "
@@ -214,4 +216,6 @@ def _zeros(parameter: Tensor, kind: str) -> Tensor:
     if kind != "sparse":
         return torch.zeros_like(parameter, requires_grad=False)
     rows = torch.empty((1, 0), dtype=torch.int64, device=parameter.device)
-    return torch.sparse_coo_tensor(rows, parameter.new_empty((0, *parameter.shape[1:])), parameter.shape)
+    return torch.sparse_coo_tensor(
+        rows, parameter.new_empty((0, *parameter.shape[1:])), parameter.shape, check_invariants=False
+    )
