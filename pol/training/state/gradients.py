@@ -77,7 +77,7 @@ class Gradients:
                 continue
             parameter.grad = gradient = _zeros(parameter, kinds[name]) if name in kinds else None
             if gradient is not None and kinds[name] != "zeros":
-                # A loop may clear it or scale it without a trace but this: what it clears by zeros has no sign.
+                # Negative zeros tell it from what a loop clears, and scaling by clip_grad_norm_ keeps them.
                 self._placed[name] = _Followed(name, parameter, gradient.neg_())
 
     def follow(self, by_hand: bool, is_resumed: bool = False) -> None:
@@ -177,11 +177,11 @@ class _Followed:
     def __init__(self, name: str, parameter: Tensor, gradient: Tensor) -> None:
         self.name, self.parameter = name, parameter
         self.is_updated = self.is_behind = self.was_added = False
-        self._gradient, self._sum = gradient, _sum(gradient)
+        self._gradient, self._mark = gradient, _mark(gradient)
 
     @property
     def is_untouched(self) -> bool:
-        return self.parameter.grad is self._gradient and _sum(self._gradient) == self._sum
+        return self.parameter.grad is self._gradient and _mark(self._gradient) == self._mark
 
     @property
     def is_cleared(self) -> bool:
@@ -200,9 +200,12 @@ def _is_zero(gradient: Tensor) -> bool:
     return gradient._nnz() == 0 if gradient.layout != torch.strided else not bool(_bits(gradient).any())
 
 
-def _sum(gradient: Tensor) -> int:
+def _mark(gradient: Tensor) -> object:
     """What tells a gradient from another one in its place: its version doesn't, as of `gradient.data.zero_()`."""
-    return gradient._version if gradient.layout != torch.strided else int(_bits(gradient).sum())
+    if gradient.layout != torch.strided:
+        return gradient._version
+    bits = _bits(gradient)
+    return _is_zero(gradient), int(bits.sum(dtype=bits.dtype))
 
 
 def _bits(gradient: Tensor) -> Tensor:

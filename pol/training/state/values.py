@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training.state import plain_data
@@ -124,7 +124,9 @@ def _as_held(held: Any, value: Any) -> Any:
 
 
 def _memory(tensor: Tensor) -> int:
-    return 0 if tensor.is_meta or tensor.layout != torch.strided else tensor.untyped_storage().data_ptr()
+    """Where a tensor lies; a DTensor and others that only wrap tensors have no memory of their own."""
+    is_plain = type(tensor) in (Tensor, nn.Parameter) and not tensor.is_meta and tensor.layout == torch.strided
+    return tensor.untyped_storage().data_ptr() if is_plain else 0
 
 
 def in_order(value: Any, keys: Mapping[str, list[Any]], path: str = "") -> Any:
