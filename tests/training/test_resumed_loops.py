@@ -279,7 +279,7 @@ def test_a_recorder_that_was_left_stores_its_checkpoint_before_another_one_reads
 ) -> None:
     """As in a notebook, where a cell is interrupted and run again."""
     save = stored_checkpoint.save
-    monkeypatch.setattr(stored_checkpoint, "save", lambda *given: (time.sleep(0.2), save(*given))[1])
+    monkeypatch.setattr(stored_checkpoint, "save", lambda *given: (time.sleep(given[1] == 2), save(*given))[1])
     trainings = [Training(f"file://{tmp_path}", Kill(3)), Training(f"file://{tmp_path}")]
     data = loader()
     for t, ends in zip(trainings, (pytest.raises(resumed_loops.Killed), nullcontext()), strict=True):
@@ -626,7 +626,8 @@ def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
                 one.load_state_dict(held)
 
     def run(t: Training) -> None:
-        both, data = Both(t.model), loader()
+        both, data = Both(t.model[0]), loader()
+        t.optimizer = torch.optim.SGD(t.model[2].parameters(), 0.1)
 
         def batches(epoch: int) -> Iterator[Any]:
             for batch in t.recorder.batches(data):
