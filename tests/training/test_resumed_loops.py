@@ -7,7 +7,6 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from lab.benchmarks.resumed_loops import Kill, MadeLate, PlacedStream, Points, T
 from pol import Recorder, Values
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training import Checkpoints
+from pol.training.recorder.background_job import Background
 from pol.training.state.environment import Environment
-from pol.training.storage import stored_checkpoint
 
 FEW = [[Kill(3)], [Kill(6, "end"), Kill(7), Kill(9)]]  # `pol bench resume` has all places of a kill
 OFTEN = [
@@ -274,18 +273,12 @@ def test_a_loop_that_asks_for_no_place_is_refused_behind_a_resumption() -> None:
         resumed_loops.launch(run, "memory://no-place")
 
 
-def test_a_recorder_that_was_left_stores_its_checkpoint_before_another_one_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_of_a_recorder_that_was_left_end_before_another_one_reads(tmp_path: Path) -> None:
     """As in a notebook, where a cell is interrupted and run again."""
-    save = stored_checkpoint.save
-    monkeypatch.setattr(stored_checkpoint, "save", lambda *given: (time.sleep(given[1] == 2), save(*given))[1])
-    trainings = [Training(f"file://{tmp_path}", Kill(3)), Training(f"file://{tmp_path}")]
-    data = loader()
-    for t, ends in zip(trainings, (pytest.raises(resumed_loops.Killed), nullcontext()), strict=True):
-        with ends:
-            t.loop(lambda epoch, t=t: t.recorder.batches(data), checkpoints=Checkpoints())  # type: ignore[misc]  # bound
-    assert [checkpoint.step for checkpoint in trainings[1].recorder.record.checkpoints] == list(range(0, 20, 2))
+    left, stored = Background(), list[str]()
+    left.start(lambda: (time.sleep(1), stored.append("checkpoint"))[1])
+    recorder_of({}, f"file://{tmp_path}").resume()
+    assert stored
 
 
 def test_values_are_read_and_set_as_attributes(tmp_path: Path) -> None:
@@ -634,10 +627,32 @@ def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
                 yield batch
                 for one in both.values():
                     one.step()
+                    one.zero_grad()
 
         t.loop(batches, parts={"both": both})
 
     resumed_loops.launch(run, "memory://inner")
+
+
+def test_an_optimizer_inside_of_another_one_that_gives_its_own_state_alone_is_refused() -> None:
+    class Outer(torch.optim.Optimizer):
+        def __init__(self, model: nn.Module) -> None:
+            super().__init__(model.parameters(), {"lr": 0.1, "momentum": 0.9})
+            self.base = torch.optim.SGD(self.param_groups, 0.1, momentum=0.9)
+            self.param_groups = self.base.param_groups
+
+        def step(self, closure: Any = None) -> None:  # type: ignore[override]  # none is used
+            self.base.step()
+
+    def run(t: Training) -> None:
+        t.optimizer, data = Outer(t.model), loader()
+        t.optimizer.step = t.optimizer.base.step  # as SAM, which has steps of other names
+        t.loop(lambda epoch: t.recorder.batches(data))
+
+    with pytest.raises(
+        ProtocolError, match=r"0.weight is updated by an optimizer .SGD. that the recorder doesn't have"
+    ):
+        resumed_loops.launch(run, "memory://outer")
 
 
 def test_a_cache_of_what_was_drawn_at_random_is_told() -> None:

@@ -53,11 +53,12 @@ class OptimizerSteps:
         if all(id(one) in recorded for one in stepped):
             return
         known = list(_optimizers(list(self._state.parts.values()), 0))
-        groups = {id(optimizer.param_groups) for optimizer in known}
+        shared = {id(held) for optimizer in known for held in (optimizer.param_groups, optimizer.state)}
         covered = {id(tensor) for one in known if any(one is other for other in stepped) for tensor in _updated(one)}
         names = {id(tensor): name for name, tensor in self._state.trainable().items() if id(tensor) not in covered}
         for one in stepped:
-            if id(one.param_groups) in groups or any(one is other for other in known):
+            is_within = id(one.param_groups) in shared and (not one.state or id(one.state) in shared)
+            if is_within or any(one is other for other in known):
                 continue
             if name := next((names[id(tensor)] for tensor in _updated(one) if id(tensor) in names), ""):
                 if one in self._before:
@@ -87,7 +88,8 @@ def _optimizers(value: Any, depth: int) -> Iterator[Optimizer]:
     """The optimizers that a part is, or holds: it gives their state."""
     if isinstance(value, Optimizer):
         yield value
-    if depth > MAX_DEPTH:
+    is_alone = isinstance(value, Optimizer) and type(value).state_dict is Optimizer.state_dict  # as SAM: no inner state
+    if is_alone or depth > MAX_DEPTH:
         return
     inner = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else []
     for item in [*inner, *getattr(value, "__dict__", {}).values()]:
