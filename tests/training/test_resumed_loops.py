@@ -276,7 +276,12 @@ def test_a_loop_that_asks_for_no_place_is_refused_behind_a_resumption() -> None:
 def test_jobs_of_a_recorder_that_was_left_end_before_another_one_reads(tmp_path: Path) -> None:
     """As in a notebook, where a cell is interrupted and run again."""
     left, stored = Background(), list[str]()
-    left.start(lambda: (time.sleep(1), stored.append("checkpoint"))[1])
+
+    def store() -> None:
+        time.sleep(1)
+        stored.append("checkpoint")
+
+    left.start(store)
     recorder_of({}, f"file://{tmp_path}").resume()
     assert stored
 
@@ -455,7 +460,8 @@ def branched(
             loss = head(torch.randint(0, 5, (4,))).square().mean()
             if clears == "sets":
                 heads.zero_grad()
-                head.weight.grad = torch.autograd.grad(loss, head.weight)[0]
+                (weight,) = head.parameters()
+                weight.grad = torch.autograd.grad(loss, weight)[0]
             else:
                 loss.backward()
             if clip:
@@ -491,7 +497,7 @@ def test_gradients_that_are_zeros_are_put_back_as_zeros(clears: str, options: di
 
 
 @pytest.mark.parametrize("options", [{}, {"clip": True}])
-def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(options: dict[str, bool]) -> None:
+def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(options: dict[str, Any]) -> None:
     loop, name = branched("never", **options), f"memory://never{options}"
     with pytest.raises(ProtocolError, match=r"gradient of 0.weight at the checkpoint is used in the step behind it"):
         resumed_loops.launch(loop, name)
