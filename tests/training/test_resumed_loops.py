@@ -3,6 +3,7 @@
 import functools
 import itertools
 import random
+import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from lab.benchmarks.resumed_loops import Kill, MadeLate, PlacedStream, Points, T
 from pol import Recorder, Values
 from pol.errors import ProtocolError, UnsupportedError
 from pol.training import Checkpoints
+from pol.training.recorder.background_job import Background
 from pol.training.state.environment import Environment
 
 FEW = [[Kill(3)], [Kill(6, "end"), Kill(7), Kill(9)]]  # `pol bench resume` has all places of a kill
@@ -236,7 +238,17 @@ def drawn_for_a_step(t: Training) -> None:
     by_hand(t, batches)
 
 
-@pytest.mark.parametrize("loop", [kept_order, counted_on, drawn_for_a_step])
+def episodes(t: Training) -> None:
+    """Steps that draw different amounts."""
+
+    def batches() -> Iterator[Tensor]:
+        while t.recorder.steps < 12:
+            yield torch.rand(4, 3) + sum(random.random() for _ in range(random.randrange(9)))
+
+    by_hand(t, batches)
+
+
+@pytest.mark.parametrize("loop", [kept_order, counted_on, drawn_for_a_step, episodes])
 def test_a_loop_without_a_loader_goes_on_from_a_place_that_it_keeps(loop: Any) -> None:
     """And nothing is said, as warnings are errors."""
     whole = resumed_loops.launch(loop, f"memory://{loop.__name__}")
@@ -259,6 +271,19 @@ def test_a_loop_that_asks_for_no_place_is_refused_behind_a_resumption() -> None:
     assert resumed_loops.launch(run, "memory://no-place", Kill(3)) is None
     with pytest.raises(ProtocolError, match="step 3 follows a resumption, and the loop has neither"):
         resumed_loops.launch(run, "memory://no-place")
+
+
+def test_jobs_of_a_recorder_that_was_left_end_before_another_one_reads(tmp_path: Path) -> None:
+    """As in a notebook, where a cell is interrupted and run again."""
+    left, stored = Background(), list[str]()
+
+    def store() -> None:
+        time.sleep(1)
+        stored.append("checkpoint")
+
+    left.start(store)
+    recorder_of({}, f"file://{tmp_path}").resume()
+    assert stored
 
 
 def test_values_are_read_and_set_as_attributes(tmp_path: Path) -> None:
@@ -402,23 +427,43 @@ def test_a_loader_that_is_cycled_beside_another_one_is_named(tmp_path: Path) -> 
         _ = [t.step(torch.cat(batches)) for batches in both]
 
 
-def branched(clears: str, none: bool = False, sparse: bool = False, clip: bool = False) -> resumed_loops.Loop:
-    """Steps without a loader that use one of two heads, and clear gradients at the top, before the recorder's step, at
-    the end of a step, or never."""
+def branched(
+    clears: str,
+    none: bool = False,
+    sparse: bool = False,
+    clip: bool = False,
+    drawn: bool = False,
+    dtype: torch.dtype = torch.float32,
+) -> resumed_loops.Loop:
+    """Steps without a loader, or with one that they only draw from, that use one of two heads.
+
+    They clear gradients at the top, before the recorder's step, at the end of a step, those of this head alone, or
+    never; or they set them, or clear them behind autograd's back.
+    """
 
     def run(t: Training) -> None:
-        heads = nn.ModuleList(nn.Embedding(5, 3, sparse=sparse) for _ in range(2))
+        heads = nn.ModuleList(nn.Embedding(5, 3, sparse=sparse, dtype=dtype) for _ in range(2))
         t.model = heads  # type: ignore[assignment]  # another model
         t.optimizer = torch.optim.SGD(
             heads.parameters(), 0.1, momentum=0 if sparse else 0.9, weight_decay=0 if sparse else 0.1
         )
         recorder = t.record()
-        recorder.resume()
-        while recorder.steps < 12:
+        made, first = loader(), recorder.resume()
+        batches = (batch for _ in range(first, 2) for batch in recorder.batches(made))
+        for _ in batches if drawn else iter(lambda: recorder.steps < 12, False):
             head = heads[recorder._steps % 5 == 2]
             if clears == "top":
                 t.optimizer.zero_grad(none)
-            head(torch.randint(0, 5, (4,))).square().mean().backward()
+            for parameter in heads.parameters() if clears == "data" else head.parameters() if clears == "own" else ():
+                if parameter.grad is not None:
+                    parameter.grad.data.zero_()
+            loss = head(torch.randint(0, 5, (4,))).square().mean()
+            if clears == "sets":
+                heads.zero_grad()
+                (weight,) = head.parameters()
+                weight.grad = torch.autograd.grad(loss, weight)[0]
+            else:
+                loss.backward()
             if clip:
                 nn.utils.clip_grad_norm_(heads.parameters(), 0.1)
             t.optimizer.step()
@@ -438,10 +483,13 @@ def branched(clears: str, none: bool = False, sparse: bool = False, clip: bool =
     [
         *((clears, {"none": none}) for clears in ("top", "before", "end") for none in (True, False)),
         ("top", {"clip": True}),
+        ("end", {"clip": True, "none": True}),
         ("top", {"sparse": True}),
+        *(("data", {"dtype": dtype}) for dtype in (torch.bfloat16, torch.float64)),
+        ("sets", {}),
     ],
 )
-def test_gradients_that_are_zeros_are_put_back_as_zeros(clears: str, options: dict[str, bool]) -> None:
+def test_gradients_that_are_zeros_are_put_back_as_zeros(clears: str, options: dict[str, Any]) -> None:
     loop, name = branched(clears, **options), f"memory://{clears}{options}"
     whole = resumed_loops.launch(loop, name)
     for cuts in ([Kill(3)], [Kill(4), Kill(7)], [Kill(8), Kill(9)], [Kill(5), Kill(11)]):
@@ -449,7 +497,7 @@ def test_gradients_that_are_zeros_are_put_back_as_zeros(clears: str, options: di
 
 
 @pytest.mark.parametrize("options", [{}, {"clip": True}])
-def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(options: dict[str, bool]) -> None:
+def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(options: dict[str, Any]) -> None:
     loop, name = branched("never", **options), f"memory://never{options}"
     with pytest.raises(ProtocolError, match=r"gradient of 0.weight at the checkpoint is used in the step behind it"):
         resumed_loops.launch(loop, name)
@@ -461,6 +509,39 @@ def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(option
 
     whole = resumed_loops.launch(recorded, f"{name}-recorded")
     assert resumed_loops.outcome(recorded, [Kill(5)], f"{name}-cut", whole) == "equal"
+
+
+def test_gradients_left_from_before_a_checkpoint_that_clipping_scales_are_refused_behind_a_resumption() -> None:
+    loop = branched("own", clip=True, drawn=True)
+    whole = resumed_loops.launch(loop, "memory://own")
+    assert resumed_loops.outcome(loop, [Kill(1)], "memory://own-1", whole) == "equal"
+    found = resumed_loops.outcome(loop, [Kill(7)], "memory://own-7", whole)
+    assert found.startswith("refused: the gradient of 1.weight at the checkpoint is used in the step behind it"), found
+
+
+def test_gradients_that_are_asked_for_and_set_are_no_sums() -> None:
+    """And nothing is said of them, nor of an inner optimizer that is made anew in each step."""
+
+    def run(t: Training) -> None:
+        data = loader()
+
+        def step(batch: Tensor) -> float:
+            inner = torch.optim.Adam(t.model.parameters(), 1e-2)
+            found = torch.autograd.grad(t.model(batch).square().mean(), list(t.model.parameters()))
+            for parameter, gradient in zip(t.model.parameters(), found, strict=True):
+                parameter.grad = gradient
+            inner.step()
+            t.recorder.step()
+            t.at("step")
+            return 0.0
+
+        t.step = step  # type: ignore[method-assign]  # another step
+        t.loop(lambda epoch: t.recorder.batches(data))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = resumed_loops.launch(run, "memory://set")
+        assert resumed_loops.outcome(run, [Kill(3), Kill(8)], "memory://set-cut", whole) == "equal"
 
 
 def test_gradients_that_nobody_uses_are_told_once() -> None:
@@ -491,10 +572,10 @@ def test_gradients_that_nobody_uses_are_told_once() -> None:
         resumed_loops.launch(run, "memory://nobody")
 
 
-def test_values_that_share_an_object_share_it_again_or_are_refused(tmp_path: Path) -> None:
+def test_values_that_share_an_object_share_it_again(tmp_path: Path) -> None:
     def made() -> dict[str, Any]:
         first = [0]
-        return {"one": Values(a=first, held={"x": [first, {}]}), "two": Values(b=first, c=[])}
+        return {"one": Values(a=first, held={"x": [first, {}]}), "two": Values(b=first, c=[(1, ([first], first))])}
 
     parts = made()
     recorder = recorder_of(parts, f"file://{tmp_path}")
@@ -507,9 +588,8 @@ def test_values_that_share_an_object_share_it_again_or_are_refused(tmp_path: Pat
     recorder_of(again, f"file://{tmp_path}").resume()
     assert again["two"].b is again["one"].a is again["one"].held["x"][0]
     assert again["two"].b == [0, 3]
-    parts["two"].c = (parts["one"].a,)
-    with pytest.raises(UnsupportedError, match="two/c/0 is in a tuple, and is one object with one/a"):
-        recorder.step()
+    assert again["two"].c == [(1, ([[0, 3]], [0, 3]))]
+    assert again["two"].c[0][1][0][0] is again["two"].c[0][1][1] is again["one"].a
 
 
 @pytest.mark.parametrize("remembers", [True, False])
@@ -533,29 +613,52 @@ def test_an_optimizer_that_the_recorder_lacks_is_refused_or_told(remembers: bool
 def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
     """And nothing is said, as warnings are errors."""
 
-    class Both:
+    class Both(dict[int, Any]):
         def __init__(self, model: nn.Module) -> None:
-            self.inner = [torch.optim.AdamW([parameter]) for parameter in model.parameters()]
+            super().__init__(enumerate(torch.optim.AdamW([parameter]) for parameter in model.parameters()))
 
         def state_dict(self) -> list[Any]:
-            return [one.state_dict() for one in self.inner]
+            return [one.state_dict() for one in self.values()]
 
         def load_state_dict(self, state: list[Any]) -> None:
-            for one, held in zip(self.inner, state, strict=True):
+            for one, held in zip(self.values(), state, strict=True):
                 one.load_state_dict(held)
 
     def run(t: Training) -> None:
-        both, data = Both(t.model), loader()
+        both, data = Both(t.model[0]), loader()
+        t.optimizer = torch.optim.SGD(t.model[2].parameters(), 0.1)
 
         def batches(epoch: int) -> Iterator[Any]:
             for batch in t.recorder.batches(data):
                 yield batch
-                for one in both.inner:
+                for one in both.values():
                     one.step()
+                    one.zero_grad()
 
         t.loop(batches, parts={"both": both})
 
     resumed_loops.launch(run, "memory://inner")
+
+
+def test_an_optimizer_inside_of_another_one_that_gives_its_own_state_alone_is_refused() -> None:
+    class Outer(torch.optim.Optimizer):
+        def __init__(self, model: nn.Module) -> None:
+            super().__init__(model.parameters(), {"lr": 0.1, "momentum": 0.9})
+            self.base = torch.optim.SGD(self.param_groups, 0.1, momentum=0.9)
+            self.param_groups = self.base.param_groups
+
+        def step(self, closure: Any = None) -> None:  # type: ignore[override]  # none is used
+            self.base.step()
+
+    def run(t: Training) -> None:
+        t.optimizer, data = Outer(t.model), loader()
+        t.optimizer.step = t.optimizer.base.step  # as SAM, which has steps of other names
+        t.loop(lambda epoch: t.recorder.batches(data))
+
+    with pytest.raises(
+        ProtocolError, match=r"0.weight is updated by an optimizer .SGD. that the recorder doesn't have"
+    ):
+        resumed_loops.launch(run, "memory://outer")
 
 
 def test_a_cache_of_what_was_drawn_at_random_is_told() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -13,7 +16,10 @@ from pol.commitments.array import Array, Bytes
 class Background:
     """Runs jobs one after another beside the caller, at most one at a time."""
 
+    _all: ClassVar[WeakSet[Background]] = WeakSet()
+
     def __init__(self) -> None:
+        self._all.add(self)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="pol-recorder")
         self._running: Future[None] | None = None
 
@@ -32,6 +38,11 @@ class Background:
         running, self._running = self._running, None
         if running is not None:
             running.result()
+
+    @classmethod
+    def wait_for_all(cls) -> None:
+        """Wait for jobs of the whole process; errors stay where they are."""
+        futures.wait([one._running for one in cls._all if one._running is not None])
 
 
 class Staging:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterable, Sequence
 
@@ -19,13 +20,15 @@ CURE = (
     "Draw through recorder.batches(loader); or draw at a step's top what it needs, and go on from recorder.steps; or "
     "keep order and place in a part, as pol.Values(order=[...], place=0)"
 )
+ALIKE = 3
 
 
 class DrawnByHand:
-    """Looks at the first two steps after a resumption, if they are taken without a loader.
+    """Looks at the first steps after a resumption, if they are taken without a loader.
 
     A place in a part of the user's own is trusted. Else the loop has to ask for `Recorder.steps`, and an order that it
-    draws for many steps shows itself: what is drawn up to the first step isn't as much as up to the second.
+    draws for many steps shows itself: what is drawn up to the first step isn't as much as for each of the next `ALIKE`.
+    Where those aren't alike either, as with episodes, it shows nothing.
     """
 
     def __init__(self, random: RandomSources, parts: Iterable[object]) -> None:
@@ -54,17 +57,17 @@ class DrawnByHand:
                 f"nor asked for recorder.steps, so it begins anew with its data. {CURE}"
             )
         self._places.append(self._random.places())
-        if len(self._places) < 3:
+        if len(self._places) < 2 + ALIKE:
             return
-        first, second = (
+        first, *others = (
             [(after - before) % self._random.WORDS for before, after in zip(*pair, strict=False)]
-            for pair in zip(self._places, self._places[1:], strict=False)
+            for pair in itertools.pairwise(self._places)
         )
         self._places = []
-        if first != second:
+        if first != others[0] and others.count(others[0]) == ALIKE:
             warnings.warn(
-                f"between the resumption and step {number - 1} the loop drew other amounts of random numbers than for "
-                f"step {number}. An order that it draws for many steps, as by torch.randperm, has begun anew in its "
-                f"middle, and the resumption isn't exact. {CURE}",
+                f"between the resumption and step {number - ALIKE} the loop drew other amounts of random numbers than "
+                f"for each of the next {ALIKE}. An order that it draws for many steps, as by torch.randperm, "
+                f"has begun anew in its middle, and the resumption isn't exact. {CURE}",
                 stacklevel=4,
             )

@@ -1,4 +1,7 @@
-"""Which optimizers update the model: one that the recorder doesn't have loses its state in a resumption."""
+"""Which optimizers update the model: one that the recorder doesn't have loses its state in a resumption.
+
+One that is made anew for each step, as for an inner loop, has nothing to lose.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -26,13 +30,14 @@ class OptimizerSteps:
 
     def __init__(self, state: TrainerState) -> None:
         self._state = state
-        self._stepped: dict[int, Optimizer] = {}
+        self._stepped: WeakSet[Optimizer] = WeakSet()
+        self._before: WeakSet[Optimizer] = WeakSet()
         self._is_told = False
         own = weakref.ref(self)
 
         def note(optimizer: Optimizer, given: Any, named: Any) -> None:
             if (steps := own()) is not None:
-                steps._stepped[id(optimizer)] = optimizer
+                steps._stepped.add(optimizer)
 
         self._hook = register_optimizer_step_post_hook(note)
         weakref.finalize(self, self._hook.remove)
@@ -43,19 +48,22 @@ class OptimizerSteps:
         Raises:
             ProtocolError: parameters were updated by an optimizer with a state that no part gives, alone.
         """
-        stepped, self._stepped = self._stepped, {}
+        stepped, self._stepped = list(self._stepped), WeakSet()
         recorded = {id(part) for part in self._state.parts.values()}
-        if stepped.keys() <= recorded:
+        if all(id(one) in recorded for one in stepped):
             return
         known = list(_optimizers(list(self._state.parts.values()), 0))
-        groups = {id(optimizer.param_groups) for optimizer in known}
-        covered = {id(tensor) for one in known if id(one) in stepped for tensor in _updated(one)}
+        shared = {id(held) for optimizer in known for held in (optimizer.param_groups, optimizer.state)}
+        covered = {id(tensor) for one in known if any(one is other for other in stepped) for tensor in _updated(one)}
         names = {id(tensor): name for name, tensor in self._state.trainable().items() if id(tensor) not in covered}
-        for one in stepped.values():
-            if id(one.param_groups) in groups or any(one is other for other in known):
+        for one in stepped:
+            is_within = id(one.param_groups) in shared and (not one.state or id(one.state) in shared)
+            if is_within or any(one is other for other in known):
                 continue
             if name := next((names[id(tensor)] for tensor in _updated(one) if id(tensor) in names), ""):
-                self._tell(one, name)
+                if one in self._before:
+                    self._tell(one, name)
+                self._before.add(one)
 
     def _tell(self, optimizer: Optimizer, name: str) -> None:
         kind = type(optimizer).__name__
@@ -69,7 +77,7 @@ class OptimizerSteps:
     def release(self) -> None:
         """Look no more."""
         self._hook.remove()
-        self._stepped = {}
+        self._stepped = WeakSet()
 
 
 def _updated(optimizer: Optimizer) -> Iterator[Tensor]:
@@ -80,9 +88,10 @@ def _optimizers(value: Any, depth: int) -> Iterator[Optimizer]:
     """The optimizers that a part is, or holds: it gives their state."""
     if isinstance(value, Optimizer):
         yield value
-    if depth > MAX_DEPTH:
+    is_alone = isinstance(value, Optimizer) and type(value).state_dict is Optimizer.state_dict  # as SAM: no inner state
+    if is_alone or depth > MAX_DEPTH:
         return
-    inner = value if isinstance(value, list | tuple) else getattr(value, "__dict__", value)
-    for item in inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list | tuple) else ():
+    inner = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else []
+    for item in [*inner, *getattr(value, "__dict__", {}).values()]:
         if not isinstance(item, Tensor):
             yield from _optimizers(item, depth + 1)

@@ -58,6 +58,7 @@ class RecordedTraining:
 
     def _restore(self) -> bool:
         """Whether there was a checkpoint; if not, the start is recorded."""
+        Background.wait_for_all()  # a recorder that was left, as by an interrupted cell of a notebook, may still store
         self.store.clean()
         found = newest_checkpoint.load_newest_checkpoint(self.store, self._read)
         if found is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import Node, get_gradient_edge
 from torch.distributed.tensor import DTensor
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -18,9 +20,9 @@ CURE = (
     "Clear all gradients between a checkpoint and the next backward(), by optimizer.zero_grad() at the top of a step; "
     "or let steps end with it; or give the recorder checkpoints=Checkpoints(gradients=True)"
 )
-
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LOOK = 1024
-"""Numbers of a gradient that are looked at before all of them."""
+"""Numbers of a gradient that are looked at before all of them: almost all that aren't zero show it there."""
 
 
 class Gradients:
@@ -43,6 +45,8 @@ class Gradients:
         self._parameters, self._updated = parameters, updated
         self._followed: dict[int, _Followed] = {}
         self._hooks: list[Any] = []
+        self._nodes: list[Node] = []
+        self._is_told = False
         self._placed: dict[str, _Followed] = {}
         self._loaded: Mapping[str, Any] = {}
         self._kept = frozenset(kept)
@@ -75,7 +79,8 @@ class Gradients:
                 continue
             parameter.grad = gradient = _zeros(parameter, kinds[name]) if name in kinds else None
             if gradient is not None and kinds[name] != "zeros":
-                self._placed[name] = _Followed(name, parameter, gradient)
+                # Negative zeros tell it from what a loop clears, and scaling by clip_grad_norm_ keeps them.
+                self._placed[name] = _Followed(name, parameter, gradient.neg_())
 
     def follow(self, by_hand: bool, is_resumed: bool = False) -> None:
         """Follow gradients from a checkpoint on, or from a resumption."""
@@ -92,16 +97,18 @@ class Gradients:
                 one.is_updated, one.is_behind = id(one.parameter) in updated, is_resumed and by_hand
                 self._followed[id(one.parameter)] = one
                 if one.parameter.requires_grad:
-                    self._hooks.append(one.parameter.register_hook(self._noting(one, by_hand)))  # type: ignore[no-untyped-call]  # torch declares no types
+                    # Of the node that adds to a gradient, which autograd.grad leaves out; a parameter doesn't keep it.
+                    self._nodes.append(get_gradient_edge(one.parameter).node)
+                    self._hooks.append(self._nodes[-1].register_prehook(self._weakly("_note_backward", one, by_hand)))
         if self._followed:
-            self._hooks.append(register_optimizer_step_pre_hook(self._before_update))
-            self._hooks.append(register_optimizer_step_post_hook(self._note_update))
+            self._hooks.append(register_optimizer_step_pre_hook(self._weakly("_before_update")))
+            self._hooks.append(register_optimizer_step_post_hook(self._weakly("_note_update")))
 
     def release(self) -> None:
         """Follow none any more."""
         for hook in self._hooks:
             hook.remove()
-        self._hooks, self._followed = [], {}
+        self._hooks, self._nodes, self._followed = [], [], {}
 
     def _present(self) -> dict[str, tuple[Tensor, Tensor]]:
         """Parameters with a gradient that is one: an exact step has stand-ins."""
@@ -112,10 +119,12 @@ class Gradients:
             if type(gradient) in (Tensor, DTensor) and gradient is not None and name not in self._kept
         }
 
-    def _noting(self, one: _Followed, by_hand: bool) -> Callable[[Tensor], None]:
-        return lambda _: self._note_backward(one, by_hand)  # unlike a partial it says its module
+    def _weakly(self, name: str, *given: Any) -> Callable[..., None]:
+        """A method as a hook, which doesn't keep a recorder that nobody has closed."""
+        own = weakref.ref(self)
+        return lambda *more: None if (gradients := own()) is None else getattr(gradients, name)(*given, *more)
 
-    def _note_backward(self, one: _Followed, by_hand: bool) -> None:
+    def _note_backward(self, one: _Followed, by_hand: bool, _: object) -> None:
         """A gradient is about to be added to that of a parameter."""
         if self._followed.get(id(one.parameter)) is not one:
             return
@@ -126,7 +135,8 @@ class Gradients:
         elif one.is_updated:
             one.was_added = True
             return
-        else:
+        elif not self._is_told:
+            self._is_told = True
             warnings.warn(
                 f"gradients of {one.name}, which no recorded optimizer has, are added up and never cleared. No "
                 "checkpoint holds them, so a resumption isn't exact if anything reads them, as clip_grad_norm_ over "
@@ -160,8 +170,7 @@ class Gradients:
         """Clear as the loop does behind its checkpoint."""
         self._placed.pop(one.name, None)
         self._followed.pop(id(one.parameter), None)
-        if not self._leaves_zeros:
-            one.parameter.grad = None
+        one.parameter.grad = torch.zeros_like(one.parameter, requires_grad=False) if self._leaves_zeros else None
 
 
 class _Followed:
@@ -170,16 +179,16 @@ class _Followed:
     def __init__(self, name: str, parameter: Tensor, gradient: Tensor) -> None:
         self.name, self.parameter = name, parameter
         self.is_updated = self.is_behind = self.was_added = False
-        self._gradient, self._version = gradient, gradient._version
+        self._gradient, self._mark = gradient, _mark(gradient)
 
     @property
     def is_untouched(self) -> bool:
-        return self.parameter.grad is self._gradient and self._gradient._version == self._version
+        return self.parameter.grad is self._gradient and _mark(self._gradient) == self._mark
 
     @property
     def is_cleared(self) -> bool:
         gradient = self.parameter.grad
-        return gradient is None or (not self.is_untouched and _is_zero(gradient))
+        return gradient is None or (_is_zero(gradient) and not self.is_untouched)
 
 
 def _kind(gradient: Tensor) -> str:
@@ -188,16 +197,27 @@ def _kind(gradient: Tensor) -> str:
     return "zeros" if _is_zero(gradient) else "used"
 
 
-@torch.no_grad()
 def _is_zero(gradient: Tensor) -> bool:
     """Whether all bits are zero."""
     if gradient.layout != torch.strided:
         return gradient._nnz() == 0
-    values = gradient.to_local() if isinstance(gradient, DTensor) else gradient
+    bits = _bits(gradient)
+    first = bits.view(-1)[:_LOOK] if bits.is_contiguous() else bits
+    return not bool(first.any()) and not bool(bits.any())
+
+
+def _mark(gradient: Tensor) -> object:
+    """What tells a gradient from another one in its place: its version doesn't, as of `gradient.data.zero_()`."""
+    if gradient.layout != torch.strided:
+        return gradient._version
+    bits = _bits(gradient)
+    return _is_zero(gradient), int(bits.sum(dtype=bits.dtype))
+
+
+def _bits(gradient: Tensor) -> Tensor:
+    values = (gradient.to_local() if isinstance(gradient, DTensor) else gradient).detach()
     values = torch.view_as_real(values) if values.is_complex() else values
-    if values.is_contiguous() and bool(values.view(-1)[:_LOOK].any()):
-        return False  # as almost all that aren't, at no time
-    return not bool(values.any()) and not bool(values.signbit().any())
+    return values.view(INTEGERS[values.element_size()])
 
 
 @torch.no_grad()
@@ -205,4 +225,6 @@ def _zeros(parameter: Tensor, kind: str) -> Tensor:
     if kind != "sparse":
         return torch.zeros_like(parameter, requires_grad=False)
     rows = torch.empty((1, 0), dtype=torch.int64, device=parameter.device)
-    return torch.sparse_coo_tensor(rows, parameter.new_empty((0, *parameter.shape[1:])), parameter.shape)
+    return torch.sparse_coo_tensor(
+        rows, parameter.new_empty((0, *parameter.shape[1:])), parameter.shape, check_invariants=False
+    )

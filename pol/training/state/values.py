@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,14 +51,14 @@ def beside(parts: Mapping[str, object], weights: Iterable[Tensor]) -> dict[str, 
     """`KEYS` and `SHARED` of each part that is a `Values`, where there are any.
 
     Raises:
-        UnsupportedError: a value is one of the model's ``weights``, or an object can't be put back as one.
+        UnsupportedError: a value is one of the model's ``weights``.
     """
     own, places, found = {_memory(tensor) for tensor in weights} - {0}, dict[int, str](), dict[str, dict[str, Any]]()
     for name, part in parts.items():
         if isinstance(part, Values):
             more: dict[str, dict[str, Any]] = {KEYS: {}, SHARED: {}}
             for attribute, value in vars(part).items():
-                _look(value, f"{name}/{attribute}", own, places, more, is_fixed=False)
+                _look(value, f"{name}/{attribute}", own, places, more)
             found[name] = {kind: held for kind, held in more.items() if held}
     return found
 
@@ -71,28 +72,32 @@ def join(parts: Mapping[str, object], components: Mapping[str, Any]) -> None:
     held = {name: vars(part) for name, part in parts.items() if isinstance(part, Values)}
     for name in held:
         for path, first in components[name].get(SHARED, {}).items():
-            where, _, last = path.rpartition("/")
             try:
-                holder, value = _at(held, where), _at(held, first)
-                holder[_key(holder, last)] = value
+                _put(
+                    held, path.split("/"), functools.reduce(lambda at, part: at[_key(at, part)], first.split("/"), held)
+                )
             except (LookupError, TypeError, ValueError, StopIteration) as error:
                 raise ProtocolError(f"{path} isn't a place that can hold what {first} holds") from error
 
 
-def _at(value: Any, path: str) -> Any:
-    for part in path.split("/"):
-        value = value[_key(value, part)]
-    return value
+def _put(holder: Any, path: Sequence[str], value: Any) -> Any:
+    """What holds the value at a path now: a tuple is made anew."""
+    if not path:
+        return value
+    key = _key(holder, path[0])
+    item = _put(holder[key], path[1:], value)
+    if isinstance(holder, tuple):
+        return (*holder[:key], item, *holder[key + 1 :])
+    holder[key] = item
+    return holder
 
 
 def _key(holder: Any, part: str) -> Any:
     return int(part) if isinstance(holder, list | tuple) else next(k for k in holder if plain_data.segment(k) == part)
 
 
-def _look(
-    value: Any, path: str, own: set[int], places: dict[int, str], more: Mapping[str, dict[str, Any]], is_fixed: bool
-) -> None:
-    """Note order and sameness of a value at a path; ``is_fixed``: a tuple holds it."""
+def _look(value: Any, path: str, own: set[int], places: dict[int, str], more: Mapping[str, dict[str, Any]]) -> None:
+    """Note order and sameness of a value at a path."""
     if type(value) is Tensor and _memory(value) in own:
         raise UnsupportedError(
             f"{path} is the model's own tensor and changes with it, which it wouldn't after a resumption: keep a "
@@ -100,16 +105,12 @@ def _look(
         )
     is_changeable = isinstance(value, list | dict | set | Tensor | np.ndarray)
     if is_changeable and (first := places.setdefault(id(value), path)) != path:
-        if is_fixed:
-            raise UnsupportedError(
-                f"{path} is in a tuple, and is one object with {first}: keep it in a list, or keep a copy"
-            )
         more[SHARED][path] = first
         return
     if isinstance(value, Mapping) and len(value) > 1:
         more[KEYS]["/" + path.partition("/")[2]] = list(value)
     for key, item in _items(value):
-        _look(item, f"{path}/{key}", own, places, more, isinstance(value, tuple))
+        _look(item, f"{path}/{key}", own, places, more)
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]]:
@@ -125,6 +126,7 @@ def _as_held(held: Any, value: Any) -> Any:
 
 
 def _memory(tensor: Tensor) -> int:
+    """Where a tensor lies, of a spread one its shard; others that only wrap tensors have no memory of their own."""
     tensor = tensor.to_local() if isinstance(tensor, DTensor) else tensor
     has_own = not (tensor.is_meta or tensor.layout != torch.strided or is_traceable_wrapper_subclass(tensor))
     return tensor.untyped_storage().data_ptr() if has_own else 0

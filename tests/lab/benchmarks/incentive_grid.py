@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from math import inf
 from random import Random
+from typing import Any
 
 from lab.benchmarks.figure import Figure
 from lab.incentives.auction_rules import AuctionTerms
@@ -32,7 +33,7 @@ DRAWN = 100_000
 RULES_AS_THEY_WERE = len(REVERTED) + len(ROUNDS_REVERTED) + len(FLOODS_REVERTED)
 IDENTITIES = 32
 AUCTIONS = 1_000
-GRID = {
+GRID: dict[str, tuple[Any, ...]] = {
     "training": (1, 20, 5_000),
     "replay": (0.5, 1.0, 3.0),
     "gain": (0, 1, 10),
