@@ -24,7 +24,9 @@ def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
 
 def test_every_vector_file_is_described() -> None:
     """fixtures/README.md names what is there, and nothing else."""
-    told = re.findall(r"^\| `vectors/(\w+\.json)` \| .+ \| .+ \|$", (ROOT / "fixtures" / "README.md").read_text(), re.M)
+    told = re.findall(
+        r"^\| `vectors/(\w+\.jsonl?)` \| .+ \| .+ \|$", (ROOT / "fixtures" / "README.md").read_text(), re.M
+    )
     assert sorted(told) == sorted(path.name for path in (ROOT / "fixtures" / "vectors").iterdir())
 
 
@@ -105,6 +107,7 @@ def test_test_modules_have_names_of_their_own() -> None:
 OWN_JSON = {
     "pol/commitments/canonical_json.py": "the bounded reader itself",
     "pol/chain/artifacts.py": "files of the package",
+    "pol/roles/rounds/kept_rounds.py": "what a party wrote into its own folder",
     "pol/verification/profile/torch_reruns.py": "lines of a process that pol has started",
     "pol/verification/profile/torch_worker.py": "the job that pol gave its process",
     "pol/verification/runs/rehearsed_run.py": "what the recorder wrote beside the user's own program",

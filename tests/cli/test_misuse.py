@@ -189,7 +189,7 @@ CHAIN: dict[str, tuple[tuple[str, ...], int, str]] = {
         1,
         "no solver of this market has committed to proof",
     ),
-    "an unknown role": (("run", "judge", *MARKET, *KEY), 2, "is not one of 'solver'"),
+    "an unknown role": (("run", "judge", *MARKET, *KEY), 2, "is not one of 'keeper', 'solver'"),
     "a store that is a file": (("run", "verifier", *MARKET[:4], "--store", "{json}", *KEY), 3, "name a folder"),
     "a file in place of the party's folder": (
         ("run", "verifier", *MARKET, *KEY, "--turns", "1", "--data", "{json}"),

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from pol.chain.node.network_settings import is_secret
 from pol.cli.examples import defaulted
 from pol.cli.market.network_options import NetworkOption, network_option, node_option, store_option
+from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError, reason_of
 
 if TYPE_CHECKING:
@@ -175,8 +176,13 @@ class MarketAccess:
         from pol.chain.node.connection import Connection
 
         # What is wrong with the file is told before a node is asked.
-        _ = self.rounds_deployment if '"shares"' in self._text else self.deployment
+        _ = self.rounds_deployment if self._is_of_rounds else self.deployment
         return Connection.to(*self.nodes, quorum=self.quorum)
+
+    @property
+    def _is_of_rounds(self) -> bool:
+        document = canonical_json.parse(self._text.encode(), "the document of a deployment")
+        return isinstance(document, dict) and "bonds" in (document.get("desks") or ())
 
     @cached_property
     def rounds_deployment(self) -> RoundsDeployment:

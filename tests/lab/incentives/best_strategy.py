@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.sparse import csc_array
-from scipy.sparse.linalg import splu
 
-from pol.errors import ProtocolError
+from pol.errors import ProtocolError, UnsupportedError
 
 BETTER = 1e-9
 """A deviation has to be better than duty by this part of the largest amount."""
@@ -90,6 +88,11 @@ def _worth(known: Mapping[State, int], values: np.ndarray, move: GameMove) -> fl
 
 def _values(known: Mapping[State, int], options: Sequence[Sequence[GameMove]], chosen: Sequence[int]) -> np.ndarray:
     """The value of each state under a strategy: V = gain + P V."""
+    try:
+        from scipy.sparse import csc_array
+        from scipy.sparse.linalg import splu
+    except ModuleNotFoundError as error:
+        raise UnsupportedError("this search needs SciPy: set up the tests with `.ci/setup --dev`") from error
     size = len(options)
     rows, columns, parts, gains = list(range(size)), list(range(size)), [1.0] * size, np.zeros(size)
     for number, found in enumerate(options):
