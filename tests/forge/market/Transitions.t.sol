@@ -27,7 +27,7 @@ contract TransitionsTest is CounterclaimBase {
         bytes data;
     }
 
-    struct Row {
+    struct LifeRow {
         string head;
         string results;
         string last;
@@ -79,7 +79,7 @@ contract TransitionsTest is CounterclaimBase {
 
     function test_rows() public {
         vm.pauseGasMetering();
-        Row[][] memory told = new Row[][](_statuses.length);
+        LifeRow[][] memory told = new LifeRow[][](_statuses.length);
         uint256 start = vm.snapshotState();
         _liveTolerant(told);
         vm.revertToState(start);
@@ -89,7 +89,7 @@ contract TransitionsTest is CounterclaimBase {
         string memory wrong;
         for (uint256 s = 0; s < told.length; ++s) {
             for (uint256 i = 0; i < told[s].length; ++i) {
-                Row memory row = told[s][i];
+                LifeRow memory row = told[s][i];
                 string memory results = row.varies ? row.results : string.concat(',"always":"', row.last, '"');
                 string memory line = string.concat('{"status":"', _statuses[s], '",', row.head, results, "}");
                 emit log_string(line);
@@ -102,7 +102,7 @@ contract TransitionsTest is CounterclaimBase {
         vm.assertEq(vm.readLine(PATH), "", "a row too many");
     }
 
-    function _liveTolerant(Row[][] memory told) private {
+    function _liveTolerant(LifeRow[][] memory told) private {
         _moment(told, "there is no task");
         _submit();
         _takeSeat(told, 0);
@@ -123,7 +123,7 @@ contract TransitionsTest is CounterclaimBase {
         _moment(told, "settled");
     }
 
-    function _liveExact(Row[][] memory told) private {
+    function _liveExact(LifeRow[][] memory told) private {
         _moment(told, "exact mode");
         _submit();
         _moment(told, "exact mode");
@@ -151,7 +151,7 @@ contract TransitionsTest is CounterclaimBase {
         _moment(told, "exact mode");
     }
 
-    function _takeSeat(Row[][] memory told, bytes32 commitment) private {
+    function _takeSeat(LifeRow[][] memory told, bytes32 commitment) private {
         _moment(told, "the seat waits for its round");
         _silent(told, "the round of the seat");
         if (commitment != 0) {
@@ -171,7 +171,7 @@ contract TransitionsTest is CounterclaimBase {
         seats.decide(id);
     }
 
-    function _profileMoments(Row[][] memory told) private {
+    function _profileMoments(LifeRow[][] memory told) private {
         vm.warp(registry.task(id).deadline);
         _moment(told, "last second of the profile");
         _late(told, "the profiler is late", 1);
@@ -189,7 +189,7 @@ contract TransitionsTest is CounterclaimBase {
         profiles.conclude(id);
     }
 
-    function _biddingMoments(Row[][] memory told) private {
+    function _biddingMoments(LifeRow[][] memory told) private {
         _moment(told, "nobody has bid");
         _late(told, "nobody has bid in time", _terms().bidWindow + 1);
         uint256 here = vm.snapshotState();
@@ -202,7 +202,7 @@ contract TransitionsTest is CounterclaimBase {
         _award();
     }
 
-    function _verifyingMoments(Row[][] memory told) private {
+    function _verifyingMoments(LifeRow[][] memory told) private {
         _moment(told, "the duty is unknown");
         _silent(told, "the round of the duty");
         _giveDuty(false);
@@ -214,7 +214,7 @@ contract TransitionsTest is CounterclaimBase {
     }
 
     /// @dev Two verifiers say so while an objection is open, and after it.
-    function _unservedMoments(Row[][] memory told) private {
+    function _unservedMoments(LifeRow[][] memory told) private {
         uint256 here = vm.snapshotState();
         vm.prank(verifier);
         settlement.unserved(id);
@@ -230,7 +230,7 @@ contract TransitionsTest is CounterclaimBase {
         vm.revertToState(here);
     }
 
-    function _watchedMoments(Row[][] memory told) private {
+    function _watchedMoments(LifeRow[][] memory told) private {
         _moment(told, "the watchers aren't drawn");
         _silent(told, "the round of the watchers");
         _drawWatcher();
@@ -249,7 +249,7 @@ contract TransitionsTest is CounterclaimBase {
         vm.revertToState(here);
     }
 
-    function _contestedMoments(Row[][] memory told) private {
+    function _contestedMoments(LifeRow[][] memory told) private {
         uint256 here = vm.snapshotState();
         _asked = _demand(challenger);
         _pass(WINDOW + 1);
@@ -275,7 +275,7 @@ contract TransitionsTest is CounterclaimBase {
     }
 
     /// @dev The beacon doesn't record a round, and not the one that takes its place.
-    function _silent(Row[][] memory told, string memory what) private {
+    function _silent(LifeRow[][] memory told, string memory what) private {
         uint256 here = vm.snapshotState();
         _pass(PATIENCE);
         _moment(told, string.concat(what, ": last second of patience"));
@@ -294,7 +294,7 @@ contract TransitionsTest is CounterclaimBase {
         vm.revertToState(here);
     }
 
-    function _withheld(Row[][] memory told) private {
+    function _withheld(LifeRow[][] memory told) private {
         uint256 here = vm.snapshotState();
         _asked = _demand(challenger);
         vm.warp(_asked.deadline);
@@ -303,25 +303,25 @@ contract TransitionsTest is CounterclaimBase {
         vm.revertToState(here);
     }
 
-    function _late(Row[][] memory told, string memory name, uint256 time) private {
+    function _late(LifeRow[][] memory told, string memory name, uint256 time) private {
         uint256 here = vm.snapshotState();
         _pass(time);
         _moment(told, name);
         vm.revertToState(here);
     }
 
-    function _moment(Row[][] memory told, string memory name) private {
+    function _moment(LifeRow[][] memory told, string memory name) private {
         _announce();
         _list();
         Status status = registry.task(id).status;
-        Row[] memory rows = told[uint256(status)];
+        LifeRow[] memory rows = told[uint256(status)];
         bool first = rows.length == 0;
         if (first) {
-            rows = told[uint256(status)] = new Row[](_calls.length + 8);
+            rows = told[uint256(status)] = new LifeRow[](_calls.length + 8);
             _tryDesks(rows, status);
         }
         for (uint256 i = 0; i < _calls.length; ++i) {
-            (Row memory row, string memory result) = (rows[i], _try(_calls[i], status));
+            (LifeRow memory row, string memory result) = (rows[i], _try(_calls[i], status));
             if (first) row.head = string.concat('"call":"', _calls[i].name, '","by":"', _names[_calls[i].caller], '"');
             else if (keccak256(bytes(result)) != keccak256(bytes(row.last))) row.varies = true;
             (row.results, row.last) = (string.concat(row.results, ',"', name, '":"', result, '"'), result);
@@ -329,7 +329,7 @@ contract TransitionsTest is CounterclaimBase {
     }
 
     /// @dev Where the desks may move a task from here, without a reason.
-    function _tryDesks(Row[] memory rows, Status from) private {
+    function _tryDesks(LifeRow[] memory rows, Status from) private {
         MarketDesk[8] memory desks =
             [MarketDesk(seats), proofs, profiles, verdicts, demands, settlement, challenges, objections];
         string[] memory names = vm.split(DESKS, " ");
@@ -341,7 +341,7 @@ contract TransitionsTest is CounterclaimBase {
                 if (keccak256(bytes(answer)) == keccak256("IllegalTransition")) continue;
                 ways = string.concat(ways, bytes(ways).length == 0 ? "" : " ", answer);
             }
-            Row memory row = rows[_calls.length + d];
+            LifeRow memory row = rows[_calls.length + d];
             (row.head, row.last) = (string.concat('"call":"TaskRegistry.advance","by":"', names[d], '"'), ways);
         }
     }
