@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import sys
 import time
 from importlib.util import find_spec
@@ -42,20 +41,6 @@ def find_anvil() -> Path | None:
     return None
 
 
-def free_port(wanted: int) -> int:
-    """The wanted port of the loopback interface, or another one that is free."""
-    for port in (wanted, 0):
-        with socket.socket() as tried:
-            # As servers do, so that connections that have just ended are no reason for another port.
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                tried.bind((LOOPBACK, port))
-            except OSError:
-                continue
-            return int(tried.getsockname()[1])
-    raise OperationalError("no port of this machine is free: end some servers")
-
-
 def start_node(folder: MarketFolder, processes: MarketProcesses, port: int, embedded: bool) -> Connection:
     """A node that goes on where the one before it in this folder ended; each transaction gets a block at once.
 
@@ -63,15 +48,18 @@ def start_node(folder: MarketFolder, processes: MarketProcesses, port: int, embe
         OperationalError: there is neither anvil nor the extra ``embedded``, or the node doesn't start.
     """
     log = folder.logs / f"{NODE}.log"
-    log.unlink(missing_ok=True)
-    processes.start(NODE, _command(folder, free_port(port), embedded), log)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if found := _LISTENING.search(log.read_text(errors="replace")):
-            return Connection.to(f"http://{found[1]}")
-        if not processes.is_alive(NODE):
+    for wanted in (port, 0):  # any port, if somebody else has this one
+        log.unlink(missing_ok=True)
+        processes.start(NODE, _command(folder, wanted, embedded), log)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if found := _LISTENING.search(log.read_text(errors="replace")):
+                return Connection.to(f"http://{found[1]}")
+            if not processes.is_alive(NODE):
+                break
+            time.sleep(0.05)
+        if "in use" not in log.read_text(errors="replace"):
             break
-        time.sleep(0.05)
     said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
     raise OperationalError(f"the node didn't start ({' '.join(said) or 'it said nothing'}): see {log}")
 

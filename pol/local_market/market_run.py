@@ -11,12 +11,12 @@ from typing import Any
 from pol.chain.node.connection import Connection
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
-from pol.local_market.local_node import LOOPBACK, NODE, free_port, let_time_pass
+from pol.local_market.local_node import NODE, let_time_pass
 from pol.local_market.market_folder import MarketFolder
 from pol.local_market.market_processes import MarketProcesses
 from pol.local_market.market_setup import MEMBERS
 
-EXPLORER, EXPLORER_PORT = "explorer", 8600
+EXPLORER = "explorer"
 POLL = "0.7"
 """Seconds between two looks of a party at the chain, whose blocks come every second."""
 KEY = "POL_PARTY_KEY"
@@ -38,8 +38,6 @@ class MarketRun:
 
     def __init__(self, folder: MarketFolder, processes: MarketProcesses, liar: str | None = None) -> None:
         self.folder, self.processes, self.liar = folder, processes, liar
-        self.page = ""
-        """Address of the explorer."""
         self._read: dict[str, int] = {}
 
     def start(self, connection: Connection) -> None:
@@ -68,15 +66,21 @@ class MarketRun:
             if member.role == "whistleblower":
                 command += ["--least-pay", AT_ANY_PRICE]
             self.processes.start(name, command, log, {**FRUGAL, KEY: folder.key(name).hex()})
-        port = free_port(EXPLORER_PORT)
-        options = ["--host", LOOPBACK, "--port", str(port), "--test-terms", "--poll", "1"]
-        command = [sys.executable, "-P", "-m", PARTY, "explore", *place, *options]
-        self.processes.start(EXPLORER, command, self._log(EXPLORER), FRUGAL)
-        self.page = f"http://{LOOPBACK}:{port}/"
+        command = [sys.executable, "-P", "-m", PARTY, "explore", *place, "--test-terms", "--poll", "1", "--json"]
+        log = self._log(EXPLORER)
+        self._read[EXPLORER] = log.stat().st_size if log.exists() else 0
+        self.processes.start(EXPLORER, command, log, FRUGAL)
+
+    @property
+    def page(self) -> str:
+        """Address of the explorer, which says it; empty before."""
+        said = [line for line in self._new(EXPLORER).splitlines() if line.startswith(b'{"url": ')]
+        return str(canonical_json.parse(said[-1], "the explorer's line")["url"]) if said else ""
 
     def started(self) -> set[str]:
-        """Names of the parties that have said that they run."""
-        return {name for name in MEMBERS if b'"event": "start"' in self._new(name)}
+        """Names of the processes that have said that they run."""
+        explorer = {EXPLORER} if self.page else set[str]()
+        return explorer | {name for name in MEMBERS if b'"event": "start"' in self._new(name)}
 
     def _new(self, name: str) -> bytes:
         with self._log(name).open("rb") as file:

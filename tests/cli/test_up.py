@@ -1,5 +1,7 @@
 """``pol up``, ``pol submit`` and ``pol fetch``: a market on this machine, and the user's own model on it."""
 
+import asyncio
+import importlib
 import json
 import os
 import signal
@@ -26,7 +28,7 @@ from pol.chain.desks.market import MarketAddresses
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
-from pol.local_market.local_node import find_anvil, free_port, start_node
+from pol.local_market.local_node import find_anvil, start_node
 from pol.local_market.market_folder import MarketFolder
 from pol.local_market.market_processes import MarketProcesses
 from pol.roles.submitter.submitter import Offer
@@ -70,13 +72,29 @@ def test_a_folder_is_used_by_one_market_and_holds_nothing_else(tmp_path: Path) -
     assert (tmp_path / "other" / "thesis.tex").exists()
 
 
-def test_a_port_in_use_is_replaced() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+@pytest.mark.parametrize("embedded", [False, True])
+def test_a_port_in_use_is_replaced(tmp_path: Path, embedded: bool) -> None:
+    """Two that begin at once find the same ports free: only who listens first has them."""
+    folder = MarketFolder(tmp_path / "market")
+    processes = MarketProcesses(folder.processes)
+    with socket.create_server(("127.0.0.1", 0)) as taken, folder.locked():
         port = taken.getsockname()[1]
-        assert free_port(port) != port
-    assert free_port(port) == port
+        try:
+            assert not start_node(folder, processes, port, embedded).name.endswith(f":{port}")
+        finally:
+            processes.end()
+
+
+def test_the_explorer_replaces_a_port_in_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = importlib.import_module("pol.cli.market.explore")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(page, "FIRST_PORT", taken.getsockname()[1])
+        served = page._serve(page.Explorer(None, 1, frozenset(), []), "127.0.0.1", None, True)
+        with pytest.raises(TimeoutError):
+            asyncio.run(asyncio.wait_for(served, 1))
+        assert not json.loads(capsys.readouterr().out)["url"].endswith(f":{taken.getsockname()[1]}/")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")

@@ -98,15 +98,17 @@ def _hang_up(number: int, frame: FrameType | None) -> None:
 
 
 def _wait_for_all(run: MarketRun, show: _Lines) -> None:
-    """Return when all parties run.
+    """Return when all parties run, and the explorer.
 
     Raises:
         OperationalError: one doesn't.
     """
+    from pol.local_market.market_run import EXPLORER
     from pol.local_market.market_setup import MEMBERS
 
     deadline, known = time.monotonic() + READY_SECONDS, set[str]()
-    while len(known) < len(MEMBERS):
+    awaited = {EXPLORER, *MEMBERS}
+    while known < awaited:
         time.sleep(0.1)
         for name in sorted(run.started() - known):
             known.add(name)
@@ -115,7 +117,7 @@ def _wait_for_all(run: MarketRun, show: _Lines) -> None:
         for sentence in run.revive():
             show.said(sentence)
         if time.monotonic() > deadline:
-            missing = ", ".join(sorted(MEMBERS.keys() - known))
+            missing = ", ".join(sorted(awaited - known))
             raise OperationalError(f"no sign of life of {missing}: see the files in {run.folder.logs}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import re
 import time
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pol.roles.monitor.market_view import MarketView
 
 
+FIRST_PORT = 8600
 PORT = re.compile(r":\d+$")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'"
 LIVE = """
@@ -204,7 +206,7 @@ def _missing(told: str) -> web.Response:
 @store_option(required=False, default="memory://", what="Store of the tasks; without it, no lines of code.")
 @click.option("--training", "urls", multiple=True, metavar="URL", help="A training in rounds; may be repeated.")
 @defaulted("--host", default="127.0.0.1", help="Where to listen.")
-@defaulted("--port", type=click.IntRange(0, 65535), default=8600)
+@click.option("--port", type=click.IntRange(0, 65535), help="Without it 8600, or another one if that is in use.")
 @defaulted("--poll", type=FiniteRange(0), default=2.0, help="Seconds between two looks.")
 @click.option("--replay", is_flag=True, help="Replay disputed segments here: which side is right; the loss of proofs.")
 @click.option("--test-terms", is_flag=True, help="Also show tasks with the terms of test networks.")
@@ -213,7 +215,7 @@ def explore(
     market: MarketAccess | None,
     urls: tuple[str, ...],
     host: str,
-    port: int,
+    port: int | None,
     poll: float,
     replay: bool,
     test_terms: bool,
@@ -232,7 +234,8 @@ def explore(
     try:
         asyncio.run(_serve(explorer, host, port, as_json))
     except OSError as error:
-        raise OperationalError(f"can't listen at {host}:{port}: {reason_of(error)}") from error
+        place = host if port is None else f"{host}:{port}"
+        raise OperationalError(f"can't listen at {place}: {reason_of(error)}") from error
 
 
 def market_reader(market: MarketAccess, test_terms: bool, replay: bool = False) -> MarketReader:
@@ -244,11 +247,16 @@ def market_reader(market: MarketAccess, test_terms: bool, replay: bool = False) 
     return MarketReader(market.connection, market.deployment, market.store_url, policy, replay)
 
 
-async def _serve(explorer: Explorer, host: str, port: int, as_json: bool) -> None:
+async def _serve(explorer: Explorer, host: str, port: int | None, as_json: bool) -> None:
     runner = web.AppRunner(explorer.application(), access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        try:
+            await web.TCPSite(runner, host, FIRST_PORT if port is None else port).start()
+        except OSError as error:
+            if port is not None or error.errno != errno.EADDRINUSE:
+                raise
+            await web.TCPSite(runner, host, 0).start()
         url = f"http://{host}:{runner.addresses[0][1]}/"
         print(json.dumps({"url": url}) if as_json else url, flush=True)
         await asyncio.Event().wait()
