@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from operator_processes import KEY, Operator
-from role_market import Town, submitted
+from role_market import INTERVAL, OFFER, STEPS, Town, submitted
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.desks.task_registry import Status
@@ -18,7 +19,7 @@ from pol.roles.party.decisions import Mode
 from pol.roles.process.decision_log import DecisionLog
 from pol.roles.process.party_process import DecisionResult, LoggedDecision
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
-from pol.roles.submitter.submitter import TOLERANT
+from pol.roles.submitter.submitter import TOLERANT, Offer
 from pol.roles.verifier.verifier import Verifier
 from toy_market import ETHER, fund
 
@@ -75,7 +76,7 @@ def test_what_a_market_needs_has_a_verb(operator: Operator) -> None:
     assert after["fund_available"] - before["fund_available"] == ETHER // 2 == before["free"] - after["free"]
     assert "say how much: pol stake donate" in operator.pol("stake", "donate", *party, code=2)
 
-    task_id, submitter = submitted(town)
+    task_id, submitter = submitted(town, replace(OFFER, looks=Offer(STEPS, INTERVAL).looks))
     digest = submitter.market.registry.terms(task_id).document.hex()
     priced = json.loads(operator.pol("price", digest, *place, "--draws", "1", "--margin", str(TOLERANT), "--json"))
     paid = town.deployment.market(town.connection).registry.terms(task_id)
