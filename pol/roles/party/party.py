@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,7 +13,7 @@ from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 
 
-class Party:
+class Party(ABC):
     """An account, and a store that keeps what it reads if it stakes."""
 
     connection: Connection
@@ -20,9 +21,9 @@ class Party:
     store: Store
 
     @property
+    @abstractmethod
     def vault(self) -> StakeVault:
         """The vault with this party's stakes."""
-        raise NotImplementedError
 
     def tickets(self) -> int:
         """By which this party is drawn; none where nobody is."""
@@ -63,7 +64,9 @@ class Party:
             self.store.release(task_id.hex())
 
     def forget(self, task_id: bytes) -> None:
-        """Drop what is in memory of a task."""
+        """Drop what is in memory of a task; by itself a party has nothing."""
+        return
 
     def rest(self) -> None:
-        """An action is done: let go of large things that can be had again."""
+        """An action is done: let go of large things that can be had again; by itself a party has none."""
+        return
