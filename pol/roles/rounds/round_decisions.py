@@ -140,7 +140,7 @@ def _answers(role: RoundParty) -> Iterator[Decision]:
 
 
 def is_early(role: RoundParty, demand: RoundDemand, now: int) -> bool:
-    """Whether an answer waits, half of its window at most: rosters with the gone worker that are logged later are lies."""
+    """Whether an answer waits, for half of its window at most: rosters with that worker, logged later, are lies."""
     kept = role.kept
     if not kept.rounds.rosters or now > demand.deadline - role.terms.answer_window // 2:
         return False
