@@ -100,9 +100,14 @@ class Accuser:
             if isinstance(entry, RosterEntry) and (roster := rosters.get(entry.document)):
                 last |= dict.fromkeys((member.worker for member in roster.members), (index, entry, roster))
         asked = {demand.content for demand in demands.demands(self.plan_id)}
+        bonds = self.contracts.bonds
+        # Events say whose standing to ask for: nobody's, in a plan where all members have their stakes.
+        staked = {event["worker"] for event in bonds.events("Joined", id=self.plan_id)}
+        staked -= {event["worker"] for name in ("Departed", "Slashed") for event in bonds.events(name, id=self.plan_id)}
         for name, (index, entry, roster) in last.items():
-            worker = Web3.to_checksum_address(name)
-            bond = self.contracts.bonds.bond(self.plan_id, worker)
+            if (worker := Web3.to_checksum_address(name)) in staked:
+                continue
+            bond = bonds.bond(self.plan_id, worker)
             show = partial(self.contracts.evidence.show_unstaked_member, *about, roster, entry.signature, worker)
             if bond.standing is Standing.NONE:
                 yield True, f"the roster of round {roster.round} has {worker}, which has never put up a stake", show
