@@ -100,7 +100,7 @@ class Recorder(RecordedTraining):
         super().__init__(self.store, self.state, every_taken, checkpoints, followed, begun, signing)
         self._updates = OptimizerSteps(self.state)
         self._by_hand = DrawnByHand(self.state.random, self.state.parts.values())
-        self._is_due = False
+        self._is_due, self._begun = False, 0
         self._held: tuple[int, CompleteState] | None = None
 
     @property
@@ -139,6 +139,7 @@ class Recorder(RecordedTraining):
             if self._restore() and (wrong := self._differing()):
                 raise self._not_restored(wrong)
         data.until_due = self.every - self._steps % self.every
+        self._begun = self._steps
         if self._steps:
             self._by_hand.resume()
             self.state.cleared.follow(not data.stepped, is_resumed=True)
@@ -220,8 +221,8 @@ class Recorder(RecordedTraining):
         if self._task is not None and self._steps == 1:
             self._task.require_first_step(self._now())
         data.until_due = self.every - self._steps % self.every
-        if self._steps == 1 and not data.stepped:
-            self.state.cleared.follow(by_hand=True)  # it shows how the loop clears them
+        if self._steps == self._begun + 1 and not data.stepped:
+            self.state.cleared.follow(by_hand=True, is_kept=False)  # it shows how the loop clears them
         if self._steps % self.every:
             return
         self._is_due = True
