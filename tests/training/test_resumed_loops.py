@@ -1,10 +1,11 @@
 """Loops as people write them, killed at each kind of place: the resumption is equal to the whole run, or refused."""
 
+import copy
 import itertools
 import random
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -298,6 +299,57 @@ def test_values_come_back_as_they_were_or_are_refused(tmp_path: Path) -> None:
     values.memory = {"best": model.state_dict()}
     with pytest.raises(UnsupportedError, match="values/memory/best/weight is the model's own tensor"):
         recorder.step()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        deque([1, {2: 3}], maxlen=3),
+        deque(),
+        Counter("aab"),
+        OrderedDict(b=1, a=2),
+        defaultdict(list, b=[1], a=[]),
+        defaultdict(dict, b={}),
+        defaultdict(None, a=1),
+        frozenset({1, 2}),
+    ],
+    ids=repr,
+)
+def test_collections_stay_what_they_are(value: Any, tmp_path: Path) -> None:
+    values = Values(one=None, two=[])
+    recorder = recorder_of({"values": values}, f"file://{tmp_path}")
+    recorder.resume()
+    values.one, values.two = value, [(value,), copy.deepcopy(value)]
+    recorder.step()
+    recorder.close()
+    again = Values(one=None, two=[])
+    recorder_of({"values": again}, f"file://{tmp_path}").resume()
+    (first,), second = again.two
+    for found in (again.one, first, second):
+        assert (type(found), repr(found)) == (type(value), repr(value))
+    assert (first is again.one) == (not isinstance(value, frozenset))
+    assert second is not first
+
+
+def test_a_function_that_makes_missing_values_is_named_or_given_again(tmp_path: Path) -> None:
+    def made(**missing: Any) -> Values:
+        return Values(**{"known": defaultdict(lambda: 7), "other": None, **missing})
+
+    values = made()
+    recorder = recorder_of({"values": values}, f"file://{tmp_path}")
+    recorder.resume()
+    values.known["a"] += 1
+    values.other = defaultdict(lambda: 9)
+    recorder.step()
+    recorder.close()
+    again = made()
+    recorder_of({"values": again}, f"file://{tmp_path}").resume()
+    assert (again.known["a"], again.known["b"]) == (8, 7)
+    with pytest.raises(ProtocolError, match="a checkpoint can't name the function that makes missing values"):
+        again.other["a"]
+    values.other = [defaultdict(lambda: 9)]
+    with pytest.raises(UnsupportedError, match=r"values/other/0 makes missing values by .*: use int"):
+        recorder.state.components()
 
 
 def test_steps_that_share_a_batch_have_no_checkpoint_between_them(tmp_path: Path) -> None:
