@@ -96,7 +96,7 @@ def branched(
         *((clears, {"none": none}) for clears in ("top", "before", "end") for none in (True, False)),
         ("top", {"clip": True}),
         ("end", {"clip": True, "none": True}),
-        ("top", {"sparse": True}),
+        *((clears, {"sparse": True}) for clears in ("top", "end")),
         *(("data", {"dtype": dtype}) for dtype in (torch.bfloat16, torch.float64)),
         ("sets", {}),
         *(("end", {"recorded": True, "clip": True, "none": none}) for none in (True, False)),

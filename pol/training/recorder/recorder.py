@@ -222,7 +222,7 @@ class Recorder(RecordedTraining):
             self._task.require_first_step(self._now())
         data.until_due = self.every - self._steps % self.every
         if self._steps == self._begun + 1 and not data.stepped:
-            self.state.cleared.follow(by_hand=True, is_kept=False)  # it shows how the loop clears them
+            self.state.cleared.follow(by_hand=True, is_needed=False)  # it shows how the loop clears them
         if self._steps % self.every:
             return
         self._is_due = True

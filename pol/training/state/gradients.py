@@ -55,7 +55,7 @@ class Gradients:
         self._followed: dict[int, _Followed] = {}
         self._hooks: list[Any] = []
         self._nodes: list[Node] = []
-        self._is_told = self._is_assumed = self._is_needed = False
+        self._by_hand = self._is_told = self._is_assumed = self._is_needed = False
         self._placed: dict[str, _Followed] = {}
         self._loaded: Mapping[str, Any] = {}
         self._kept = frozenset(kept)
@@ -66,10 +66,11 @@ class Gradients:
     def state(self) -> dict[str, Any]:
         """Names of parameters by what their gradients are, in a checkpoint."""
         found: dict[str, list[str]] = {}
-        for name, (parameter, gradient) in self._present().items():
+        for name, parameter, gradient in self._present():
             placed = self._placed.get(name)
             is_as_placed = placed is not None and placed.is_untouched and placed.parameter is parameter
-            found.setdefault("used" if is_as_placed else _kind(gradient), []).append(name)
+            if name not in self._kept:
+                found.setdefault("used" if is_as_placed else _kind(gradient), []).append(name)
         return {**found, "clears": self._way}
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -90,34 +91,32 @@ class Gradients:
                 # Negative zeros tell it from what a loop clears, and scaling by clip_grad_norm_ keeps them.
                 self._placed[name] = _Followed(name, parameter, gradient.neg_())
 
-    def follow(self, by_hand: bool, is_resumed: bool = False, is_kept: bool = True) -> None:
+    def follow(self, by_hand: bool, is_resumed: bool = False, is_needed: bool = True) -> None:
         """Follow gradients from a checkpoint or a resumption on, or from another step to see how they are cleared."""
         self.release()
-        self._is_needed, self._is_assumed = is_kept or self._is_assumed, False
-        updated, is_behind = {id(tensor) for tensor in self._updated()}, is_resumed and by_hand
-        if is_resumed:
-            followed = list(self._placed.values())
-        else:
-            present = self._present().items()
-            followed = [_Followed(name, p, gradient) for name, (p, gradient) in present if _kind(gradient) != ZEROS]
-        if by_hand:
-            kept = self._present(are_kept=True).items()
-            followed += [_Followed(n, p, g, is_kept=True) for n, (p, g) in kept if _kind(g) != ZEROS]
+        self._by_hand, self._is_needed, self._is_assumed = by_hand, is_needed or self._is_assumed, False
+        updated, followed = (
+            {id(tensor) for tensor in self._updated()},
+            list(self._placed.values()) if is_resumed else [],
+        )
+        for name, parameter, gradient in self._present():
+            is_kept = name in self._kept
+            if _kind(gradient) != ZEROS and (by_hand if is_kept else not is_resumed):
+                followed.append(_Followed(name, parameter, gradient, is_kept))
         for one in followed:
-            one.is_updated, one.is_behind = id(one.parameter) in updated, is_behind
+            one.is_updated, one.is_behind = id(one.parameter) in updated, is_resumed and by_hand
             self._followed[id(one.parameter)] = one
-        for parameter in self._parameters().values() if self._followed else ():
+        for parameter in self._parameters().values() if followed else ():
             found = self._followed.get(id(parameter))
-            if parameter.requires_grad and (found or is_behind):
+            if parameter.requires_grad and (found or (is_resumed and by_hand)):
                 # Of the node that adds to a gradient, which autograd.grad leaves out; a parameter doesn't keep it.
                 self._nodes.append(get_gradient_edge(parameter).node)
-                self._hooks.append(self._nodes[-1].register_prehook(self._weakly("_note_backward", found, by_hand)))
+                self._hooks.append(self._nodes[-1].register_prehook(self._weakly("_note_backward", found)))
                 if isinstance(parameter, DTensor):  # fully_shard adds by itself, and calls these hooks alone
-                    note = self._weakly("_note_added", found, by_hand)
                     hook: Any = parameter.register_post_accumulate_grad_hook
-                    self._hooks.append(hook(note))
-        if self._followed:
-            self._hooks.append(register_optimizer_step_pre_hook(self._weakly("_before_update", by_hand)))
+                    self._hooks.append(hook(self._weakly("_note_added", found)))
+        if followed:
+            self._hooks.append(register_optimizer_step_pre_hook(self._weakly("_before_update")))
             self._hooks.append(register_optimizer_step_post_hook(self._weakly("_note_update")))
 
     def release(self) -> None:
@@ -126,27 +125,25 @@ class Gradients:
             hook.remove()
         self._hooks, self._nodes, self._followed = [], [], {}
 
-    def _present(self, are_kept: bool = False) -> dict[str, tuple[Tensor, Tensor]]:
-        """Parameters with a gradient that is one, as an exact step has stand-ins; those with a kept one, or others."""
-        found = {name: (parameter, parameter.grad) for name, parameter in self._parameters().items()}
-        return {
-            name: (parameter, gradient)
-            for name, (parameter, gradient) in found.items()
-            if type(gradient) in (Tensor, DTensor) and gradient is not None and (name in self._kept) == are_kept
-        }
+    def _present(self) -> list[tuple[str, Tensor, Tensor]]:
+        """Parameters with a gradient that is one: an exact step has stand-ins."""
+        found = ((name, parameter, parameter.grad) for name, parameter in self._parameters().items())
+        return [
+            (n, p, gradient) for n, p, gradient in found if gradient is not None and type(gradient) in (Tensor, DTensor)
+        ]
 
     def _weakly(self, name: str, *given: Any) -> Callable[..., None]:
         """A method as a hook, which doesn't keep a recorder that nobody has closed."""
         own = weakref.ref(self)
         return lambda *more: None if (gradients := own()) is None else getattr(gradients, name)(*given, *more)
 
-    def _note_backward(self, one: _Followed | None, by_hand: bool, _: object) -> None:
+    def _note_backward(self, one: _Followed | None, _: object) -> None:
         """A gradient is about to be added to that of a parameter."""
         self._end_step()
         if one is not None and self._followed.get(id(one.parameter)) is one:
-            self._note_sum(one, by_hand, one.way)
+            self._note_sum(one, one.way)
 
-    def _note_added(self, one: _Followed | None, by_hand: bool, _: object) -> None:
+    def _note_added(self, one: _Followed | None, _: object) -> None:
         """A gradient was added to that of a spread parameter, of which only `zero_` before has changed the version."""
         if one is not None and self._followed.get(id(one.parameter)) is one:
             is_same = one.parameter.grad is one.gradient
@@ -156,13 +153,17 @@ class Gradients:
                     _local(one.gradient).add_(0.0)  # it was added to negative zeros, and the loop's end leaves others
                 self._drop(one)
             else:
-                self._note_sum(one, by_hand, way)
+                self._note_sum(one, way)
         self._end_step()
 
-    def _note_sum(self, one: _Followed, by_hand: bool, way: str) -> None:
+    def _note_sum(self, one: _Followed, way: str) -> None:
         """A gradient is added to one that the loop has cleared, or to what was there."""
         if way != LEFT or one.is_kept:
-            self._note_way(one, by_hand, way)
+            is_left = one.is_behind and way == LEFT
+            if self._by_hand and not is_left:
+                self._way = way if self._way in ("", way) else BOTH
+            if one.is_kept and (self._way == BOTH or (is_left and self._way != LEFT)):
+                self._refuse(one, KEPT)
         elif one.is_behind or one.is_updated:
             one.was_added = True
             return
@@ -176,20 +177,13 @@ class Gradients:
             )
         self._followed.pop(id(one.parameter), None)
 
-    def _note_way(self, one: _Followed, by_hand: bool, way: str) -> None:
-        is_left = one.is_behind and way == LEFT
-        if by_hand and not is_left:
-            self._way = way if self._way in ("", way) else BOTH
-        if one.is_kept and (self._way == BOTH or (is_left and self._way != LEFT)):
-            self._refuse(one, KEPT)
-
-    def _before_update(self, by_hand: bool, optimizer: Any, given: Any, named: Any) -> None:
+    def _before_update(self, optimizer: Any, given: Any, named: Any) -> None:
         if len(given) > 1 or "closure" in named:
             return  # it may clear them; the optimizer itself is the first argument
         self._end_step()
         for one in self._of(optimizer):
             if one.is_kept or one.way != LEFT:
-                self._note_sum(one, by_hand, one.way)
+                self._note_sum(one, one.way)
             elif one.is_behind:
                 if one.parameter.grad is one.gradient and _has_negative_zeros(one.gradient):
                     self._refuse(one, NOT_SHOWN)
@@ -217,7 +211,7 @@ class Gradients:
         for one in [one for one in self._followed.values() if one.is_behind]:
             one.is_behind = False
             if one.is_untouched:
-                one.parameter.grad = _zeros(one.parameter, ZEROS) if self._way == ZEROS else None
+                one.parameter.grad = _zeros(one.parameter, _kind(one.gradient)) if self._way == ZEROS else None
                 self._drop(one)
 
     def _drop(self, one: _Followed) -> None:
