@@ -138,8 +138,7 @@ class Recorder(RecordedTraining):
                 self._goes_on = dict.fromkeys(users_frames())
             if self._restore() and (wrong := self._differing()):
                 raise self._not_restored(wrong)
-        data.until_due = self.every - self._steps % self.every
-        self._begun = self._steps
+        data.until_due, self._begun = self.every - self._steps % self.every, self._steps
         if self._steps:
             self._by_hand.resume()
             self.state.cleared.follow(not data.stepped, is_resumed=True)
