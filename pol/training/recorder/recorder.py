@@ -220,13 +220,12 @@ class Recorder(RecordedTraining):
         if self._task is not None and self._steps == 1:
             self._task.require_first_step(self._now())
         data.until_due = self.every - self._steps % self.every
-        if self._steps == self._begun + 1 and not data.stepped:
-            self.state.cleared.follow(by_hand=True, is_needed=False)  # it shows how the loop clears them
+        if not data.stepped:
+            self._follow_gradients()
         if self._steps % self.every:
             return
         self._is_due = True
         if not data.stepped:
-            self._follow_gradients()
             self._checkpoint()  # the loop draws by hand
         elif not data.open:
             self._held = self._captured(held=True)
@@ -331,8 +330,9 @@ class Recorder(RecordedTraining):
         return nullcontext() if self._rehearsal is None else self._rehearsal.reporting()
 
     def _follow_gradients(self) -> None:
-        if self._steps % self._asked == 0:  # a rehearsal records steps that the program doesn't
-            self.state.cleared.follow(by_hand=not self.state.data.stepped)
+        by_hand, is_needed = not self.state.data.stepped, self._steps % self._asked == 0
+        if is_needed or (by_hand and self._steps in (1, self._begun + 1)):  # a rehearsal records others, too
+            self.state.cleared.follow(by_hand, False, is_needed, is_noted=is_needed or self._steps == 1)
 
     def _keep(self, taken: tuple[int, CompleteState]) -> None:
         self._is_due, self._held = False, None

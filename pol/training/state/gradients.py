@@ -55,7 +55,7 @@ class Gradients:
         self._followed: dict[int, _Followed] = {}
         self._hooks: list[Any] = []
         self._nodes: list[Node] = []
-        self._by_hand = self._is_told = self._is_assumed = self._is_needed = False
+        self._by_hand = self._is_told = self._is_assumed = self._is_checked = self._is_needed = False
         self._placed: dict[str, _Followed] = {}
         self._loaded: Mapping[str, Any] = {}
         self._kept = frozenset(kept)
@@ -91,10 +91,16 @@ class Gradients:
                 # Negative zeros tell it from what a loop clears, and scaling by clip_grad_norm_ keeps them.
                 self._placed[name] = _Followed(name, parameter, gradient.neg_())
 
-    def follow(self, by_hand: bool, is_resumed: bool = False, is_needed: bool = True) -> None:
-        """Follow gradients from a checkpoint or a resumption on, or from another step to see how they are cleared."""
+    def follow(self, by_hand: bool, is_resumed: bool = False, is_needed: bool = True, is_noted: bool = True) -> None:
+        """Follow gradients from a checkpoint or a resumption on, or from a step that isn't ``is_needed`` exactly.
+
+        is_noted: it shows how the loop clears them; else, whether a resumption has done so as the loop does.
+        """
         self.release()
-        self._by_hand, self._is_needed, self._is_assumed = by_hand, is_needed or self._is_assumed, False
+        self._is_checked, self._is_assumed = self._is_assumed, False
+        self._is_needed, self._by_hand = is_needed or self._is_checked, by_hand and is_noted
+        if not is_noted and not self._is_checked:
+            return
         updated, followed = (
             {id(tensor) for tensor in self._updated()},
             list(self._placed.values()) if is_resumed else [],
@@ -159,11 +165,13 @@ class Gradients:
     def _note_sum(self, one: _Followed, way: str) -> None:
         """A gradient is added to one that the loop has cleared, or to what was there."""
         if way != LEFT or one.is_kept:
-            is_left = one.is_behind and way == LEFT
-            if self._by_hand and not is_left:
-                self._way = way if self._way in ("", way) else BOTH
-            if one.is_kept and (self._way == BOTH or (is_left and self._way != LEFT)):
+            is_left, is_other = one.is_behind and way == LEFT, self._way not in ("", way)
+            if is_other and (self._is_checked or one.is_kept):
+                self._refuse(one, KEPT if one.is_kept else NOT_SHOWN)
+            if is_left and not self._way:
                 self._refuse(one, KEPT)
+            if self._by_hand and not is_left:
+                self._way = BOTH if is_other else way
         elif one.is_behind or one.is_updated:
             one.was_added = True
             return
@@ -182,7 +190,7 @@ class Gradients:
             return  # it may clear them; the optimizer itself is the first argument
         self._end_step()
         for one in self._of(optimizer):
-            if one.is_kept or one.way != LEFT:
+            if one.way != LEFT or (one.is_kept and (one.is_behind or one.is_untouched or one.is_scaled)):
                 self._note_sum(one, one.way)
             elif one.is_behind:
                 if one.parameter.grad is one.gradient and _has_negative_zeros(one.gradient):
