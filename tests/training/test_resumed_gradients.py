@@ -14,6 +14,7 @@ from lab.benchmarks.resumed_loops import Kill, Training, loader
 from pol import Recorder
 from pol.errors import ProtocolError
 from pol.training import Checkpoints
+from pol.training.state.gradients import _Followed
 
 
 def test_an_optimizers_tensors_lie_in_memory_as_they_did(tmp_path: Path) -> None:
@@ -136,6 +137,23 @@ def test_gradients_left_from_before_a_checkpoint_that_clipping_scales_are_refuse
         resumed_loops.launch(loop, name)
     found = resumed_loops.outcome(loop, [Kill(2)], f"{name}-2", None)
     assert found.startswith("refused: the gradient of "), found
+
+
+@pytest.mark.parametrize(("size", "begin"), [(7, 4), (5000, 3000), (5000, 4990)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+def test_what_clipping_scales_is_told_from_another_gradient_in_its_place(
+    size: int, begin: int, dtype: torch.dtype
+) -> None:
+    """Also of rows that are far behind the first ones, as those of an embedding."""
+    draw = torch.Generator().manual_seed(1)
+    parameter = nn.Parameter(torch.zeros(size, dtype=dtype))
+    gradient = parameter.grad = torch.zeros(size, dtype=dtype)
+    gradient[begin:] = torch.randn(size - begin, generator=draw).to(dtype)
+    followed = _Followed("weight", parameter, gradient)
+    gradient.mul_(0.037)
+    assert followed.is_scaled
+    gradient[begin:] = torch.randn(size - begin, generator=draw).to(dtype)
+    assert not followed.is_scaled
 
 
 @pytest.mark.parametrize("clears", ["top", "before", "end"])

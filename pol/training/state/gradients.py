@@ -30,7 +30,7 @@ KEPT = (
 )
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LOOK = 1024
-"""Numbers of a gradient that are looked at before all of them: almost all that aren't zero show it there."""
+"""Numbers of a gradient that show almost always whether it's zero, or what it was before."""
 
 
 class Gradients:
@@ -292,13 +292,14 @@ def _has_negative_zeros(gradient: Tensor) -> bool:
 
 
 def _sample(gradient: Tensor, begin: int | None = None) -> tuple[int, Tensor]:
-    """Some numbers of a gradient, from the first on that isn't zero, and where that is."""
+    """Some numbers of a gradient, of its greatest block and of its end, and where the block begins."""
     if gradient.layout != torch.strided:
         return 0, torch.zeros(0, dtype=torch.float64)
     values = _values(gradient).reshape(-1)
     if begin is None:
-        begin = 0 if values[:_LOOK].any() else int((values != 0).to(torch.uint8).argmax()) if values.numel() else 0
-    return begin, values[begin : begin + _LOOK].double()
+        blocks = values[: values.numel() // _LOOK * _LOOK].view(-1, _LOOK)
+        begin = int((blocks.amax(1).abs() + blocks.amin(1).abs()).argmax()) * _LOOK if len(blocks) else 0
+    return begin, torch.cat([values[begin : begin + _LOOK], values[-_LOOK:]]).double()
 
 
 def _local(gradient: Tensor) -> Tensor:
