@@ -101,10 +101,8 @@ class Gradients:
         self._is_needed, self._by_hand = is_needed or self._is_checked, by_hand and is_noted
         if not is_noted and not self._is_checked:
             return
-        updated, followed = (
-            {id(tensor) for tensor in self._updated()},
-            list(self._placed.values()) if is_resumed else [],
-        )
+        updated = {id(tensor) for tensor in self._updated()}
+        followed = list(self._placed.values()) if is_resumed else []
         for name, parameter, gradient in self._present():
             is_kept = name in self._kept
             if _kind(gradient) != ZEROS and (by_hand if is_kept else not is_resumed):
@@ -133,10 +131,8 @@ class Gradients:
 
     def _present(self) -> list[tuple[str, Tensor, Tensor]]:
         """Parameters with a gradient that is one: an exact step has stand-ins."""
-        found = ((name, parameter, parameter.grad) for name, parameter in self._parameters().items())
-        return [
-            (n, p, gradient) for n, p, gradient in found if gradient is not None and type(gradient) in (Tensor, DTensor)
-        ]
+        found = [(name, parameter, parameter.grad) for name, parameter in self._parameters().items()]
+        return [(n, p, grad) for n, p, grad in found if grad is not None and type(grad) in (Tensor, DTensor)]
 
     def _weakly(self, name: str, *given: Any) -> Callable[..., None]:
         """A method as a hook, which doesn't keep a recorder that nobody has closed."""
