@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.optim import Optimizer
 
@@ -65,7 +66,18 @@ class DistributedState(TrainerState):
         )
 
     def components(self) -> dict[str, object]:
-        """As `TrainerState.components`; of components of each process, only this one's place is filled."""
+        """As `TrainerState.components`; of components of each process, only this one's place is filled.
+
+        Raises:
+            ProtocolError: fully_shard holds gradients that it hasn't averaged, so no parameter shows them.
+        """
+        for name, module in self.model.named_modules():
+            if isinstance(module, FSDPModule) and _has_sums(module):
+                raise ProtocolError(
+                    f"module {name or 'model'} holds gradients that aren't averaged at a checkpoint, after "
+                    "set_requires_gradient_sync(False), and a resumption loses them: let every= be a multiple of the "
+                    "steps between two averages"
+                )
         size, rank = dist.get_world_size(self._group), dist.get_rank(self._group)
         found = super().components()
         return {**found, **{name: ranked(found[name], rank, size) for name in self.per_process}}
@@ -117,6 +129,17 @@ def gather(value: T, group: dist.ProcessGroup | None) -> list[T]:
     values: list[Any] = [None] * dist.get_world_size(group)
     dist.all_gather_object(values, value, group=group)
     return values
+
+
+def _has_sums(module: FSDPModule) -> bool:
+    """Whether backward passes have left gradients in a module that they would have averaged otherwise."""
+    state: Any = module._get_fsdp_state()
+    groups = getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]
+    held = [one for group in groups if group is not None for one in group.fsdp_params]
+    unsharded = [getattr(one, "_unsharded_param", None) for one in held]
+    return any(one.unsharded_accumulated_grad is not None for one in held) or any(
+        parameter is not None and parameter.grad is not None for parameter in unsharded
+    )
 
 
 def _updated(optimizer: Optimizer) -> list[Tensor]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -22,6 +22,7 @@ from pol.collectives import IntegerGradients, make_reproducible
 from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
 from pol.integrations.distributed_state import gather
+from pol.training import Checkpoints
 from pol.training.record import learning_record, newest_checkpoint
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
@@ -207,6 +208,49 @@ def corrupt(folder: str, rank: int) -> None:
         DistributedRecorder(store, layer).resume()
 
 
+def branched(
+    store: str, cut: int = 0, *, by_hand: bool, clears: str = "", none: bool = False, kept: bool = False, apart: int = 1
+) -> bytes | None:
+    """The last root of steps that use one of two sharded heads; gradients are averaged every ``apart`` steps."""
+    torch.manual_seed(0)
+    layers: list[Any] = [fully_shard(nn.Linear(4, 4)) for _ in range(2)]
+    heads: Any = nn.ModuleList(layers)
+    optimizer = torch.optim.SGD(heads.parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+    recorder = DistributedRecorder(store, heads, optimizer, every=2, checkpoints=Checkpoints(gradients=kept))
+    epoch, loader = recorder.resume(), DataLoader(TensorDataset(torch.zeros(12, 1)), batch_size=2)
+    batches = (batch for _ in range(epoch, 2) for batch in recorder.batches(loader))
+    for _ in iter(lambda: recorder.steps < 12, False) if by_hand else batches:
+        head = heads[recorder.steps % 5 == 2]
+        if clears == "top":
+            optimizer.zero_grad(none)
+        head.set_requires_gradient_sync(recorder.steps % apart == apart - 1)
+        head(torch.randn(3, 4)).square().mean().backward()
+        optimizer.step()
+        recorder.step()
+        if recorder.steps == cut:
+            return None
+        if clears == "end":
+            optimizer.zero_grad(none)
+    return recorder.close().checkpoints[-1].root
+
+
+def sharded_gradients(folder: str, by_hand: bool) -> None:
+    """That live over a checkpoint: they are recorded, put back as what the loop leaves, or refused."""
+    url = f"file://{folder}/gradients-{by_hand}"
+    rows: list[dict[str, Any]] = [
+        {"clears": clears, "none": none} for clears in ("top", "end") for none in (True, False)
+    ]
+    for number, how in enumerate([*rows, {"kept": True}]):
+        assert branched(f"{url}{number}-cut", 3, by_hand=by_hand, **how) is None
+        assert branched(f"{url}{number}-cut", by_hand=by_hand, **how) == branched(
+            f"{url}{number}", by_hand=by_hand, **how
+        )
+    with pytest.raises(ProtocolError, match=r"gradient of 0.weight at the checkpoint is used in the step behind"):
+        branched(f"{url}-used", by_hand=by_hand)
+    with pytest.raises(ProtocolError, match="module 0 holds gradients that aren't averaged at a checkpoint"):
+        branched(f"{url}-apart", by_hand=by_hand, clears="top", apart=3)
+
+
 def main(folder: str, rank: int, count: int) -> None:
     meet = f"file://{folder}/meet"
     dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=count, timeout=timedelta(seconds=900))
@@ -214,6 +258,8 @@ def main(folder: str, rank: int, count: int) -> None:
         two(folder, rank)
         forgetting(folder)
         corrupt(folder, rank)
+        sharded_gradients(folder, by_hand=False)
+        sharded_gradients(folder, by_hand=True)
     else:
         three(folder)
     dist.destroy_process_group()

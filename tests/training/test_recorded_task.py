@@ -1,6 +1,7 @@
 """The digits task trained by a plain loop with the recorder: the proof is one that verifiers and the market accept."""
 
 import dataclasses
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,13 @@ from pol.graph.capture import Loop, capture
 from pol.training import Sealing
 from pol.training.lineage.lineage import verify_lineage
 from pol.training.lineage.lineage_copy import CopyingStore
-from pol.training.storage.store import Store
+from pol.training.storage.store import LIMIT, Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.published_task import load, publish
 from pol.training.task.task_randomness import TaskRandomness
 from pol.verification.profile.profiling import measure_profile
+from pol.verification.runs.record_check import CheckOutcome, check_record
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome
 
@@ -67,6 +69,26 @@ def test_a_loop_of_ones_own_gives_a_proof_that_is_accepted() -> None:
     top, bottom = verify_lineage(store)
     assert (top.kind, top.base, top.rest, bottom.kind) == ("task", task.digest, (), "given")
     assert profiled().thresholds
+
+
+class Counting(Store):
+    """Counts how often each object is read."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.gets = Counter[str]()
+
+    def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
+        self.gets[digest] += 1
+        return super().get(digest, limit=limit)
+
+
+def test_a_check_of_a_record_loads_its_task_once() -> None:
+    train(own_store("once"), stop=loaded().document.interval)
+    store = Counting("memory://once")
+    found = {finding.check: finding.outcome for finding in check_record(store)}
+    assert (found["task"], found["start"]) == (CheckOutcome.GOOD, CheckOutcome.SKIPPED)
+    assert store.gets[loaded().digest] == 1
 
 
 def test_a_step_beyond_the_task_is_refused() -> None:

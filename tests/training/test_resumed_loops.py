@@ -1,11 +1,11 @@
 """Loops as people write them, killed at each kind of place: the resumption is equal to the whole run, or refused."""
 
-import functools
+import copy
 import itertools
 import random
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from lab.benchmarks import doctored_loops, resumed_loops
 from lab.benchmarks.resumed_loops import Kill, MadeLate, PlacedStream, Points, Training, loader
 from pol import Recorder, Values
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training import Checkpoints
 from pol.training.recorder.background_job import Background
 from pol.training.state.environment import Environment
 
@@ -171,26 +170,6 @@ def test_what_changes_before_the_first_batch_is_put_back(tmp_path: Path) -> None
     assert torch.equal(weight, t.model[0].weight)
 
 
-def test_an_optimizers_tensors_lie_in_memory_as_they_did(tmp_path: Path) -> None:
-    def resumed() -> tuple[Recorder, Tensor, torch.optim.Optimizer]:
-        model = nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch has it
-        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-        recorder = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
-        recorder.resume()
-        return recorder, model.weight, optimizer
-
-    recorder, weight, optimizer = resumed()
-    weight.grad = torch.randn_like(weight)
-    optimizer.step()
-    recorder.step()
-    recorder.close()
-    held = optimizer.state[weight]["momentum_buffer"]
-    _, weight, optimizer = resumed()
-    again = optimizer.state[weight]["momentum_buffer"]
-    assert torch.equal(again, held)
-    assert again.stride() == held.stride() != held.contiguous().stride()
-
-
 def by_hand(t: Training, batches: Callable[[], Iterable[Any]], **options: Any) -> None:
     """Steps as long as there are batches, up to twelve."""
     recorder = t.record(**options)
@@ -322,6 +301,57 @@ def test_values_come_back_as_they_were_or_are_refused(tmp_path: Path) -> None:
         recorder.step()
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        deque([1, {2: 3}], maxlen=3),
+        deque(),
+        Counter("aab"),
+        OrderedDict(b=1, a=2),
+        defaultdict(list, b=[1], a=[]),
+        defaultdict(dict, b={}),
+        defaultdict(None, a=1),
+        frozenset({1, 2}),
+    ],
+    ids=repr,
+)
+def test_collections_stay_what_they_are(value: Any, tmp_path: Path) -> None:
+    values = Values(one=None, two=[])
+    recorder = recorder_of({"values": values}, f"file://{tmp_path}")
+    recorder.resume()
+    values.one, values.two = value, [(value,), copy.deepcopy(value)]
+    recorder.step()
+    recorder.close()
+    again = Values(one=None, two=[])
+    recorder_of({"values": again}, f"file://{tmp_path}").resume()
+    (first,), second = again.two
+    for found in (again.one, first, second):
+        assert (type(found), repr(found)) == (type(value), repr(value))
+    assert (first is again.one) == (not isinstance(value, frozenset))
+    assert second is not first
+
+
+def test_a_function_that_makes_missing_values_is_named_or_given_again(tmp_path: Path) -> None:
+    def made(**missing: Any) -> Values:
+        return Values(**{"known": defaultdict(lambda: 7), "other": None, **missing})
+
+    values = made()
+    recorder = recorder_of({"values": values}, f"file://{tmp_path}")
+    recorder.resume()
+    values.known["a"] += 1
+    values.other = defaultdict(lambda: 9)
+    recorder.step()
+    recorder.close()
+    again = made()
+    recorder_of({"values": again}, f"file://{tmp_path}").resume()
+    assert (again.known["a"], again.known["b"]) == (8, 7)
+    with pytest.raises(ProtocolError, match="a checkpoint can't name the function that makes missing values"):
+        again.other["a"]
+    values.other = [defaultdict(lambda: 9)]
+    with pytest.raises(UnsupportedError, match=r"values/other/0 makes missing values by .*: use int"):
+        recorder.state.components()
+
+
 def test_steps_that_share_a_batch_have_no_checkpoint_between_them(tmp_path: Path) -> None:
     t = Training(f"file://{tmp_path}")
     recorder = t.record(every=3)
@@ -427,151 +457,6 @@ def test_a_loader_that_is_cycled_beside_another_one_is_named(tmp_path: Path) -> 
         _ = [t.step(torch.cat(batches)) for batches in both]
 
 
-def branched(
-    clears: str,
-    none: bool = False,
-    sparse: bool = False,
-    clip: bool = False,
-    drawn: bool = False,
-    dtype: torch.dtype = torch.float32,
-) -> resumed_loops.Loop:
-    """Steps without a loader, or with one that they only draw from, that use one of two heads.
-
-    They clear gradients at the top, before the recorder's step, at the end of a step, those of this head alone, or
-    never; or they set them, or clear them behind autograd's back.
-    """
-
-    def run(t: Training) -> None:
-        heads = nn.ModuleList(nn.Embedding(5, 3, sparse=sparse, dtype=dtype) for _ in range(2))
-        t.model = heads  # type: ignore[assignment]  # another model
-        t.optimizer = torch.optim.SGD(
-            heads.parameters(), 0.1, momentum=0 if sparse else 0.9, weight_decay=0 if sparse else 0.1
-        )
-        recorder = t.record()
-        made, first = loader(), recorder.resume()
-        batches = (batch for _ in range(first, 2) for batch in recorder.batches(made))
-        for _ in batches if drawn else iter(lambda: recorder.steps < 12, False):
-            head = heads[recorder._steps % 5 == 2]
-            if clears == "top":
-                t.optimizer.zero_grad(none)
-            for parameter in heads.parameters() if clears == "data" else head.parameters() if clears == "own" else ():
-                if parameter.grad is not None:
-                    parameter.grad.data.zero_()
-            loss = head(torch.randint(0, 5, (4,))).square().mean()
-            if clears == "sets":
-                heads.zero_grad()
-                (weight,) = head.parameters()
-                weight.grad = torch.autograd.grad(loss, weight)[0]
-            else:
-                loss.backward()
-            if clip:
-                nn.utils.clip_grad_norm_(heads.parameters(), 0.1)
-            t.optimizer.step()
-            if clears == "before":
-                t.optimizer.zero_grad(none)
-            recorder.step()
-            t.at("step")
-            if clears == "end":
-                t.optimizer.zero_grad(none)
-        recorder.close()
-
-    return run
-
-
-@pytest.mark.parametrize(
-    ("clears", "options"),
-    [
-        *((clears, {"none": none}) for clears in ("top", "before", "end") for none in (True, False)),
-        ("top", {"clip": True}),
-        ("end", {"clip": True, "none": True}),
-        ("top", {"sparse": True}),
-        *(("data", {"dtype": dtype}) for dtype in (torch.bfloat16, torch.float64)),
-        ("sets", {}),
-    ],
-)
-def test_gradients_that_are_zeros_are_put_back_as_zeros(clears: str, options: dict[str, Any]) -> None:
-    loop, name = branched(clears, **options), f"memory://{clears}{options}"
-    whole = resumed_loops.launch(loop, name)
-    for cuts in ([Kill(3)], [Kill(4), Kill(7)], [Kill(8), Kill(9)], [Kill(5), Kill(11)]):
-        assert resumed_loops.outcome(loop, cuts, f"{name}{cuts}", whole) == "equal", cuts
-
-
-@pytest.mark.parametrize("options", [{}, {"clip": True}])
-def test_gradients_that_steps_add_to_are_refused_unless_they_are_recorded(options: dict[str, Any]) -> None:
-    loop, name = branched("never", **options), f"memory://never{options}"
-    with pytest.raises(ProtocolError, match=r"gradient of 0.weight at the checkpoint is used in the step behind it"):
-        resumed_loops.launch(loop, name)
-
-    def recorded(t: Training) -> None:
-        kept = Checkpoints(background=False, gradients=True)
-        t.record = functools.partial(t.record, checkpoints=kept)  # type: ignore[method-assign]  # other options
-        loop(t)
-
-    whole = resumed_loops.launch(recorded, f"{name}-recorded")
-    assert resumed_loops.outcome(recorded, [Kill(5)], f"{name}-cut", whole) == "equal"
-
-
-def test_gradients_left_from_before_a_checkpoint_that_clipping_scales_are_refused_behind_a_resumption() -> None:
-    loop = branched("own", clip=True, drawn=True)
-    whole = resumed_loops.launch(loop, "memory://own")
-    assert resumed_loops.outcome(loop, [Kill(1)], "memory://own-1", whole) == "equal"
-    found = resumed_loops.outcome(loop, [Kill(7)], "memory://own-7", whole)
-    assert found.startswith("refused: the gradient of 1.weight at the checkpoint is used in the step behind it"), found
-
-
-def test_gradients_that_are_asked_for_and_set_are_no_sums() -> None:
-    """And nothing is said of them, nor of an inner optimizer that is made anew in each step."""
-
-    def run(t: Training) -> None:
-        data = loader()
-
-        def step(batch: Tensor) -> float:
-            inner = torch.optim.Adam(t.model.parameters(), 1e-2)
-            found = torch.autograd.grad(t.model(batch).square().mean(), list(t.model.parameters()))
-            for parameter, gradient in zip(t.model.parameters(), found, strict=True):
-                parameter.grad = gradient
-            inner.step()
-            t.recorder.step()
-            t.at("step")
-            return 0.0
-
-        t.step = step  # type: ignore[method-assign]  # another step
-        t.loop(lambda epoch: t.recorder.batches(data))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        whole = resumed_loops.launch(run, "memory://set")
-        assert resumed_loops.outcome(run, [Kill(3), Kill(8)], "memory://set-cut", whole) == "equal"
-
-
-def test_gradients_that_nobody_uses_are_told_once() -> None:
-    """Those of a critic that a generator's loss flows through, and of a layer that no optimizer has."""
-
-    def run(t: Training) -> None:
-        critic, free = nn.Linear(3, 3), nn.Linear(3, 3)
-        t.model = nn.Sequential(t.model, critic, free)
-        t.optimizer = torch.optim.SGD(t.model[0].parameters(), 0.1)
-        of_critic = torch.optim.SGD(critic.parameters(), 0.1)
-
-        def step(batch: Tensor) -> float:
-            if t.recorder._steps % 3 == 0:
-                of_critic.zero_grad()
-                critic(batch).square().mean().backward()
-                of_critic.step()
-            t.optimizer.zero_grad()
-            t.model[0](free(critic(batch))).square().mean().backward()
-            t.optimizer.step()
-            t.recorder.step()
-            return 0.0
-
-        made = loader()
-        t.step = step  # type: ignore[method-assign]  # another step
-        t.loop(lambda epoch: t.recorder.batches(made), parts={"critic": of_critic})
-
-    with pytest.warns(UserWarning, match="gradients of 2.(weight|bias), which no recorded optimizer has"):
-        resumed_loops.launch(run, "memory://nobody")
-
-
 def test_values_that_share_an_object_share_it_again(tmp_path: Path) -> None:
     def made() -> dict[str, Any]:
         first = [0]
@@ -590,75 +475,6 @@ def test_values_that_share_an_object_share_it_again(tmp_path: Path) -> None:
     assert again["two"].b == [0, 3]
     assert again["two"].c == [(1, ([[0, 3]], [0, 3]))]
     assert again["two"].c[0][1][0][0] is again["two"].c[0][1][1] is again["one"].a
-
-
-@pytest.mark.parametrize("remembers", [True, False])
-def test_an_optimizer_that_the_recorder_lacks_is_refused_or_told(remembers: bool) -> None:
-    made = torch.optim.AdamW if remembers else torch.optim.SGD
-
-    def run(t: Training) -> None:
-        data = loader()
-
-        def batches(epoch: int) -> Any:
-            t.optimizer = made(t.model.parameters(), lr=1e-2)
-            return t.recorder.batches(data)
-
-        t.loop(batches)
-
-    words = f"updated by an optimizer .{made.__name__}. that the recorder doesn't have"
-    with pytest.raises(ProtocolError, match=words) if remembers else pytest.warns(UserWarning, match=words):
-        resumed_loops.launch(run, f"memory://made-anew-{remembers}")
-
-
-def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
-    """And nothing is said, as warnings are errors."""
-
-    class Both(dict[int, Any]):
-        def __init__(self, model: nn.Module) -> None:
-            super().__init__(enumerate(torch.optim.AdamW([parameter]) for parameter in model.parameters()))
-
-        def state_dict(self) -> list[Any]:
-            return [one.state_dict() for one in self.values()]
-
-        def load_state_dict(self, state: list[Any]) -> None:
-            for one, held in zip(self.values(), state, strict=True):
-                one.load_state_dict(held)
-
-    def run(t: Training) -> None:
-        both, data = Both(t.model[0]), loader()
-        t.optimizer = torch.optim.SGD(t.model[2].parameters(), 0.1)
-
-        def batches(epoch: int) -> Iterator[Any]:
-            for batch in t.recorder.batches(data):
-                yield batch
-                for one in both.values():
-                    one.step()
-                    one.zero_grad()
-
-        t.loop(batches, parts={"both": both})
-
-    resumed_loops.launch(run, "memory://inner")
-
-
-def test_an_optimizer_inside_of_another_one_that_gives_its_own_state_alone_is_refused() -> None:
-    class Outer(torch.optim.Optimizer):
-        def __init__(self, model: nn.Module) -> None:
-            super().__init__(model.parameters(), {"lr": 0.1, "momentum": 0.9})
-            self.base = torch.optim.SGD(self.param_groups, 0.1, momentum=0.9)
-            self.param_groups = self.base.param_groups
-
-        def step(self, closure: Any = None) -> None:  # type: ignore[override]  # none is used
-            self.base.step()
-
-    def run(t: Training) -> None:
-        t.optimizer, data = Outer(t.model), loader()
-        t.optimizer.step = t.optimizer.base.step  # as SAM, which has steps of other names
-        t.loop(lambda epoch: t.recorder.batches(data))
-
-    with pytest.raises(
-        ProtocolError, match=r"0.weight is updated by an optimizer .SGD. that the recorder doesn't have"
-    ):
-        resumed_loops.launch(run, "memory://outer")
 
 
 def test_a_cache_of_what_was_drawn_at_random_is_told() -> None:

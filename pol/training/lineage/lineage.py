@@ -56,7 +56,9 @@ def verify_lineage(store: Store, digest: str | None = None) -> tuple[LineageLeve
     )
 
 
-def of_record(store: Store, record: LearningRecord) -> tuple[LineageLevel, ...]:
+def of_record(
+    store: Store, record: LearningRecord, load: published_task.TaskLoader = published_task.load
+) -> tuple[LineageLevel, ...]:
     """The levels of a learning record.
 
     Raises:
@@ -71,14 +73,16 @@ def of_record(store: Store, record: LearningRecord) -> tuple[LineageLevel, ...]:
         if len(levels) == MAX_LEVELS:
             raise ProtocolError(f"the record continues more trainings than are followed: {MAX_LEVELS} at most")
         runs.add(record.run)
-        level, below = _level(store, record)
+        level, below = _level(store, record, load)
         levels.append(level)
         if not isinstance(below, LearningRecord):
             return (*levels, *below)
         record = below
 
 
-def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, LearningRecord | tuple[LineageLevel, ...]]:
+def _level(
+    store: Store, record: LearningRecord, load: published_task.TaskLoader
+) -> tuple[LineageLevel, LearningRecord | tuple[LineageLevel, ...]]:
     """The level of one record, and its base."""
     saved = _document(store, record, 0)
     if saved.step:
@@ -108,7 +112,7 @@ def _level(store: Store, record: LearningRecord) -> tuple[LineageLevel, Learning
         case "task":
             fields = canonical_json.Fields(record.start, "the start", ["kind", "task"])
             base = fields.digest("task")
-            loaded = published_task.load(store, base)
+            loaded = load(store, base)
             state = dict(zip(loaded.names.slots, loaded.initial_state, strict=True))
             known = {name: words for name, words in state.items() if entry_of(weights, name)}
             names = _require_words(weights, known, f"task {base} begins with")

@@ -20,7 +20,7 @@ from pol.training.state.words import of_words
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof, TaskCheckpoint
-from pol.training.task.published_task import load
+from pol.training.task.published_task import TaskLoader, load
 from pol.training.task.task_document import LoadedTask
 
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -33,7 +33,9 @@ _STEPS = re.compile(r"optimizer/state/state/[0-9]+/step")
 """Torch's count of an optimizer's steps; programs count their own."""
 
 
-def proof_of(run: RecordedRun, *, is_finished: bool = True) -> tuple[LoadedTask, LearningProof]:
+def proof_of(
+    run: RecordedRun, *, is_finished: bool = True, load: TaskLoader = load
+) -> tuple[LoadedTask, LearningProof]:
     """The task of a record's training and its learning proof, both checked. No tensor of a checkpoint is loaded.
 
     Raises:

@@ -18,7 +18,7 @@ from pol.training.state.random_state import RandomSources
 _WITHOUT_PLACE = (Optimizer, LRScheduler, GradScaler, nn.Module, ExactStep)
 CURE = (
     "Draw through recorder.batches(loader); or draw at a step's top what it needs, and go on from recorder.steps; or "
-    "keep order and place in a part, as pol.Values(order=[...], place=0)"
+    "keep order and place in a part that changes before recorder.step(), as pol.Values(order=[...], place=0)"
 )
 ALIKE = 3
 

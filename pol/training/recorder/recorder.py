@@ -100,7 +100,7 @@ class Recorder(RecordedTraining):
         super().__init__(self.store, self.state, every_taken, checkpoints, followed, begun, signing)
         self._updates = OptimizerSteps(self.state)
         self._by_hand = DrawnByHand(self.state.random, self.state.parts.values())
-        self._is_due = False
+        self._is_due, self._begun = False, 0
         self._held: tuple[int, CompleteState] | None = None
 
     @property
@@ -138,7 +138,7 @@ class Recorder(RecordedTraining):
                 self._goes_on = dict.fromkeys(users_frames())
             if self._restore() and (wrong := self._differing()):
                 raise self._not_restored(wrong)
-        data.until_due = self.every - self._steps % self.every
+        data.until_due, self._begun = self.every - self._steps % self.every, self._steps
         if self._steps:
             self._by_hand.resume()
             self.state.cleared.follow(not data.stepped, is_resumed=True)
@@ -220,13 +220,12 @@ class Recorder(RecordedTraining):
         if self._task is not None and self._steps == 1:
             self._task.require_first_step(self._now())
         data.until_due = self.every - self._steps % self.every
-        if self._steps == 1 and not data.stepped:
-            self.state.cleared.follow(by_hand=True)  # it shows how the loop clears them
+        if not data.stepped:
+            self._follow_gradients()
         if self._steps % self.every:
             return
         self._is_due = True
         if not data.stepped:
-            self._follow_gradients()
             self._checkpoint()  # the loop draws by hand
         elif not data.open:
             self._held = self._captured(held=True)
@@ -331,8 +330,9 @@ class Recorder(RecordedTraining):
         return nullcontext() if self._rehearsal is None else self._rehearsal.reporting()
 
     def _follow_gradients(self) -> None:
-        if self._steps % self._asked == 0:  # a rehearsal records steps that the program doesn't
-            self.state.cleared.follow(by_hand=not self.state.data.stepped)
+        by_hand, is_needed = not self.state.data.stepped, self._steps % self._asked == 0
+        if is_needed or (by_hand and self._steps in (1, self._begun + 1)):  # a rehearsal records others, too
+            self.state.cleared.follow(by_hand, False, is_needed, is_noted=is_needed or self._steps == 1)
 
     def _keep(self, taken: tuple[int, CompleteState]) -> None:
         self._is_due, self._held = False, None

@@ -38,14 +38,8 @@ NEVER, FAR = -1, 1 << 16
 Found: TypeAlias = tuple[str, str, int]
 """Kind, digest, and after how many instructions the loop reads it before it writes it."""
 GENERATOR, MODULE, STATEFUL, SCHEDULER, SCALER = "generator", "module", "stateful", "scheduler", "scaler"
-ATTRIBUTE, PLAIN, GRADIENTS, VALUE, TENSOR, LOADER = (
-    "attribute",
-    "plain attribute",
-    "gradients",
-    "value",
-    "tensor",
-    "loader",
-)
+ATTRIBUTE, PLAIN, GRADIENTS = "attribute", "plain attribute", "gradients"
+VALUE, TENSOR, LOADER = "value", "tensor", "loader"
 _LOADER = ("dataset", "sampler", "batch_sampler", "generator")
 _LIBRARIES = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
 _OWN = str(Path(__file__).resolve().parents[2])

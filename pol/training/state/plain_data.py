@@ -58,7 +58,9 @@ class Encoder:
             return {"tuple": self._items(value, path, depth)}
         if type(value) in (set, frozenset):
             items = self._items(list(value), path, depth)  # type: ignore[call-overload]  # checked in the line above
-            return {"set": sorted(items, key=canonical_key)}
+            return {type(value).__name__: sorted(items, key=canonical_key)}
+        if type(value) is collections.deque:
+            return {"deque": [value.maxlen, self._items(list(value), path, depth)]}
         if type(value) in (dict, collections.OrderedDict, collections.defaultdict):
             return {"dict": self._pairs(value, path, depth)}  # type: ignore[arg-type]  # checked in the line above
         if type(value) is collections.Counter:
@@ -143,10 +145,15 @@ class Decoder:
                 return data
         elif tag == "tuple" and isinstance(content, list):
             return tuple(self._decode(content, path, depth))
-        elif tag == "set" and isinstance(content, list):
+        elif tag in ("set", "frozenset") and isinstance(content, list):
             found = set(self._decode(content, path, depth))
             if len(found) == len(content):
-                return found
+                return found if tag == "set" else frozenset(found)
+        elif tag == "deque":
+            most, items = content
+            kept = collections.deque(self._decode(items, path, depth), most)
+            if isinstance(items, list) and type(most) in (int, type(None)) and len(kept) == len(items):
+                return kept
         elif tag in ("dict", "counter") and isinstance(content, list):
             return self._dictionary(tag, content, path, depth)
         raise _malformed(path)

@@ -32,8 +32,10 @@ def of_form(form: Any) -> Tree:
 
 
 def _of_tagged(tag: str, content: Any) -> Tree:
-    if tag in ("tuple", "set") and isinstance(content, list):
+    if tag in ("tuple", "set", "frozenset") and isinstance(content, list):
         return of_form(content)
+    if tag == "deque" and isinstance(content, list) and _is_pair(content):
+        return of_form(content[1])
     if tag in ("dict", "counter") and isinstance(content, list) and all(_is_pair(item) for item in content):
         return {_key(key): of_form(item) for key, item in content} or "{}"
     if tag == "float" and isinstance(content, str):

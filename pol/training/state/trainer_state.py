@@ -159,7 +159,7 @@ class TrainerState:
         options: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for name, part in self.parts.items():
             state = components[name]["state"]
-            part.load_state_dict(values.in_order(state, components[name].get(values.KEYS, {})))
+            part.load_state_dict(values.as_they_were(state, components[name]))
             if isinstance(part, Optimizer):
                 _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
                 updated = [tensor for group in part.param_groups for tensor in group["params"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +21,17 @@ KEYS = "keys"
 
 SHARED = "shared"
 """Places of `Values` that hold an object which another place before holds, and where that is: they change together."""
+
+KINDS = "kinds"
+"""Which dictionaries of `Values` are ordered, or make missing values by which function, by path."""
+
+
+def _unnamed() -> Any:
+    raise ProtocolError("a checkpoint can't name the function that makes missing values: give it to pol.Values again")
+
+
+_MADE = (int, float, bool, str, list, dict, set, tuple, Counter, deque, _unnamed)
+_KINDS: Mapping[str, Any] = {"ordered": OrderedDict, "none": None, **{made.__name__: made for made in _MADE}}
 
 
 class Values:
@@ -41,22 +52,25 @@ class Values:
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set them; a dictionary that makes missing values, or is ordered, stays one."""
+        """Set them; a dictionary keeps a default for missing keys that has no name."""
         held = dict(vars(self))
         vars(self).clear()
-        vars(self).update({name: _as_held(held.get(name), value) for name, value in state.items()})
+        vars(self).update(state)
+        for name, value in state.items():
+            if getattr(value, "default_factory", None) is _unnamed:
+                value.default_factory = getattr(held.get(name), "default_factory", _unnamed)
 
 
 def beside(parts: Mapping[str, object], weights: Iterable[Tensor]) -> dict[str, dict[str, Any]]:
-    """`KEYS` and `SHARED` of each part that is a `Values`, where there are any.
+    """`KEYS`, `KINDS` and `SHARED` of each part that is a `Values`, where there are any.
 
     Raises:
-        UnsupportedError: a value is one of the model's ``weights``.
+        UnsupportedError: a value is one of the model's ``weights``, or makes values by a function without a name.
     """
     own, places, found = {_memory(tensor) for tensor in weights} - {0}, dict[int, str](), dict[str, dict[str, Any]]()
     for name, part in parts.items():
         if isinstance(part, Values):
-            more: dict[str, dict[str, Any]] = {KEYS: {}, SHARED: {}}
+            more: dict[str, dict[str, Any]] = {KEYS: {}, KINDS: {}, SHARED: {}}
             for attribute, value in vars(part).items():
                 _look(value, f"{name}/{attribute}", own, places, more)
             found[name] = {kind: held for kind, held in more.items() if held}
@@ -93,7 +107,11 @@ def _put(holder: Any, path: Sequence[str], value: Any) -> Any:
 
 
 def _key(holder: Any, part: str) -> Any:
-    return int(part) if isinstance(holder, list | tuple) else next(k for k in holder if plain_data.segment(k) == part)
+    return (
+        int(part)
+        if isinstance(holder, list | tuple | deque)
+        else next(k for k in holder if plain_data.segment(k) == part)
+    )
 
 
 def _look(value: Any, path: str, own: set[int], places: dict[int, str], more: Mapping[str, dict[str, Any]]) -> None:
@@ -103,12 +121,21 @@ def _look(value: Any, path: str, own: set[int], places: dict[int, str], more: Ma
             f"{path} is the model's own tensor and changes with it, which it wouldn't after a resumption: keep a "
             "copy, as by copy.deepcopy(model.state_dict())"
         )
-    is_changeable = isinstance(value, list | dict | set | Tensor | np.ndarray)
+    is_changeable = isinstance(value, list | dict | set | deque | Tensor | np.ndarray)
     if is_changeable and (first := places.setdefault(id(value), path)) != path:
         more[SHARED][path] = first
         return
+    inner = f"/{path.partition('/')[2]}"
     if isinstance(value, Mapping) and len(value) > 1:
-        more[KEYS]["/" + path.partition("/")[2]] = list(value)
+        more[KEYS][inner] = list(value)
+    if type(value) in (OrderedDict, defaultdict):
+        made = getattr(value, "default_factory", OrderedDict)
+        more[KINDS][inner] = next((kind for kind, known in _KINDS.items() if known is made), _unnamed.__name__)
+        if more[KINDS][inner] == _unnamed.__name__ and path.count("/") > 1:
+            raise UnsupportedError(
+                f"{path} makes missing values by {made}, which a checkpoint can't name: use int, float, list, dict or "
+                "set, or let it be a value of its own, which is made again with pol.Values"
+            )
     for key, item in _items(value):
         _look(item, f"{path}/{key}", own, places, more)
 
@@ -116,13 +143,7 @@ def _look(value: Any, path: str, own: set[int], places: dict[int, str], more: Ma
 def _items(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         return ((plain_data.segment(key), item) for key, item in value.items())
-    return ((str(n), item) for n, item in enumerate(value if isinstance(value, list | tuple) else ()))
-
-
-def _as_held(held: Any, value: Any) -> Any:
-    if isinstance(held, defaultdict):
-        return defaultdict(held.default_factory, value)
-    return OrderedDict(value) if type(held) is OrderedDict else value
+    return ((str(n), item) for n, item in enumerate(value if isinstance(value, list | tuple | deque) else ()))
 
 
 def _memory(tensor: Tensor) -> int:
@@ -132,16 +153,26 @@ def _memory(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if has_own else 0
 
 
-def in_order(value: Any, keys: Mapping[str, list[Any]], path: str = "") -> Any:
-    """The value with its dictionaries' keys in the order of `_keys`; ProtocolError if they are others."""
-    if not keys:
+def as_they_were(value: Any, more: Mapping[str, Any], path: str = "") -> Any:
+    """The value with the `KINDS` of its dictionaries, and their keys in the order of `KEYS`.
+
+    Raises:
+        ProtocolError: the keys are others, or such a kind is unknown.
+    """
+    keys, kinds = more.get(KEYS, {}), more.get(KINDS, {})
+    if not keys and not kinds:
         return value
-    if type(value) in (list, tuple):
-        return type(value)(in_order(item, keys, f"{path}/{number}") for number, item in enumerate(value))
+    if type(value) in (list, tuple, deque):
+        items = (as_they_were(item, more, f"{path}/{number}") for number, item in enumerate(value))
+        return deque(items, value.maxlen) if isinstance(value, deque) else type(value)(items)
     if not isinstance(value, dict):
         return value
-    order = keys.get(path, list(value))
-    if set(order) != value.keys() or len(order) != len(value):
-        raise ProtocolError(f"the keys of {path} are in another order than their own")
-    ordered = {key: in_order(value[key], keys, f"{path}/{plain_data.segment(key)}") for key in order}
-    return Counter(ordered) if isinstance(value, Counter) else ordered
+    order, kind = keys.get(path, list(value)), kinds.get(path)
+    if set(order) != value.keys() or len(order) != len(value) or kind not in (None, *_KINDS):
+        raise ProtocolError(f"the dictionary {path} has other keys than their order says, or is of an unknown kind")
+    ordered = {key: as_they_were(value[key], more, f"{path}/{plain_data.segment(key)}") for key in order}
+    if isinstance(value, Counter):
+        return Counter(ordered)
+    if kind in (None, "ordered"):
+        return OrderedDict(ordered) if kind else ordered
+    return defaultdict(_KINDS[kind], ordered)

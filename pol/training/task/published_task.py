@@ -5,7 +5,9 @@ Loading checks each claim of the document, so that solvers train exactly the com
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from pol.arithmetic.primitives import Words
 from pol.commitments import canonical_json
@@ -30,6 +32,7 @@ PROGRAM_LIMIT = 1 << 26
 HELD_BYTES = 1 << 26
 """Of a first state in memory, where it can be read again for certain."""
 SEED_CONSTANT = "seed"
+TaskLoader: TypeAlias = Callable[[Store, str], LoadedTask]
 
 
 def publish(

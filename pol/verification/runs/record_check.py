@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TypeAlias
 
 from pol.commitments.keccak import keccak256
@@ -20,6 +20,8 @@ from pol.training.record import learning_record, signed_heads
 from pol.training.record.learning_record import DOCUMENT_LIMIT, HEAD, LearningRecord, RecordedCheckpoint
 from pol.training.record.recorded_run import RecordedRun
 from pol.training.storage.store import Store
+from pol.training.task import published_task
+from pol.training.task.published_task import TaskLoader
 
 
 class CheckOutcome(Enum):
@@ -53,6 +55,11 @@ class CheckedRecord:
     def run(self) -> RecordedRun:
         """The record with its store."""
         return RecordedRun(self.store, self.record)
+
+    @cached_property
+    def load(self) -> TaskLoader:
+        """Loads each task once."""
+        return cache(published_task.load)
 
 
 Check: TypeAlias = Callable[[CheckedRecord], Iterator[CheckFinding]]
@@ -137,7 +144,7 @@ def check_task(subject: CheckedRecord) -> Iterator[CheckFinding]:
 def check_start(subject: CheckedRecord) -> Iterator[CheckFinding]:
     """The origin of the first weights: one finding for each training of the lineage."""
     try:
-        levels = lineage.of_record(subject.store, subject.record)
+        levels = lineage.of_record(subject.store, subject.record, subject.load)
     except (ProtocolError, OperationalError) as error:
         outcome = CheckOutcome.BAD if isinstance(error, ProtocolError) else CheckOutcome.UNSEEN
         yield CheckFinding("start", str(subject.record.start.get("kind")), outcome, str(error))
@@ -174,7 +181,7 @@ def _require_checkpoint(run: RecordedRun, checkpoint: RecordedCheckpoint) -> str
 def _require_task(subject: CheckedRecord) -> str:
     from pol.training.record import proof_of_record
 
-    task, proof = proof_of_record.proof_of(subject.run, is_finished=False)
+    task, proof = proof_of_record.proof_of(subject.run, is_finished=False, load=subject.load)
     if gap := {entry.step for entry in proof.checkpoints}.difference(subject.run.steps):
         raise ProtocolError(f"the record has no checkpoint of step {min(gap)}, where its task asks for one")
     steps = {checkpoint.step for checkpoint in subject.drawn}

@@ -82,12 +82,7 @@ class RunDifference:
 
 def explain_resumption(facts: RunDifference) -> list[Advice]:
     """Why a resumed run differs from an uninterrupted one; the likeliest cause first."""
-    return list(_resumption(facts)) or [
-        Advice(
-            f"{', '.join(sorted(facts.components))}{facts.where} differ after the resumption",
-            "compare the two runs with pol diff, from the first step that differs",
-        )
-    ]
+    return list(_resumption(facts))
 
 
 def explain_failure(code: int, refused: str, output: str, parts: Mapping[str, str]) -> Advice:
@@ -120,8 +115,14 @@ def explain_lost(beside: Sequence[UnrecordedState]) -> list[Advice]:
 def note_on_variables(beside: Sequence[UnrecordedState]) -> list[str]:
     """Plain values that a resumption has lost, all of them; nobody can know whether anything depends on them."""
     plain = [item for item in beside if item.kind in (VALUE, TENSOR, PLAIN)]
-    read, unread = (_named([item for item in plain if (item.read >= 0) is is_read]) for is_read in (True, False))
+    inner = [item for item in plain if item.kind != PLAIN and item.name.startswith("attribute ")]
+    read, unread = (
+        _named([item for item in plain if item not in inner and (item.read >= 0) is is_read])
+        for is_read in (True, False)
+    )
     notes = []
+    if inner:
+        notes.append(f"what a library keeps beside its state_dict() differs, as caches do: {', '.join(_named(inner))}")
     if read:
         notes.append(
             f"variables that differ after a resumption, and aren't recorded, what is read next first: "
@@ -243,6 +244,7 @@ def _scheduled(facts: RunDifference, rates: Sequence[str], schedules: Sequence[U
         )
     name = schedules[0].expression if schedules else "scheduler"
     given = f"parts={{'{schedules[0].key}': {name}}}" if "scheduler" in facts.parts else f"scheduler={name}"
+    given += "" if schedules else ", or set the rates from recorder.steps"
     return Advice(
         f"a schedule{facts.where} starts anew: {some(rates)} differs", f"give the recorder{facts.where} {given}"
     )
@@ -286,10 +288,12 @@ def _unseen(facts: RunDifference, variables: Sequence[UnrecordedState]) -> Itera
         )
     else:
         where, odd = facts.where, sorted(facts.components)
+        changed = [name for name in odd if facts.parts.get(name) == "Values" and not facts.follows_data]
         yield Advice(
             f"{', '.join(odd)}{where} differ, and no variable or object in sight does: the step, or what draws its "
             "batch, depends on something that lives in a running function, in a library or outside of the process",
-            "keep it in an object with state_dict that is given as parts={'name': object}",
+            "".join(f"change {name} before recorder.step(), where such a loop goes on; or " for name in changed)
+            + "keep it in an object with state_dict that is given as parts={'name': object}",
         )
 
 
@@ -309,7 +313,8 @@ def _record_variable(item: UnrecordedState, facts: RunDifference) -> str:
         ways.append("if it counts steps: recorder.steps")
     known = [name for name, type_ in facts.parts.items() if type_ == "Values"]
     made = f"one more value of the part {known[0]!r}" if known else f"parts={{'values': pol.Values({item.key}=...)}}"
-    return "; ".join([*ways, f"{'else' if ways else 'make it'} {made}"])
+    when = "" if facts.follows_data else ", and change it before recorder.step(), where such a loop goes on"
+    return "; ".join([*ways, f"{'else' if ways else 'make it'} {made}{when}"])
 
 
 def _counts(item: UnrecordedState, facts: RunDifference, what: str) -> bool:

@@ -108,12 +108,16 @@ def kullback_leibler_of_logs(output: Tensor, target: Tensor) -> Tensor:
     return functional.kl_div(output.log_softmax(-1), target.log_softmax(-1), reduction="batchmean", log_target=True)
 
 
-def aligned(**options: Any) -> Callable[[], Setup]:
-    """Lengths are the same for all examples."""
+def aligned(listed: bool = False, joined: bool = False, **options: Any) -> Callable[[], Setup]:
+    """Lengths are the same for all examples, or listed; texts are padded, or one behind the other."""
 
     def loss(output: Tensor, target: Tensor) -> Tensor:
         times, examples, _ = output.shape
         inputs, texts = torch.full((examples,), times), torch.full((examples,), 3)
+        if listed:
+            lengths = [times, *[times - 2] * (examples - 1)], (3, *[2] * (examples - 1))
+            texts_of = torch.cat([row[:length] for row, length in zip(target, lengths[1], strict=True)])
+            return functional.ctc_loss(output, texts_of if joined else target, *lengths, **options)
         return functional.ctc_loss(output, target, inputs, texts, **options)
 
     return lambda: (Sequence(6), loss, [torch.randn(ROWS, 9, WIDTH), torch.tensor([[1, 1, 2], [3, 2, 4]] * 4)])
@@ -173,6 +177,8 @@ LOSSES: dict[str, Callable[[], Setup]] = {
     "alignment": aligned(),
     "alignment, summed": aligned(reduction="sum", blank=5),
     "alignment by lengths": aligned_by_lengths,
+    "alignment, listed": aligned(listed=True),
+    "alignment, listed, joined": aligned(listed=True, joined=True, reduction="sum", zero_infinity=True),
 }  # fmt: skip
 
 

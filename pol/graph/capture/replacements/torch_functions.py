@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 from torch.overrides import TorchFunctionMode
 
 from pol.graph.capture.replacements.indexing import masks
@@ -86,4 +88,18 @@ def _gaussian(
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
+def _ctc(
+    func: Any, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, *how: Any, **named: Any
+) -> Any:
+    """Lengths in lists, of which torch's own code makes a tensor and reads it."""
+    if isinstance(input_lengths, Tensor) or isinstance(target_lengths, Tensor):
+        return NotImplemented
+    if targets.dim() == 1:
+        targets = pad_sequence([*torch.split(targets, list(target_lengths))], batch_first=True)
+    lengths = (torch.tensor(list(given)) for given in (input_lengths, target_lengths))
+    return func(log_probs, targets, *lengths, *how, **named)
+
+
+for _func in (functional.ctc_loss, torch.ctc_loss):
+    replaces_function(_func)(partial(_ctc, _func))
 replaces_function(Tensor.__bool__, Tensor.item)(checked)

@@ -67,14 +67,17 @@ def _classes(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _ctc(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Labels of all examples in one row, as a mask of padded ones gives them, are padded again."""
     named = bound(func, args, kwargs)
-    targets, lengths = named.arguments["targets"], named.arguments["target_lengths"]
+    targets = named.arguments["targets"]
     others = [value for name, value in named.arguments.items() if name != "targets"]
     if not isinstance(targets, SelectedRows) or has_selected_rows(others) or targets.rows.dim() != 1:
         raise refused("ctc_loss")
     if len(targets.selection.shape) != len(("example", "place")):
         raise refused("ctc_loss")
-    ends = torch.as_tensor(lengths).cumsum(0)
-    starts = ends - torch.as_tensor(lengths)
-    places = (starts[:, None] + torch.arange(targets.selection.shape[1])).clamp(max=targets.selection.size - 1)
+    for name in ("input_lengths", "target_lengths"):
+        named.arguments[name] = torch.as_tensor(named.arguments[name])
+    lengths = named.arguments["target_lengths"]
+    places = ((lengths.cumsum(0) - lengths)[:, None] + torch.arange(targets.selection.shape[1])).clamp(
+        max=targets.selection.size - 1
+    )
     named.arguments["targets"] = targets.in_order().rows[places]
     return func(*named.args, **named.kwargs)
