@@ -200,13 +200,14 @@ def test_web3_7_and_no_torch(tmp_path: Path) -> None:
     """The chain's tests in an environment of a bot operator: the other supported web3, no torch."""
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
-    tools = ("pytest", "pytest-timeout", "hypothesis")
+    tools = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
     older = ("web3==7.16.0", "eth-tester[py-evm]==0.13.0b1", f"{ROOT}[embedded,beacon]")
     run(python, "-m", "pip", "install", "--quiet", *tools, *older)
     # Elsewhere than in the checkout, or its folder pol/ would stand before the installed package.
     for part in ("tests", "fixtures", "docs", "contracts", ".ci"):
         shutil.copytree(ROOT / part, tmp_path / part)
-    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    for name in ("pyproject.toml", "foundry.toml"):
+        shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "node_modules").symlink_to(ROOT / "node_modules")
     role = "pol.roles.verifier.verifier"
     check = f"import sys, web3, {role}; sys.exit('torch' in sys.modules or web3.__version__ != '7.16.0')"
