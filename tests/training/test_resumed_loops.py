@@ -227,7 +227,25 @@ def episodes(t: Training) -> None:
     by_hand(t, batches)
 
 
-@pytest.mark.parametrize("loop", [kept_order, counted_on, drawn_for_a_step, episodes])
+def trained_values(t: Training) -> None:
+    """Tensors among values, of which an optimizer trains one and a hook the other: they stay its, and trained."""
+    kept = Values(shifts=[torch.zeros(3, requires_grad=True), torch.zeros(3, requires_grad=True)])
+    t.optimizer.add_param_group({"params": kept.shifts[:1]})
+
+    def update(*_: object) -> None:
+        with torch.no_grad():
+            kept.shifts[1].sub_(kept.shifts[1].grad.sign())
+        kept.shifts[1].grad = None
+
+    t.optimizer.register_step_post_hook(update)
+    by_hand(
+        t,
+        lambda: (Points().x[step * 2 :][:4] + sum(kept.shifts) for step in range(t.recorder.steps, 10)),
+        parts={"kept": kept},
+    )
+
+
+@pytest.mark.parametrize("loop", [kept_order, counted_on, drawn_for_a_step, episodes, trained_values])
 def test_a_loop_without_a_loader_goes_on_from_a_place_that_it_keeps(loop: Any) -> None:
     """And nothing is said, as warnings are errors."""
     whole = resumed_loops.launch(loop, f"memory://{loop.__name__}")

@@ -23,7 +23,9 @@ SHARED = "shared"
 """Places of `Values` that hold an object which another place before holds, and where that is: they change together."""
 
 KINDS = "kinds"
-"""Which dictionaries of `Values` are ordered, or make missing values by which function, by path."""
+"""Which dictionaries of `Values` are ordered, or make missing values by which function, and what is trained, by path."""
+
+TRAINED = "trained"
 
 
 def _unnamed() -> Any:
@@ -52,13 +54,26 @@ class Values:
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set them; a dictionary keeps a default for missing keys that has no name."""
+        """Set them; a dictionary keeps a default for missing keys that has no name, and what is trained its tensor."""
         held = dict(vars(self))
         vars(self).clear()
-        vars(self).update(state)
+        vars(self).update({name: _kept(value, held.get(name)) for name, value in state.items()})
         for name, value in state.items():
             if getattr(value, "default_factory", None) is _unnamed:
                 value.default_factory = getattr(held.get(name), "default_factory", _unnamed)
+
+
+def _kept(value: Any, held: Any) -> Any:
+    """The value; a tensor that requires a gradient is the one that was held, as an optimizer has that, too."""
+    if isinstance(value, Tensor) and value.requires_grad and isinstance(held, Tensor) and held.requires_grad:
+        if held.is_leaf and (held.shape, held.dtype) == (value.shape, value.dtype):
+            with torch.no_grad():
+                return held.copy_(value)
+    elif type(value) in (list, tuple) and isinstance(held, list | tuple) and len(held) == len(value):
+        return type(value)(map(_kept, value, held))
+    elif isinstance(value, dict) and isinstance(held, dict):
+        value.update({key: _kept(item, held.get(key)) for key, item in value.items()})
+    return value
 
 
 def beside(parts: Mapping[str, object], weights: Iterable[Tensor]) -> dict[str, dict[str, Any]]:
@@ -126,6 +141,8 @@ def _look(value: Any, path: str, own: set[int], places: dict[int, str], more: Ma
         more[SHARED][path] = first
         return
     inner = f"/{path.partition('/')[2]}"
+    if isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
+        more[KINDS][inner] = TRAINED
     if isinstance(value, Mapping) and len(value) > 1:
         more[KEYS][inner] = list(value)
     if type(value) in (OrderedDict, defaultdict):
@@ -165,6 +182,8 @@ def as_they_were(value: Any, more: Mapping[str, Any], path: str = "") -> Any:
     if type(value) in (list, tuple, deque):
         items = (as_they_were(item, more, f"{path}/{number}") for number, item in enumerate(value))
         return deque(items, value.maxlen) if isinstance(value, deque) else type(value)(items)
+    if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+        return value.requires_grad_(kinds.get(path) == TRAINED)
     if not isinstance(value, dict):
         return value
     order, kind = keys.get(path, list(value)), kinds.get(path)
