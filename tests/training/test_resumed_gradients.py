@@ -1,5 +1,6 @@
 """Gradients and optimizers of loops that are killed: the resumption is equal to the whole run, or refused."""
 
+import gc
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lab.benchmarks import resumed_loops
 from lab.benchmarks.resumed_loops import Kill, Training, loader
@@ -35,6 +37,22 @@ def test_an_optimizers_tensors_lie_in_memory_as_they_did(tmp_path: Path) -> None
     again = optimizer.state[weight]["momentum_buffer"]
     assert torch.equal(again, held)
     assert again.stride() == held.stride() != held.contiguous().stride()
+
+
+def test_a_recorder_that_nobody_holds_any_more_leaves_an_update_alone(tmp_path: Path) -> None:
+    """The garbage collector takes it in the midst of one, between two hooks of torch."""
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    hooks = [register_optimizer_step_post_hook(lambda *_: gc.collect() and None)]
+    left = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
+    hooks.append(register_optimizer_step_post_hook(lambda *_: None))
+    vars(left)["itself"] = left
+    del left
+    try:
+        optimizer.step()
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def branched(

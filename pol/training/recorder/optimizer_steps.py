@@ -6,8 +6,8 @@ One that is made anew for each step, as for an inner loop, has nothing to lose.
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 from weakref import WeakSet
 
@@ -33,14 +33,12 @@ class OptimizerSteps:
         self._stepped: WeakSet[Optimizer] = WeakSet()
         self._before: WeakSet[Optimizer] = WeakSet()
         self._is_told = False
-        own = weakref.ref(self)
+        _begin()
+        _looking.add(self)
 
-        def note(optimizer: Optimizer, given: Any, named: Any) -> None:
-            if (steps := own()) is not None:
-                steps._stepped.add(optimizer)
-
-        self._hook = register_optimizer_step_post_hook(note)
-        weakref.finalize(self, self._hook.remove)
+    def note(self, optimizer: Optimizer) -> None:
+        """It has updated."""
+        self._stepped.add(optimizer)
 
     def require_recorded(self) -> None:
         """A step is over.
@@ -76,8 +74,22 @@ class OptimizerSteps:
 
     def release(self) -> None:
         """Look no more."""
-        self._hook.remove()
+        _looking.discard(self)
         self._stepped = WeakSet()
+
+
+_looking: WeakSet[OptimizerSteps] = WeakSet()
+
+
+@cache
+def _begin() -> None:
+    """One hook, for good: a recorder that the garbage collector took with its hook in an update would break that."""
+    register_optimizer_step_post_hook(_note)
+
+
+def _note(optimizer: Optimizer, _given: Any, _named: Any) -> None:
+    for steps in tuple(_looking):
+        steps.note(optimizer)
 
 
 def _updated(optimizer: Optimizer) -> Iterator[Tensor]:

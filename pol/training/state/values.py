@@ -23,7 +23,7 @@ SHARED = "shared"
 """Places of `Values` that hold an object which another place before holds, and where that is: they change together."""
 
 KINDS = "kinds"
-"""Which dictionaries of `Values` are ordered, or make missing values by which function, and what is trained, by path."""
+"""Which dictionaries of `Values` are ordered, or make missing values by a function, and what is trained, by path."""
 
 TRAINED = "trained"
 
