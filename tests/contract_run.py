@@ -1,7 +1,5 @@
 """forge tests the contracts beside pytest, from the first second: its compiler isn't native and takes minutes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

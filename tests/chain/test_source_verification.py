@@ -1,7 +1,5 @@
 """What explorers get to show the sources of a deployment: it compiles to what was sent, and reaches them."""
 
-from __future__ import annotations
-
 import email.parser
 import json
 import subprocess

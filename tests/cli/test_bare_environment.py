@@ -1,7 +1,5 @@
 """``pol`` where not everything is installed: no verb's help fails, and what is missing is named in one line."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The decentralised demo as a user runs it, and what can be done with the run that it keeps."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The endpoints of the Hugging Face hub that its client calls to store and fetch files, on loopback; without Xet."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

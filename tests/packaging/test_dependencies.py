@@ -1,7 +1,5 @@
 """What an installation brings: the page about it is true, and the core stays small."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Workers and keepers as processes: they answer from their own copies, count their claims, are paid, and leave."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

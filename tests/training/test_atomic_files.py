@@ -1,7 +1,5 @@
 """Whatever happens to a store during a recording, what is published is whole; exclusive files have one writer."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

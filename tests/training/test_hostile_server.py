@@ -1,7 +1,5 @@
 """A store's server that lies, never ends, dawdles or redirects elsewhere: an error, in bounded memory and time."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import ssl

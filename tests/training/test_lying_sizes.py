@@ -1,7 +1,5 @@
 """Stores that aren't HTTP: what comes is counted, whatever size was stated; URLs that stand on others are refused."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """Stores on servers, over HTTP and S3: what is in them, nothing else, and chunks that lead to the recorded roots."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import socket

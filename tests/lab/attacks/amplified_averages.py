@@ -4,8 +4,6 @@ Where a weight has no gradient, Adam divides its average by epsilon = 1e-8. A bl
 hidden unit that is active for no sample: nearly every network with ReLU has some, and no input has to be constant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

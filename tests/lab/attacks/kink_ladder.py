@@ -4,8 +4,6 @@ Honest reruns of that segment take both branches, so its second look allows what
 precision fits in, and so does the nudge to the next kink. No jump is needed: the first rung is a kink that is near.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Cheating where a second look is due anyway: the solver reruns its own segments, and knows what a look will excuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

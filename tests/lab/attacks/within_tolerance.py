@@ -3,8 +3,6 @@
 They are the price of a tolerance; exact mode has none. Each says how far it got, and its tests bound that.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import isqrt
 
