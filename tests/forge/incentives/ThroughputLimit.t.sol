@@ -47,8 +47,7 @@ contract ThroughputLimitTest is AuctionBase {
         vm.expectRevert(nobody);
         desk.recordAccepted(TASK);
         _win(ada, 1000);
-        vm.prank(ada);
-        vm.expectRevert(nobody);
+        _expectRefusal(ada, nobody);
         auction.recordAccepted(TASK);
         vm.expectRevert(nobody);
         fund.recordAccepted(TASK);

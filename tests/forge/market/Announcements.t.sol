@@ -60,8 +60,7 @@ contract AnnouncementsTest is ProfileBase {
         vm.prank(challenger);
         profiles.convict(id, _portions(), hidden, 2);
         vm.roll(vm.getBlockNumber() + 1);
-        vm.prank(copier);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
+        _expectRefusal(copier, abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
         profiles.convict(id, _portions(), hidden, 2);
         _seat(nextVerifier);
         _profile(nextVerifier);
@@ -74,8 +73,7 @@ contract AnnouncementsTest is ProfileBase {
         vm.prank(challenger);
         verdicts.reportLeak(id, secret);
         vm.roll(vm.getBlockNumber() + 1);
-        vm.prank(copier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+        _expectRefusal(copier, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
         verdicts.reportLeak(id, secret);
         vm.assertEq(_gain(copier), 0);
     }
@@ -119,8 +117,7 @@ contract AnnouncementsTest is ProfileBase {
         bytes32 evidence = keccak256(abi.encode(Charge.Portion, uint32(1), uint8(0), keccak256(PAYLOAD)));
         bytes32 digest = keccak256(abi.encode(copier, id, evidence));
         profiles.announce(digest);
-        vm.prank(copier);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(copier, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         profiles.challengePortion(id, portions, 1, _opening());
         vm.prank(challenger);
         profiles.challengePortion(id, portions, 1, _opening());
@@ -180,8 +177,7 @@ contract AnnouncementsTest is ProfileBase {
 
     function _expectNoChallenge(address who, ClaimCharge memory charge, bytes memory payload) private {
         bytes32 digest = _charged(who, charge, payload);
-        vm.prank(who);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(who, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         challenges.challenge(id, charge, Opening(HEADER, payload, type(uint128).max));
     }
 
@@ -201,15 +197,13 @@ contract AnnouncementsTest is ProfileBase {
     }
 
     function _expectNoReport(address who) private {
-        vm.prank(who);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, _leak(who)));
+        _expectRefusal(who, abi.encodeWithSelector(Announcements.NotAnnounced.selector, _leak(who)));
         verdicts.reportLeak(id, secret);
     }
 
     function _expectNoConviction(address who, Witness memory rerun, uint8 component) private {
         bytes32 digest = _conviction(who, rerun, component);
-        vm.prank(who);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(who, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         profiles.convict(id, _portions(), rerun, component);
     }
 }

@@ -131,8 +131,7 @@ contract ChallengeTest is MarketBase {
         _challenge();
         vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
         challenges.onResolved(1, false);
-        vm.prank(address(profileGame));
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(profileGame)));
+        _expectRefusal(address(profileGame), abi.encodeWithSelector(Desk.NotAllowed.selector, address(profileGame)));
         challenges.onResolved(1, false);
         for (uint256 number = 0; number <= 2; number += 2) {
             vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, number));
@@ -156,8 +155,7 @@ contract ChallengeTest is MarketBase {
     }
 
     function _expectRefused(ClaimCharge memory charge, bytes memory reason) private {
-        vm.prank(challenger);
-        vm.expectRevert(reason);
+        _expectRefusal(challenger, reason);
         challenges.challenge(id, charge, _opening(type(uint128).max));
     }
 }

@@ -190,8 +190,7 @@ contract ConcurrentTest is MarketBase {
     function _expectRefused(uint128 most, bytes memory reason) private {
         ClaimCharge memory charge = _charge();
         Opening memory opening = Opening(HEADER, PAYLOAD, most);
-        vm.prank(challenger);
-        vm.expectRevert(reason);
+        _expectRefusal(challenger, reason);
         challenges.challenge(id, charge, opening);
     }
 }

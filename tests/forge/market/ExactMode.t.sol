@@ -67,8 +67,7 @@ contract ExactModeTest is MarketBase {
             (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
             if (missing == 0) claims[2].before = 0;
             else claims[2].receipt = 0;
-            vm.prank(verifier);
-            vm.expectRevert(abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(2)));
+            _expectRefusal(verifier, abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(2)));
             verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
         }
     }

@@ -56,8 +56,7 @@ contract SecondLookTest is MarketBase {
         for (uint256 j = 0; j < LOOKS; ++j) {
             looks = _looks(claims, 1);
             looks[0].reruns[j].end = 0;
-            vm.prank(verifier);
-            vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+            _expectRefusal(verifier, ITaskRegistry.ZeroHash.selector);
             verdicts.post(id, claims, logProofs, looks, "nothing");
         }
     }
@@ -348,8 +347,7 @@ contract SecondLookTest is MarketBase {
     function _expectWrongLook(Claim[] memory claims, LogProof[] memory logProofs, Look[] memory looks, uint256 index)
         private
     {
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(IVerdicts.WrongLook.selector, index));
+        _expectRefusal(verifier, abi.encodeWithSelector(IVerdicts.WrongLook.selector, index));
         verdicts.post(id, claims, logProofs, looks, "nothing");
     }
 
@@ -359,8 +357,7 @@ contract SecondLookTest is MarketBase {
         Reordered memory reordered,
         bytes memory reason
     ) private {
-        vm.prank(challenger);
-        vm.expectRevert(reason);
+        _expectRefusal(challenger, reason);
         challenges.challengeLook(id, charge, reruns, reordered, _opening());
     }
 }

@@ -201,8 +201,7 @@ contract UnservedTest is ObjectionBase {
         _toSaidTwice();
         Segment memory segment = _segment(_one(false));
         _announceObjection(watcher, segment.index);
-        vm.expectRevert(abi.encodeWithSelector(IObjections.ProofFell.selector, id));
-        vm.prank(watcher);
+        _expectRefusal(watcher, abi.encodeWithSelector(IObjections.ProofFell.selector, id));
         objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
     }
 
