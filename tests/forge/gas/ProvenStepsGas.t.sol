@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Pin, StepProof} from "../../../contracts/market/IProvenSteps.sol";
-import {Claim, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Groth16Verifier} from "../../../contracts/zk/Groth16Verifier.sol";
 import {VectorHash} from "../../../contracts/zk/VectorHash.sol";
 import {MarketDeployment} from "../market/MarketDeployment.sol";
@@ -79,15 +79,10 @@ contract ProvenStepsGas is MarketMeter, ProvenBase {
         _pinned(true);
         _toContested(true);
         uint256 number = _challenge();
-        ClaimCharge memory charge = _charge();
+        ClaimCharge memory charge = _chargeOf(0, true);
         bytes32 shown = _proveAndTie(charge.claim.segment);
         _begin(challenger);
         challenges.settleByProof(number, charge, shown);
-    }
-
-    function _charge() private view returns (ClaimCharge memory charge) {
-        (Claim[] memory claims,) = _claims(true);
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
     }
 
     function _proveAndTie(uint32 segment) private returns (bytes32 shown) {

@@ -6,7 +6,7 @@ import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Charge, Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {ProfileBase} from "./ProfileBase.sol";
 
 /// @notice Reports that somebody wants to copy: whoever has announced first is paid.
@@ -82,7 +82,7 @@ contract AnnouncementsTest is ProfileBase {
     function test_attack_copying_a_challenge_in_its_block() public {
         _toSeated();
         _toChallenged();
-        ClaimCharge memory charge = _charge();
+        ClaimCharge memory charge = _chargeOf(0, true);
         _announceCharge(challenger, charge);
         challenges.announce(_charged(copier, charge, PAYLOAD));
         _expectNoChallenge(copier, charge, PAYLOAD);
@@ -97,7 +97,7 @@ contract AnnouncementsTest is ProfileBase {
     function test_attack_announcing_a_challenge_without_an_execution() public {
         _toSeated();
         _toChallenged();
-        ClaimCharge memory charge = _charge();
+        ClaimCharge memory charge = _chargeOf(0, true);
         challenges.announce(_charged(copier, charge, "a guess"));
         challenges.announce(_charged(copier, charge, ""));
         (charge.kind, charge.component) = (2, 1);
@@ -168,11 +168,6 @@ contract AnnouncementsTest is ProfileBase {
         _verdict(verifier, true);
         _openWatch();
         _disclose(verifier, true);
-    }
-
-    function _charge() private view returns (ClaimCharge memory charge) {
-        (Claim[] memory claims,) = _claims(true);
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
     }
 
     function _expectNoChallenge(address who, ClaimCharge memory charge, bytes memory payload) private {

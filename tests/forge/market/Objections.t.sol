@@ -182,7 +182,7 @@ contract ObjectionsTest is ObjectionBase {
         Segment memory segment = _segment(free);
         bytes32 digest = keccak256(abi.encode(watcher, id, keccak256(abi.encode(free, keccak256(PAYLOAD)))));
         _expectRefusal(watcher, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
-        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+        objections.object(id, segment, _opening());
     }
 
     function test_only_what_the_log_says_is_disputed() public {
@@ -281,7 +281,7 @@ contract ObjectionsTest is ObjectionBase {
     function _refuseSegment(Segment memory segment, bytes memory why) private {
         _announceObjection(challenger, segment.index);
         _expectRefusal(challenger, why);
-        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+        objections.object(id, segment, _opening());
     }
 
     function _announceZero(address who, uint64 entry) private {

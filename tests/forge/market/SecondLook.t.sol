@@ -6,7 +6,7 @@ import {Acceptance} from "../../../contracts/market/Acceptance.sol";
 import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Disclosure, IVerdicts, Look, Placed} from "../../../contracts/market/IVerdicts.sol";
-import {Charge, Opening, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {SecondLook} from "../../../contracts/market/SecondLook.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
@@ -287,10 +287,6 @@ contract SecondLookTest is MarketBase {
 
     function _reordered(uint256 rerun) private pure returns (Reordered memory) {
         return Reordered(_all()[rerun], NaiveLog.inclusionPath(_all(), rerun, 0, RERUNS + LOOKS));
-    }
-
-    function _opening() private pure returns (Opening memory) {
-        return Opening(HEADER, PAYLOAD, type(uint128).max);
     }
 
     function _look(Claim memory claim, uint256 distance) private pure returns (Look memory look) {
