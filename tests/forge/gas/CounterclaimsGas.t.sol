@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
+import {Opening, Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof} from "../../../contracts/market/TaskTypes.sol";
 import {CounterclaimBase} from "../market/CounterclaimBase.sol";
 import {MarketMeter} from "./MarketGasBase.sol";
@@ -28,7 +28,7 @@ contract CounterclaimsGas is MarketMeter, CounterclaimBase {
         Rerun[] memory look = new Rerun[](0);
         _cheapGames();
         _begin(solver);
-        counterclaims.contest(number, charge, look, none, _opening());
+        counterclaims.contest(number, charge, look, none, Opening(HEADER, PAYLOAD, type(uint128).max));
     }
 
     function test_counterclaim_settle_fallen() public metered {

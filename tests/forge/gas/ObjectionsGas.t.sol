@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Segment} from "../../../contracts/market/IObjections.sol";
+import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {ObjectionBase} from "../market/ObjectionBase.sol";
 import {MarketMeter} from "./MarketGasBase.sol";
 
@@ -14,7 +15,7 @@ contract ObjectionsGas is MarketMeter, ObjectionBase {
         _announceObjection(challenger, free);
         _cheapGames();
         _begin(challenger);
-        objections.object(id, segment, _opening());
+        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
     }
 
     /// @dev Part of the game's last transaction.
