@@ -1,12 +1,27 @@
-"""A relay of drand on a loopback port: answers with the published rounds, or with what a test lets it answer."""
+"""The published rounds of drand, and a relay on loopback that answers with them or with what a test lets it answer."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from drand_rounds import VECTORS
 from loopback_server import Quiet, serving
+from pol.verification.beacon.drand import Round
+
+VECTORS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "fixtures" / "vectors" / "drand.json").read_text())
+
+
+def as_round(entry: dict[str, Any]) -> Round:
+    """An entry as the networks' relays answer it."""
+    previous = bytes.fromhex(entry.get("previous_signature", ""))
+    return Round(int(entry["round"]), bytes.fromhex(entry["signature"]), previous)
+
+
+ROUNDS = {
+    name: [as_round(entry) for entry in network["rounds"].values()] for name, network in VECTORS["networks"].items()
+}
+"""By the name of the network."""
 
 Answer = tuple[int, bytes]
 

@@ -20,7 +20,7 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from loopback_certificate import certify
+from loopback_server import certify
 from misbehaving_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from pol.chain.account.remote_signer import RemoteSigner
 from pol.chain.account.wallet import Reverted, Wallet

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from loopback_certificate import certify
-from loopback_server import Quiet, serving
+from loopback_server import Quiet, certify, serving
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.http_files import HttpFiles, HttpPatience, wait, within
