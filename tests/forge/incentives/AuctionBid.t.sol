@@ -46,15 +46,6 @@ contract AuctionBidTest is AuctionBase, Relaying {
         }
     }
 
-    function test_a_bid_without_money_for_its_stake_is_refused() public {
-        vm.prank(ada);
-        vault.withdraw(ada, MONEY - STAKE + 1);
-        _expectRefusal(ada, abi.encodeWithSelector(IStakeVault.Short.selector, ada, STAKE - 1, STAKE));
-        auction.bid(id, "commitment");
-        vm.assertEq(auction.round(id).bids, 0);
-        vm.assertEq(auction.sealedBid(id, ada).number, 0);
-    }
-
     function test_up_to_the_last_second() public {
         uint48 last = auction.round(id).bidUntil;
         vm.warp(last);
